@@ -72,12 +72,27 @@ def executions(module: Module) -> Mapping[Computation, Executions]:
     >>> [(computation.name, str(count)) for computation, count in executions(module).items()]
     [('e', '1'), ('next', '5'), ('less', '6')]
     """
-    return module.memoised(executions, lambda: _executions(module))
+    return executions_from(module.entry)
 
 
-def _executions(module: Module) -> Mapping[Computation, Executions]:
-    counts = {module.entry: Executions(1, 1)}
-    for computation in _callers_first(module):
+def executions_from(start: Computation) -> Mapping[Computation, Executions]:
+    """Return the executions of a computation and of those that one execution of it executes."""
+    return start.module.memoised((executions_from, start), lambda: _executions(start))
+
+
+def executions_by(instruction: Instruction) -> Mapping[Computation, Executions]:
+    """Return the executions of the computations that one execution of a loop or call executes."""
+    counts: dict[Computation, Executions] = {}
+    for called, outer in _calls(instruction):
+        for computation, inner in executions_from(called).items():
+            before = counts.get(computation, Executions(0, 0))
+            counts[computation] = before.plus(outer.times(inner))
+    return counts
+
+
+def _executions(start: Computation) -> Mapping[Computation, Executions]:
+    counts = {start: Executions(1, 1)}
+    for computation in _callers_first(start):
         own = counts[computation]
         for instruction in computation:
             for called, inner in _calls(instruction):
@@ -111,11 +126,11 @@ def _iterations(loop: Instruction) -> Executions:
     return Executions(count.lower, count.upper)
 
 
-def _callers_first(module: Module) -> list[Computation]:
-    """Return ENTRY and the computations that it executes, each after all of its callers."""
+def _callers_first(start: Computation) -> list[Computation]:
+    """Return a computation and those that it executes, each after all of its callers."""
     order: list[Computation] = []
     seen: set[Computation] = set()
-    waiting = [(module.entry, False)]
+    waiting = [(start, False)]
     while waiting:
         computation, is_done = waiting.pop()
         if is_done:

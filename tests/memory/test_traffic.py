@@ -236,15 +236,26 @@ def test_an_update_of_the_state_of_a_loop_stays_in_place() -> None:
     assert start.distinct == Amount(4)
 
 
+def test_a_loop_and_its_body_have_traffic_of_their_own() -> None:
+    module = hlo.parse(LOOP)
+    (loop,) = [i for i in module.entry.instructions if i.opcode == "while"]
+    once, all_iterations = traffic(module.computations["next"]).total, traffic(loop).total
+    assert once.written == TotalBounds(8, 8)
+    assert all_iterations.written == TotalBounds(*[10 * 8 + 11 * 1] * 2)
+    assert traffic(module.entry["a"]).rows == ()
+
+
 # fmt: off
 BASES = [
     # other lines of ENTRY, header                                    in place
     ("n = f32[9] negate(p)  ROOT d = f32[9] dynamic-update-slice(n, u, i)", "", True),
-    # another reader of the base; a parameter that is not donated
+    # another reader of the base, or the same one twice; a parameter that is not donated
     ("n = f32[9] negate(p)  d = f32[9] dynamic-update-slice(n, u, i)  ROOT s = f32[9] add(d, n)",
      "", False),
     ("n = f32[9] negate(p)  t = (f32[9]) tuple(n)  g = f32[9] get-tuple-element(t), index=0  "
      "d = f32[9] dynamic-update-slice(g, u, i)  ROOT s = f32[9] add(d, n)", "", False),
+    ("n = f32[9] negate(p)  b = f32[9] bitcast(n)  e = f32[2] slice(b), slice={[0:2]}  "
+     "ROOT d = f32[9] dynamic-update-slice(n, e, i)", "", False),
     ("ROOT d = f32[9] dynamic-update-slice(p, u, i)", "", False),
     ("ROOT d = f32[9] dynamic-update-slice(p, u, i)",
      "HloModule m, input_output_alias={ {}: (0, {}, must-alias) }", True),
@@ -280,6 +291,9 @@ def test_a_fusion_updates_in_place_unless_it_also_reads_the_base() -> None:
       n = f32[9] negate(p)  ROOT f = f32[9] fusion(n, u, i), kind=kLoop, calls=fused }}"""
     update = "d = f32[9] dynamic-update-slice(p, u, i)"
     assert traffic_of(text.format(f"ROOT {update}")).written == 8
+    two = "p = f32[9] parameter(0)  q = f32[9] parameter(3)"
+    twice = text.format(f"ROOT {update}").replace("p = f32[9] parameter(0)", two, 1)
+    assert traffic_of(twice.replace("fusion(n, u, i)", "fusion(n, u, i, n)")).written == 36
     both = traffic_of(text.format(f"{update}  ROOT s = f32[9] add(d, p)"))
     assert (both.written, both.operands[0].distinct) == (36, Amount(36))
 

@@ -30,7 +30,12 @@ from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaf_shape, unbounded_leaf
 from indexing.maps.arrays import ArrayRef
-from indexing.memory.executions import Executions, executions
+from indexing.memory.executions import (
+    Executions,
+    executions,
+    executions_by,
+    executions_from,
+)
 from indexing.memory.movement.amounts import Counter
 from indexing.memory.movement.evaluations import (
     Evaluations,
@@ -67,14 +72,14 @@ def traffic(
     and bitcasts move nothing.
 
     Args:
-        target: a module, a computation, or an instruction such as a fusion.
+        target: a module, a computation, or an instruction such as a fusion or a loop.
         progress: called with the number of instructions done, and with the number of all.
     Raises:
         HloError: an instruction is invalid.
     Source: XLA ``xla/service/hlo_cost_analysis.h``, for the counted operations.
     """
     counter = Counter()
-    if isinstance(target, Instruction):
+    if isinstance(target, Instruction) and moves_bytes(target):
         return Traffic(target, (instruction_traffic(target, Executions(1, 1), counter),))
     times = _executions(target)
     moving = [i for c in times for i in c.instructions if moves_bytes(i)]
@@ -86,12 +91,17 @@ def traffic(
     return Traffic(target, tuple(counted))
 
 
-def _executions(target: Module | Computation) -> Mapping[Computation, Executions]:
+def _executions(
+    target: Module | Computation | Instruction,
+) -> Mapping[Computation, Executions]:
     """Return the executions of the computations of a target, in text order."""
-    module = target if isinstance(target, Module) else target.module
-    times = executions(module)
-    if isinstance(target, Computation) and not target.is_entry:
-        return {target: Executions(1, 1)}
+    match target:
+        case Module():
+            module, times = target, executions(target)
+        case Computation():
+            module, times = target.module, executions_from(target)
+        case Instruction():
+            module, times = target.module, executions_by(target)
     return {c: times[c] for c in module.computations.values() if c in times}
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hlo.modules.find import CALLING
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.dataflow.copies import source_of
+from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.base import RoutingOp
+from indexing.ops.control import While, callees
 from indexing.ops.structured_ops import InlineOp
 from simplifier.unknown import Unknown
 
@@ -101,13 +103,13 @@ def updates_of(instruction: Instruction) -> tuple[Update, ...]:
 
     The base must be an operand that nothing else in the instruction reads.
     """
-    return tuple(
-        [
-            update
-            for path, _ in leaves(instruction.shape)
-            if (update := _update(instruction, path)) is not None
-        ]
-    )
+    updates: list[Update] = []
+    for path, _ in leaves(instruction.shape):
+        update = _update(instruction, path)
+        if update is not None:
+            is_first = all(update.base != other.base for other in updates)
+            updates.append(replace(update, is_in_place=update.is_in_place and is_first))
+    return tuple(updates)
 
 
 def _update(instruction: Instruction, output: Path) -> Update | None:
@@ -135,7 +137,9 @@ def _is_reusable(array: ArrayRef, reader: Instruction) -> bool:
     """Return True if the memory of an array may hold the result of its only reader."""
     source = _viewed(array)
     holder = source.instruction
-    if readers(source) != {reader} or holder.opcode == "constant":
+    arrays = [ArrayRef(o, path) for o in reader.operands for path, _ in leaves(o.shape)]
+    is_read_once = [_viewed(each) for each in arrays].count(source) == 1
+    if readers(source) != {reader} or not is_read_once or holder.opcode == "constant":
         return False
     if holder.opcode != "parameter":
         return True
@@ -147,17 +151,19 @@ def _is_reusable(array: ArrayRef, reader: Instruction) -> bool:
 
 
 def _is_loop_body(computation: Computation) -> bool:
-    """Return True if only loops call a computation: as a body, it owns the memory of its state."""
+    """Return True if a computation is only the body of loops: it owns the memory of its state."""
 
-    def callers() -> dict[Computation, set[str]]:
-        opcodes: dict[Computation, set[str]] = {}
+    def uses() -> dict[Computation, set[bool]]:
+        is_body: dict[Computation, set[bool]] = {}
         for instruction in computation.module.instructions:
+            is_loop = isinstance(instruction.op, While) and not fault_of(instruction)
+            bodies = callees(instruction, "body") if is_loop else ()
             for called in instruction.called_computations:
-                opcodes.setdefault(called, set()).add(instruction.opcode)
-        return opcodes
+                is_body.setdefault(called, set()).add(called in bodies)
+        return is_body
 
-    by_computation = computation.module.memoised((_is_loop_body, "callers"), callers)
-    return by_computation.get(computation) == {"while"}
+    by_computation = computation.module.memoised((_is_loop_body, "uses"), uses)
+    return by_computation.get(computation) == {True}
 
 
 def _viewed(array: ArrayRef) -> ArrayRef:
