@@ -12,7 +12,7 @@ The checks of one instruction, on random operands:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Final, Literal, TypeAlias
@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
+from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import ElementIndex, first_difference
@@ -28,11 +28,12 @@ from indexing.codegen.element_types import TYPE_NAMES
 from indexing.codegen.graph import Array
 from indexing.codegen.images import images
 from indexing.codegen.influence import Influence, may_hide_changes, may_hide_elements
+from indexing.codegen.random_operands import given_operands, random_operands, random_values
 from indexing.dataflow.queries import output_to_input
 from indexing.dataflow.soundness import require_sound
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
-from indexing.execution.values import assembled, check_representable, flattened, random_array
+from indexing.execution.values import assembled, check_representable, flattened
 from indexing.execution.work import check_work
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.arrays import array_leaves
@@ -124,7 +125,10 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
             check_representable(each)
         for called in instruction.called_computations:
             check_work(called, MAX_EXECUTED)
-        case = _Case(instruction, seed)
+        given = given_operands(instruction)
+        if isinstance(given, Unknown):
+            return Report(instruction, (Finding("all", "skipped", (given.reason,)),))
+        case = _Case(instruction, seed, given)
     except (HloError, MemoryError) as error:
         reason = getattr(error, "message", str(error))
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
@@ -147,18 +151,14 @@ def array_shapes(instruction: Instruction) -> Iterator[Shape]:
 
 
 class _Case:
-    """An instruction with random operands, and its results on them."""
+    """An instruction with random operands, but for those that are `given`, and its results."""
 
-    def __init__(self, instruction: Instruction, seed: int) -> None:
-        self.instruction = instruction
+    def __init__(
+        self, instruction: Instruction, seed: int, given: Mapping[tuple[int, Path], Array]
+    ) -> None:
+        self.instruction, self.given = instruction, given
         self.random = np.random.default_rng(seed)
-        self.operands = [
-            [random_values(leaf, self.random) for _, _, leaf in array_leaves(operand.shape)]
-            for operand in instruction.operands
-        ]
-        if isinstance(instruction.op, MappedOp) and all(len(each) == 1 for each in self.operands):
-            valid = instruction.op.valid_operands([array for (array,) in self.operands])
-            self.operands = [[array] for array in valid]
+        self.operands = random_operands(instruction, given, self.random)
         self.flat = [array for arrays in self.operands for array in arrays]
         self.results = self.run()
 
@@ -280,6 +280,8 @@ class _Case:
                 continue
             paths = [path for _, path, _ in array_leaves(operand.shape)]
             for path, array in zip(paths, self.operands[k], strict=True):
+                if (k, path) in self.given:
+                    continue
                 counts = self._poke(answer, k, path, array, number)
                 if isinstance(counts, Finding):
                     yield counts
@@ -304,8 +306,7 @@ class _Case:
             of those whose reads cannot be enumerated (`None`).
         """
         counts: Counter[bool | None] = Counter()
-        pairs = zip(answer.maps[operand], answer.paths[operand], strict=True)
-        maps = [indexing_map for indexing_map, at in pairs if at == path]
+        maps = self._maps_to(answer, operand, path)
         for _ in range(min(POKES, array.size)):
             j = tuple([int(self.random.integers(n)) for n in array.shape])
             changed = self._perturb(array, j, number)
@@ -317,6 +318,17 @@ class _Case:
                     return self._missing_read(operand, at, j, images)
                 counts[is_read or None] += 1
         return counts
+
+    def _maps_to(self, answer: Answer, operand: int, path: Path) -> list[IndexingMap]:
+        """Return the maps to one array of an operand, and of the same instruction elsewhere."""
+        operands = self.instruction.operands
+        same = [k for k, each in enumerate(operands) if each is operands[operand]]
+        return [
+            indexing_map
+            for k in same
+            for indexing_map, at in zip(answer.maps[k], answer.paths[k], strict=True)
+            if at == path
+        ]
 
     def influence(self, number: int) -> Iterator[Finding]:
         """Yield a finding for each operand with an exact map to an element without influence.
@@ -383,13 +395,3 @@ def _listed(items: Sequence[str]) -> str:
     if not items:
         return "no element"
     return " ".join(items[:8]) + (f" and {len(items) - 8} more" if len(items) > 8 else "")
-
-
-def random_values(shape: Shape, random: np.random.Generator) -> Array:
-    """Draw an array as `random_array`, with a larger range of integers, negative ones included."""
-    kind, element = dtype(shape.element_type), ELEMENT_TYPES[shape.element_type]
-    if element.kind not in ("integral", "unsigned"):
-        return random_array(shape, random)
-    low = 0 if element.kind == "unsigned" else -2
-    high = min(10, 1 << (element.bits - (element.kind == "integral")))
-    return np.asarray(random.integers(max(low, -high), high, shape.dims)).astype(kind)

@@ -22,8 +22,9 @@ import hlo
 from hlo.shapes.shape import UNBOUNDED, Shape, leaves
 from indexing.codegen import loop_nest
 from indexing.codegen.differences import first_difference
+from indexing.codegen.random_operands import random_values
 from indexing.codegen.running import nests_of
-from indexing.codegen.validation import is_checked, random_values, validated
+from indexing.codegen.validation import is_checked, validated
 from indexing.dataflow import (
     all_to_parameters,
     device_input_to_output,

@@ -406,3 +406,34 @@ def test_sizes_that_do_not_fit_are_no_difference_from_xla(
     status, lines, errors = run("d.hlo", "--seed", str(seed))
     assert (status, errors) == (0, "")
     assert lines[-1].endswith("0 wrong")
+
+
+LOOPS = Path(__file__).parents[1] / "indexing" / "data" / "loops" / "jax"
+
+
+def test_a_call_of_a_loop_is_validated_with_the_counters_that_the_program_passes() -> None:
+    """Its maps hold for these: with other first values, other elements are read."""
+    module = hlo.parse((LOOPS / "largest_three.optimized.hlo").read_text())
+    (call,) = [i for i in module.entry if i.opcode == "call"]
+    report = validated(call, 0, 1 << 16)
+    assert report.status == "ok", report
+    assert "poke" in report.checks
+
+
+def test_a_call_of_a_loop_with_unknown_integers_is_skipped() -> None:
+    module = hlo.parse((LOOPS / "edit_distance.optimized.hlo").read_text())
+    inner = [i for i in module.instructions if i.opcode == "call" and not i.computation.is_entry]
+    (report,) = [validated(call, 0, 1 << 16) for call in inner]
+    assert report.status == "skipped"
+    assert "the integers that the program passes" in report.findings[0].details[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_instruction_that_is_two_operands_has_one_value(seed: int) -> None:
+    root = hlo.parse(
+        "ENTRY e { p = f32[7,7] parameter(0)  i = s32[] parameter(1) "
+        "ROOT s = f32[3,3] dynamic-slice(p, i, i), dynamic_slice_sizes={3,3} }"
+    ).entry.root
+    report = validated(root, seed, 1 << 16)
+    assert report.status == "ok", report
+    assert report.checks == "numpy, loops, poke"
