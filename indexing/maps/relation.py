@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeAlias
 
 from hlo.arguments import brief, checked, integers
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
@@ -87,7 +89,7 @@ def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
             pieces = unions.union_inverse(union, without=certain)
             if isinstance(pieces, Unknown):
                 return with_query(pieces, "cannot compute the inverse of", MapList(plain))
-            inverses += [_from_piece(piece, grade) for piece in pieces]
+            inverses += [map_of_piece(piece, grade) for piece in pieces]
         certain = union
     for m in maps:
         if m.runtime:
@@ -114,24 +116,16 @@ def _inverse_with_values(m: IndexingMap) -> list[IndexingMap] | Unknown:
 
 def _with_values(piece: exact.Relation, m: IndexingMap, kept: Sequence[Variable]) -> IndexingMap:
     """A piece ``(results, runtime variables, kept range variables) -> dims`` as a map."""
-    rank, count = len(m.results), len(m.runtime)
-    values, new_ranges = piece.inputs[rank : rank + count], piece.inputs[rank + count :]
+    rank, count = len(m.results), len(m.results) + len(m.runtime)
+    inputs, new_ranges = piece.inputs[:count], piece.inputs[count:]
     swap = Substitution(
         dict(zip(m.dims, piece.results, strict=True))
         | dict(zip(kept, [v.as_expr() for v in new_ranges], strict=True))
-        | {rt.variable: v.as_expr() for rt, v in zip(m.runtime, values, strict=True)}
+        | {rt.variable: v.as_expr() for rt, v in zip(m.runtime, inputs[rank:], strict=True)}
     )
-    runtime = [
-        rt.substituted(swap, variable) for rt, variable in zip(m.runtime, values, strict=True)
-    ]
-    return IndexingMap.of(
-        piece.inputs[:rank],
-        piece.results,
-        ranges=(*new_ranges, *piece.hidden),
-        runtime=runtime,
-        constraints=piece.constraints,
-        grade=m.grade,
-    ).simplify()
+    runtime = [rt.substituted(swap) for rt in m.runtime]
+    ranged = replace(piece, inputs=inputs, hidden=(*new_ranges, *piece.hidden))
+    return map_of_piece(ranged, m.grade, runtime)
 
 
 @with_old_keywords(asked="maps")
@@ -162,7 +156,7 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
     )
     if isinstance(pieces, Unknown):
         return with_query(pieces, "cannot compute the image of", MapList(maps))
-    return tuple([_from_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
+    return tuple([map_of_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
 
 
 @with_old_keywords(asked="maps")
@@ -191,17 +185,7 @@ def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unk
     pieces = unions.union_preimage(relations, [_relation(p, p.results) for p in targets])
     if isinstance(pieces, Unknown):
         return with_query(pieces, "cannot compute the preimage under", MapList(maps))
-    return tuple([_from_piece(piece, _grade((*maps, *targets))) for piece in pieces])
-
-
-def _from_piece(piece: exact.Relation, grade: Grade) -> IndexingMap:
-    return IndexingMap.of(
-        piece.inputs,
-        piece.results,
-        ranges=piece.hidden,
-        constraints=piece.constraints,
-        grade=grade,
-    ).simplify()
+    return tuple([map_of_piece(piece, _grade((*maps, *targets))) for piece in pieces])
 
 
 def _points(function: str, name: str, given: Points) -> list[IndexingMap]:
@@ -229,6 +213,54 @@ def _rank(points: Sequence[IndexingMap]) -> int | None:
 
 def _grade(maps: Iterable[IndexingMap]) -> Grade:
     return "may" if any(m.grade == "may" for m in maps) else "exact"
+
+
+# ---------------------------------------------------------------- relations and maps
+
+
+def map_of_piece(
+    piece: exact.Relation,
+    grade: Grade,
+    runtime: Sequence[RuntimeVariable] = (),
+    names: Sequence[str] | None = None,
+) -> IndexingMap:
+    """Return a piece of a relation that isl computed as a map.
+
+    Args:
+        piece: the last inputs are the values of `runtime`, the others the dimensions; hidden
+            variables become range variables.
+        names: new names of the inputs.
+
+    >>> d, size = Variable("i0", 0, 3), Variable("i1", 1, 9)
+    >>> piece = exact.Relation((d, size), (), (d + size,), ())
+    >>> print(map_of_piece(piece, "may", [RuntimeVariable(size)], names=["d0", "rt0"]))
+    (d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 9]
+    """
+    if names is not None:
+        piece = _renamed(piece, names)
+    rank = len(piece.inputs) - len(runtime)
+    values = zip(runtime, piece.inputs[rank:], strict=True)
+    return IndexingMap.of(
+        piece.inputs[:rank],
+        piece.results,
+        ranges=piece.hidden,
+        runtime=[replace(rt, variable=variable) for rt, variable in values],
+        constraints=piece.constraints,
+        grade=grade,
+    ).simplify()
+
+
+def _renamed(relation: exact.Relation, names: Sequence[str]) -> exact.Relation:
+    """The same relation with other names of its inputs."""
+    inputs = tuple([v.renamed(name) for v, name in zip(relation.inputs, names, strict=True)])
+    pairs = zip(relation.inputs, inputs, strict=True)
+    swap = Substitution({old: new.as_expr() for old, new in pairs})
+    return exact.Relation(
+        inputs,
+        relation.hidden,
+        tuple(map(swap, relation.results)),
+        tuple([c.with_expr(swap(c.expr)) for c in relation.constraints]),
+    )
 
 
 def _relation(m: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from typing import Final
@@ -13,6 +13,7 @@ from indexing.dataflow.loops.iteration import Iteration
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
+from indexing.maps.relation import map_of_piece
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import is_iteration
 from simplifier.atoms import Variable
@@ -163,24 +164,8 @@ def _projected(m: IndexingMap) -> list[IndexingMap]:
     if isinstance(pieces, Unknown) or len(pieces) > MAX_PIECES:
         return [m]
     names = [variable.name for variable in inputs]
-    projected = [_from_piece(piece, names, m) for piece in pieces]
+    projected = [map_of_piece(piece, m.grade, m.runtime, names) for piece in pieces]
     return [m] if any(map(_has_idle_range, projected)) else projected
-
-
-def _from_piece(piece: Relation, names: Sequence[str], m: IndexingMap) -> IndexingMap:
-    """Return a part of a map; `names` are those of its dimensions and runtime variables."""
-    inputs = [old.renamed(name) for old, name in zip(piece.inputs, names, strict=True)]
-    own = zip(piece.inputs, inputs, strict=True)
-    swap = Substitution({old: new.as_expr() for old, new in own})
-    values = inputs[len(m.dims) :]
-    return IndexingMap.of(
-        inputs[: len(m.dims)],
-        map(swap, piece.results),
-        ranges=piece.hidden,
-        runtime=[replace(rt, variable=v) for rt, v in zip(m.runtime, values, strict=True)],
-        constraints=[c.with_expr(swap(c.expr)) for c in piece.constraints],
-        grade=m.grade,
-    ).simplify()
 
 
 def _has_idle_range(m: IndexingMap) -> bool:

@@ -13,12 +13,12 @@ from typing import TypeAlias
 from indexing.dataflow.loops.powers import Pair
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.relation import map_of_piece
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.exact.closures import Slots, closures_back_in_time
 from simplifier.exact.encode import Relation
 from simplifier.linear import Expr, as_expr, constant
-from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
 
 Key: TypeAlias = tuple[object, ...]
@@ -65,7 +65,7 @@ class IslClosures:
         all_maps = [m for maps in self.steps.values() for m in maps]
         grade: Grade = "exact" if is_exact and all(m.grade == "exact" for m in all_maps) else "may"
         pieces = {
-            y: [self._from_piece(piece, grade) for piece in each.pieces]
+            y: [self._map_of_piece(piece, grade) for piece in each.pieces]
             for y, each in zip(self.leaves, closures, strict=True)
         }
         return pieces, is_exact
@@ -122,26 +122,13 @@ class IslClosures:
         results = (*first, *m.results[:-1], *padding, m.results[-1])
         return Relation(inputs, m.ranges, results, m.constraints)
 
-    def _from_piece(self, piece: Relation, grade: Grade) -> IndexingMap:
-        count = len(self.symbols)
-        variables: dict[Variable, Variable] = {}
-        for variable, rt in zip(piece.inputs, self.symbols.values(), strict=False):
-            variables[variable] = variable.renamed(rt.name)
-        for k, variable in enumerate(piece.inputs[count:]):
-            variables[variable] = variable.renamed(f"d{k}")
-        swap = Substitution({old: new.as_expr() for old, new in variables.items()})
-        new = list(variables.values())
-        runtime = [
-            replace(rt, variable=v) for rt, v in zip(self.symbols.values(), new, strict=False)
-        ]
-        return IndexingMap.of(
-            new[count:],
-            map(swap, piece.results[count:]),
-            ranges=piece.hidden,
-            runtime=runtime,
-            constraints=[c.with_expr(swap(c.expr)) for c in piece.constraints],
-            grade=grade,
-        ).simplify()
+    def _map_of_piece(self, piece: Relation, grade: Grade) -> IndexingMap:
+        """Return a piece in the space of all arrays as a map; its symbols come last."""
+        kept, rank = len(self.symbols), len(piece.inputs) - len(self.symbols)
+        inputs = (*piece.inputs[kept:], *piece.inputs[:kept])
+        names = [*[f"d{k}" for k in range(rank)], *[rt.name for rt in self.symbols.values()]]
+        last = replace(piece, inputs=inputs, results=piece.results[kept:])
+        return map_of_piece(last, grade, list(self.symbols.values()), names)
 
 
 def _key(rt: RuntimeVariable) -> Key:

@@ -32,6 +32,7 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.products import without_covered
 from indexing.maps.reasons import Reason
+from indexing.maps.relation import map_of_piece
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByArray
 from simplifier.atoms import Variable
@@ -365,10 +366,5 @@ def _coalesced(maps: list[IndexingMap]) -> list[IndexingMap]:
     pieces = coalesced([Relation(m.dims, m.ranges, m.results, m.constraints) for m in exact])
     if isinstance(pieces, Unknown) or len(pieces) >= len(exact):
         return maps
-    fewer = [
-        IndexingMap.of(
-            piece.inputs, piece.results, ranges=piece.hidden, constraints=piece.constraints
-        ).simplify()
-        for piece in pieces
-    ]
+    fewer = [map_of_piece(piece, "exact") for piece in pieces]
     return [*fewer, *[m for m in maps if m not in exact]]
