@@ -77,10 +77,7 @@ def test_a_producer_with_other_readers_is_kept() -> None:
       ROOT t = (f32[9], f32[3,3], f32[9]) tuple(y, w, x) }""").entry
     effect = fuse(entry["x"], entry["y"])
     assert effect.is_kept
-    assert effect.reasons == (
-        "`w` reads the producer, which is still computed",
-        "`t` reads the producer, which is still computed",
-    )
+    assert effect.reasons == ("`w` and `t` read the producer, which is still computed",)
     assert effect.saved == 0  # the fusion reads p in place of x
     assert effect.flops_added == 9
 
@@ -113,7 +110,7 @@ def test_an_op_computed_as_a_whole_has_no_recompute_factor() -> None:
     assert isinstance(effect.recompute, Unknown)
     assert effect.reasons == ("sort `y` has no per-element rule",)
     assert isinstance(effect.flops_added, Unknown)
-    assert "saves unknown bytes" in str(effect) or "saves" in str(effect)
+    assert "adds unknown flops; the producer is evaluated unknown times" in str(effect)
 
 
 def test_an_update_of_a_fused_base_is_not_in_place() -> None:
@@ -130,6 +127,23 @@ def test_upper_bounds_are_not_subtracted() -> None:
       x = f32[9] negate(p)  ROOT y = f32[13] pad(x, z), padding=2_2 }""")
     assert isinstance(effect.saved, Unknown)
     assert "upper bounds" in effect.saved.reason
+    assert f"the bytes saved are unknown: {effect.saved.reason}" in str(effect)
+
+
+def test_repeated_transcendentals_are_named() -> None:
+    effect = effect_of("""ENTRY e { p = f32[9] parameter(0)  x = f32[9] tanh(p)
+      ROOT y = f32[4,9] broadcast(x), dimensions={1} }""")
+    assert (effect.flops_added, effect.transcendentals_added) == (0, 3 * 9)
+    assert "adds 0 flops and 27 transcendentals; the producer is evaluated 4 times" in str(effect)
+
+
+def test_few_of_many_readers_are_named() -> None:
+    effect = effect_of("""ENTRY e { p = f32[9] parameter(0)  x = f32[9] negate(p)
+      a = f32[9] negate(x)  b = f32[9] negate(x)  c = f32[9] negate(x)  d = f32[9] negate(x)
+      ROOT y = f32[9] negate(x) }""")
+    assert effect.reasons == (
+        "`a`, `b`, `c` and 1 more read the producer, which is still computed",
+    )
 
 
 def test_instructions_that_cannot_be_fused_are_refused() -> None:

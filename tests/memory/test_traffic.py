@@ -13,6 +13,7 @@ from hypothesis import given
 import hlo
 import indexing
 from hlo.shapes.shape import Shape, leaves
+from hlo.text.names import UnknownName
 from indexing import IndexingMap
 from indexing.dataflow.queries import walk_of
 from indexing.maps.arrays import ArrayRef
@@ -20,6 +21,7 @@ from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.evaluations import is_whole
 from indexing.memory.movement.figures import Amount, InstructionTraffic, TotalBounds, TrafficRow
 from indexing.memory.movement.starts import without_starts
+from indexing.memory.movement.writes import moves_bytes
 from indexing.ops.samples import instruction_of
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -325,6 +327,9 @@ CHECKS = SampleChecks()
 def reads_are_counted_by_enumeration(sample: Sample) -> None:
     """Exact figures are those of the op's own maps for random values; others are not smaller."""
     instruction = sample.instruction
+    if not moves_bytes(instruction):
+        assert traffic(instruction).instructions == ()
+        return
     counts = traffic(instruction).instructions[0]
     outputs = [path for path, _ in leaves(instruction.shape)]
     for seed in (1, 2):
@@ -434,3 +439,9 @@ def test_samples_of_all_ops_have_traffic() -> None:
     for text in ("f32[2,3] copy(f32[2,3] p)", "s32[4] iota(), iota_dimension=0"):
         figures = traffic(instruction_of(text)).instructions[0]
         assert figures.written in (24, 16)
+
+
+def test_a_name_without_traffic_is_reported() -> None:
+    counted = traffic(hlo.parse(LOOP))
+    with pytest.raises(UnknownName, match="no instruction that moves bytes is named `dd`"):
+        counted["dd"]

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape
+from hlo.text.names import UnknownName
 from indexing.maps.arrays import Path
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade
@@ -341,12 +342,13 @@ class Traffic(Displayed):
         """Return the traffic of the instruction with a name.
 
         Raises:
-            KeyError: no instruction of that name moves bytes.
+            UnknownName: no instruction of that name moves bytes.
         """
         for each in self.instructions:
             if each.instruction.name == name:
                 return each
-        raise KeyError(name)
+        known = [each.instruction.name for each in self.instructions]
+        raise UnknownName(name, "instruction that moves bytes is", known)
 
     def __repr__(self) -> str:
         return f"<traffic of {len(self.instructions)} instructions: {self.total.bytes} bytes>"

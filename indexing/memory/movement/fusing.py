@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
@@ -41,10 +41,13 @@ from indexing.memory.movement.writes import (
     updates_of,
     written_bytes,
 )
-from indexing.ops.element import NO_WORK
+from indexing.ops.element import NO_WORK, Work
 from indexing.ops.structured_ops import InlineOp
 from indexing.ops.work import work_of
 from simplifier.unknown import Unknown
+
+MAX_NAMED_READERS: Final = 3
+"""Number of other readers of a producer that a reason names."""
 
 SetsByOutput: TypeAlias = dict[ArrayRef, MapSet]
 """The maps to one array, by the output of the consumer from which they start."""
@@ -62,7 +65,7 @@ class FusionEffect(Displayed):
         written: bytes that the fusion writes.
         is_kept: the producer is still computed, because others read its result.
         recompute: the number of evaluated elements of the producer per element.
-        flops_added: operations that the fusion does in addition to those of both instructions;
+        work_added: operations that the fusion does in addition to those of both instructions;
             negative if it needs only a part of the producer.
         reasons: why figures are unknown, or why less is saved.
     """
@@ -73,8 +76,19 @@ class FusionEffect(Displayed):
     written: int | Unknown
     is_kept: bool
     recompute: Fraction | Unknown
-    flops_added: int | Unknown
+    work_added: Work | Unknown
     reasons: tuple[str, ...]
+
+    @property
+    def flops_added(self) -> int | Unknown:
+        """The operations of `work_added`, without transcendental functions."""
+        return self.work_added if isinstance(self.work_added, Unknown) else self.work_added.flops
+
+    @property
+    def transcendentals_added(self) -> int | Unknown:
+        """The transcendental functions of `work_added`."""
+        work = self.work_added
+        return work if isinstance(work, Unknown) else work.transcendentals
 
     @property
     def before(self) -> Amount | Unknown:
@@ -109,11 +123,17 @@ class FusionEffect(Displayed):
 
     def __str__(self) -> str:
         names = f"`{self.producer.instruction.name}` into `{self.consumer.instruction.name}`"
+        added = f"{_text(self.flops_added)} flops"
+        if not isinstance(self.work_added, Unknown) and self.work_added.transcendentals:
+            added += f" and {self.work_added.transcendentals:,} transcendentals"
+        times = "once" if self.recompute == 1 else f"{_text(self.recompute)} times"
         lines = [
-            f"fusing {names} saves {_text(self.saved)} bytes and adds {_text(self.flops_added)} "
-            f"flops; the producer is evaluated {_text(self.recompute)} times"
+            f"fusing {names} saves {_text(self.saved)} bytes and adds {added}; "
+            f"the producer is evaluated {times}"
         ]
-        return "\n".join([*lines, *[f"  {reason}" for reason in self.reasons]])
+        if isinstance(self.saved, Unknown):
+            lines.append(f"the bytes saved are unknown: {self.saved.reason}")
+        return "\n  ".join([*lines, *self.reasons])
 
 
 @checked
@@ -151,7 +171,7 @@ def fuse(producer: Instruction, consumer: Instruction) -> FusionEffect:
         written=written_bytes(consumer, tuple(kept)),
         is_kept=bool(others),
         recompute=recompute,
-        flops_added=_flops_added(evaluations, bool(others), first),
+        work_added=_work_added(evaluations, bool(others), first),
         reasons=tuple(_reasons(others, recompute, lost)),
     )
 
@@ -165,8 +185,13 @@ def _reasons(
         others: the other readers of the producer.
         updates: the updates that are no longer in place.
     """
-    for reader in others:
-        yield f"`{reader.name}` reads the producer, which is still computed"
+    if others:
+        names = [f"`{reader.name}`" for reader in others[:MAX_NAMED_READERS]]
+        if len(others) > MAX_NAMED_READERS:
+            names.append(f"{len(others) - MAX_NAMED_READERS} more")
+        *first, last = names
+        subject = f"{', '.join(first)} and {last} read" if first else f"{last} reads"
+        yield f"{subject} the producer, which is still computed"
     if isinstance(recompute, Unknown):
         yield recompute.reason
     for update in updates:
@@ -276,7 +301,7 @@ class _Evaluations:
         return Fraction(reads.number, shape.size) if shape.size else Fraction(1)
 
     @property
-    def flops(self) -> int | Unknown:
+    def work(self) -> Work | Unknown:
         """The operations of the evaluations of the producer in the fusion."""
         factors: dict[Instruction, Fraction | Unknown] = {}
         if not isinstance(self.producer.op, InlineOp):
@@ -285,7 +310,7 @@ class _Evaluations:
             for array, sets in self._inner().items():
                 inner = array.instruction
                 factors[inner] = larger(factors.get(inner), self._factor(array, sets))
-        total = Fraction(0)
+        flops = transcendentals = Fraction(0)
         for instruction, factor in factors.items():
             work = work_of(instruction)
             if isinstance(work, Unknown):
@@ -294,8 +319,9 @@ class _Evaluations:
                 continue
             if isinstance(factor, Unknown):
                 return factor
-            total += work.flops * factor
-        return ceil(total)
+            flops += work.flops * factor
+            transcendentals += work.transcendentals * factor
+        return Work(ceil(flops), ceil(transcendentals))
 
     def _inner(self) -> dict[ArrayRef, SetsByOutput]:
         """Return the maps from the consumer's outputs to the arrays inside of the producer."""
@@ -313,16 +339,16 @@ class _Evaluations:
         return inner
 
 
-def _flops_added(
+def _work_added(
     evaluations: _Evaluations, is_kept: bool, producer: InstructionTraffic
-) -> int | Unknown:
-    flops = evaluations.flops
+) -> Work | Unknown:
+    work = evaluations.work
     evaluated = producer.evaluated
-    if isinstance(flops, Unknown) or isinstance(evaluations.recompute, Unknown):
-        return flops if isinstance(flops, Unknown) else Unknown(str(evaluations.recompute))
+    if isinstance(work, Unknown) or isinstance(evaluations.recompute, Unknown):
+        return work if isinstance(work, Unknown) else Unknown(str(evaluations.recompute))
     if isinstance(evaluated, Unknown):
         return evaluated
-    return flops - (0 if is_kept else evaluated.flops)
+    return work if is_kept else work.plus(evaluated.times(-1))
 
 
 def _sum(first: Amount | Unknown, second: Amount | Unknown) -> Amount | Unknown:

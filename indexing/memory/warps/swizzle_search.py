@@ -67,11 +67,17 @@ class SwizzleSearch:
     def proof(self) -> str:
         """The reason why no swizzle of the family has fewer wavefronts."""
         if not self.excess:
-            return f"{self.wavefronts} wavefronts are the minimum: one for each phase"
+            verb = "is" if self.wavefronts == 1 else "are"
+            return f"{_wavefronts(self.wavefronts)} {verb} the minimum: one for each phase"
         return f"all {self.tried} swizzles of the family {self.family!r} were tried"
 
     def __str__(self) -> str:
-        return f"{self.swizzle}: {self.wavefronts} wavefronts; {self.proof}"
+        name = str(self.swizzle) if self.swizzle.columns else "no swizzle"
+        return f"{name}: {_wavefronts(self.wavefronts)}; {self.proof}"
+
+
+def _wavefronts(number: int) -> str:
+    return "1 wavefront" if number == 1 else f"{number} wavefronts"
 
 
 @checked
