@@ -314,36 +314,6 @@ def test_starts_give_the_best_and_the_worst_alignment() -> None:
     assert (load.worst_starts, load.sectors, load.lines) == ({"i": 1}, 5, 2)
 
 
-def gather(rows: int, columns: int, count: int) -> hlo.Instruction:
-    """A gather of whole rows: an embedding."""
-    return root(f"""ENTRY e {{
-      p = f32[{rows},{columns}] parameter(0)  i = s32[{count},1] parameter(1)
-      ROOT g = f32[{count},{columns}] gather(p, i), offset_dims={{1}},
-        collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1,
-        slice_sizes={{1,{columns}}} }}""")
-
-
-def test_starts_that_differ_between_lanes_are_unknown() -> None:
-    rows, indices = indexing.access(gather(50, 8, 16))
-    assert isinstance(rows, Unknown)
-    assert "an element of `i`, differs between the lanes of a warp" in rows.reason
-    assert isinstance(indices, MemoryAccess)
-
-
-def test_rows_of_whole_lines_are_counted_wherever_they_start() -> None:
-    """Each warp reads a part of one row; rows of 768 floats start at lines."""
-    rows, indices = indexing.access(gather(50, 768, 16), unroll=4)
-    assert (known(rows).histogram, known(rows).ratio) == ({16: 96}, 1)
-    assert [load.bytes_per_lane for load in known(rows).instructions] == [16]
-    assert known(indices).histogram == {1: 96}
-
-
-def test_rows_that_start_between_lines_are_unknown() -> None:
-    rows = indexing.access(gather(50, 4 * 32 + 8, 16), threads=136)[0]
-    assert isinstance(rows, Unknown)
-    assert "differs between warps, and changes their alignment" in rows.reason
-
-
 def test_adjacent_aligned_elements_are_one_vector() -> None:
     plain = root("ENTRY e { p = f32[4096] parameter(0)  ROOT n = f32[4096] negate(p) }")
     load = known(indexing.access(plain, unroll=4)[0])

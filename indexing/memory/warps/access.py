@@ -35,7 +35,8 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.memory.warps.coalescing import is_coalesced
-from indexing.memory.warps.starts import Load, Started, started
+from indexing.memory.warps.gathers import Load
+from indexing.memory.warps.starts import Started, started
 from indexing.memory.warps.thread_loads import ThreadLoad, thread_loads
 from indexing.memory.warps.transactions import Transactions, WorstWarp
 from indexing.memory.warps.warp_classes import MAX_POINTS
@@ -66,7 +67,7 @@ class MemoryAccess:
     """The memory that all warps touch to load an operand, or to store the output.
 
     If the addresses depend on start indices that are known only at run time, the numbers are those
-    of the worst starts.
+    of the starts with the most sectors.
 
     Attributes:
         array: the operand, or the output; `None` for an array without a program.
@@ -75,7 +76,8 @@ class MemoryAccess:
         instructions: the loads or stores.
         coalesced: the verdict of XLA's rule, `indexing.memory.warps.coalescing`.
         grade: "exact", or "may" if the maps are over-approximate, so that counts are upper bounds.
-        best_starts, worst_starts: the start indices with the fewest and most sectors, by name.
+        best_starts, worst_starts: the start indices with the fewest and most sectors, by name;
+            the elements of an index array are not included.
         best: what all warps move with the best starts; equal to `transactions` without starts.
     """
 

@@ -1,7 +1,8 @@
 """Unknown starts: the best and the worst number of sectors over the range of runtime values.
 
 A start index moves all addresses by a constant, or selects the elements of a pattern.  Values one
-period apart move the addresses by a multiple of a line, so only one period is counted.
+period apart move the addresses by a multiple of a line, so only one period is counted.  Elements of
+an index array, whose values differ between warps or lanes, are those of module `gathers`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, lcm, prod
-from typing import Final, TypeAlias
+from typing import Final
 
 from indexing.devices.gpus import Gpu
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.memory.warps.gathers import Load, equal_and_apart, is_gathered
 from indexing.memory.warps.periods import translation
 from indexing.memory.warps.thread_loads import ThreadLoad, exprs_of, with_values
 from indexing.memory.warps.transactions import Transactions, segment_sizes, total, transactions
 from indexing.memory.warps.warp_classes import WarpAccesses
-from simplifier.atoms import mentioned
 from simplifier.constraints import FALSE
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
 MAX_STARTS: Final = 1 << 10
 """Budget: the combinations of start indices to count."""
-
-Load: TypeAlias = tuple[ThreadLoad, int, int]
-"""A load, the bits of its elements, and the address of position 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Started:
         parts: what all warps move with each load, at the worst starts.
         transactions: the total of `parts`.
         best: the total with the best starts.
-        best_starts, worst_starts: the values by name.
+        best_starts, worst_starts: the values by name, without elements of index arrays.
     """
 
     parts: tuple[Transactions, ...]
@@ -51,41 +49,59 @@ class Started:
 def started(loads: Sequence[Load], device: Gpu, budget: int) -> Started | Unknown:
     """Count loads with the best and the worst values of their runtime variables."""
     line = segment_sizes(device)[-1]
-    variables = _variables(loads, line)
-    if isinstance(variables, Unknown):
-        return variables
+    variables = _variables(loads)
     spans = {start: _span(start, bounds, loads, line) for start, bounds in variables.items()}
     if prod(map(len, spans.values())) > MAX_STARTS:
         names = ", ".join(map(_name, spans))
         return Unknown(
             f"the starts {names} have more than {MAX_STARTS} combinations of different alignment"
         )
-    best: tuple[Transactions, dict[str, int]] | None = None
-    worst: tuple[Transactions, dict[str, int], tuple[Transactions, ...]] | None = None
+    ends = equal_and_apart(loads, device, budget)
+    if isinstance(ends, Unknown):
+        return ends
+    apart = [end and end.apart for end in ends]
+    equal = [end and end.equal for end in ends]
+    every: list[Started] = []
     for values in product(*spans.values()):
         starts = dict(zip(spans, values, strict=True))
-        parts: list[Transactions] = []
-        for load, bits, offset in loads:
-            part = transactions(
-                _with_starts(load, starts),
-                element_bits=bits,
-                elements=load.elements,
-                device=device,
-                offset=offset,
-                budget=budget,
-            )
-            if isinstance(part, Unknown):
-                return part
-            parts.append(part)
-        together = total(parts, device)
+        most = _counted(loads, apart, starts, device, budget)
+        fewest = _counted(loads, equal, starts, device, budget) if any(ends) else most
+        if isinstance(most, Unknown):
+            return most
+        if isinstance(fewest, Unknown):
+            return fewest
         named = {_name(start): value for start, value in starts.items()}
-        if best is None or together.sectors < best[0].sectors:
-            best = together, named
-        if worst is None or together.sectors > worst[0].sectors:
-            worst = together, named, tuple(parts)
-    assert best is not None
-    assert worst is not None
-    return Started(worst[2], worst[0], best[0], best[1], worst[1])
+        every.append(Started(most, total(most, device), total(fewest, device), named, named))
+    best = min(every, key=lambda each: each.best.sectors)
+    worst = max(every, key=lambda each: each.transactions.sectors)
+    return replace(worst, best=best.best, best_starts=best.best_starts)
+
+
+def _counted(
+    loads: Sequence[Load],
+    gathered: Sequence[WarpAccesses | None],
+    starts: Mapping[_Start, int],
+    device: Gpu,
+    budget: int,
+) -> tuple[Transactions, ...] | Unknown:
+    """Return what all warps move with each load, for values of its starts.
+
+    `gathered` has the accesses of loads whose elements of index arrays have values.
+    """
+    parts: list[Transactions] = []
+    for (load, bits, offset), accesses in zip(loads, gathered, strict=True):
+        part = transactions(
+            _with_starts(replace(load, accesses=accesses or load.accesses), starts),
+            element_bits=bits,
+            elements=load.elements,
+            device=device,
+            offset=offset,
+            budget=budget,
+        )
+        if isinstance(part, Unknown):
+            return part
+        parts.append(part)
+    return tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,35 +125,19 @@ def _name(start: _Start) -> str:
     return start.name
 
 
-def _variables(loads: Iterable[Load], line: int) -> dict[_Start, Interval] | Unknown:
+def _variables(loads: Iterable[Load]) -> dict[_Start, Interval]:
     """Return the runtime values with the bounds in which a load reads something.
 
-    A value that differs between warps is left out if it moves addresses by whole lines, so that
-    each of its values gives the same counts.  `Unknown` if it has any other effect, or differs
-    between the lanes of a warp.
+    Elements of index arrays, which differ between warps, are left out.
     """
     starts: dict[_Start, Interval] = {}
-    for load, bits, _ in loads:
+    for load, _, _ in loads:
         for rt in load.runtime:
-            if all(i.is_constant for i in rt.index):
+            if not is_gathered(rt):
                 start, variable = _Start.of(rt), rt.variable
                 low, high = starts.get(start, variable.bounds)
                 starts[start] = min(low, variable.lower), max(high, variable.upper)
-                continue
-            name = f"{rt.name}, an element of `{rt.source_name}`,"
-            if load.accesses.lane in mentioned(rt.index):
-                return Unknown(f"{name} differs between the lanes of a warp")
-            if not _moves_by_lines(load, rt, line * 8 // bits):
-                return Unknown(f"{name} differs between warps, and changes their alignment")
     return starts
-
-
-def _moves_by_lines(load: ThreadLoad, rt: RuntimeVariable, modulus: int) -> bool:
-    """Return True if each value of a runtime variable moves all addresses by whole lines."""
-    place, *limits = [translation(e, rt.variable) for e in exprs_of(load.accesses)]
-    if place is None or place.period > 1 or place.shift % modulus:
-        return False
-    return all(limit is not None and not limit.shift for limit in limits)
 
 
 def _with_starts(load: ThreadLoad, starts: Mapping[_Start, int]) -> WarpAccesses:
