@@ -9,10 +9,12 @@ import numpy as np
 from hlo.ops.attributes import int_list, word, word_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.ops.unify import array, dims_of, may_be_same_dims
-from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, TernaryOp, every_element
 from indexing.ops.dot import Dot
+from indexing.ops.element import Work
+from simplifier.unknown import Unknown
 
 RaggedMode: TypeAlias = Literal["free", "contracting", "batch"]
 
@@ -153,6 +155,19 @@ class RaggedDot(TernaryOp):
         for g, v in zip(self.rhs_group_dims, s, strict=True):
             index.insert(g, v)
         return IndexingMap.of(d, index, ranges=s)
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        """The work of one dot: each index of the ragged dimension is in one group.
+
+        XLA multiplies by the number of groups if they are contracted, and omits the first dimension
+        of the result if they are free.
+        """
+        first, second, _ = operands
+        assert isinstance(out, Shape)
+        assert isinstance(second, Shape)
+        return self._dot.work(self._one_output(out), (first, self._one_group(second)), applied)
 
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         kind = dtype(self.shape.element_type) if self.shape else np.result_type(first, second)

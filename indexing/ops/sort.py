@@ -198,6 +198,11 @@ class TopK(UnaryOp):
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return along(out, operand, out.rank - 1)
 
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        return Unknown("the number of comparisons depends on the algorithm, XLA counts none")
+
     def kernel(self, operand: Array) -> tuple[Array, Array]:
         keys = operand if is_integer(operand) else total_order(operand)
         if self.largest:

@@ -24,6 +24,14 @@ TABLE: Final = [
     ("f32[3,2] transpose(f32[2,3] p), dimensions={1,0}",                  (0, 0)),
     ("f32[3,5] dot(f32[3,4] p, f32[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
                                                                           (2 * 3 * 5 * 4, 0)),
+    # each row, each summand or each batch entry is in one group
+    ("f32[3,5] ragged-dot(f32[3,4] p, f32[2,4,5] q, s32[2] r), lhs_contracting_dims={1}, "
+     "rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}",  (2 * 3 * 5 * 4, 0)),
+    ("f32[7,3,5] ragged-dot(f32[3,4] p, f32[4,5] q, s32[7] r), lhs_contracting_dims={1}, "
+     "rhs_contracting_dims={0}, lhs_ragged_dims={1}",                      (2 * 3 * 5 * 4, 0)),
+    ("f32[7,3,5] ragged-dot(f32[7,3,4] p, f32[7,4,5] q, s32[2] r), lhs_batch_dims={0}, "
+     "rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, "
+     "lhs_ragged_dims={0}",                                                (2 * 7 * 3 * 5 * 4, 0)),
     # 3 window elements: 4 of 5, 5 and 4 positions are on the array; 2 input, 7 output features
     ("f32[1,7,5] convolution(f32[1,2,5] p, f32[7,2,3] q), window={size=3 pad=1_1}, "
      "dim_labels=bf0_oi0->bf0",                                           (2 * 2 * 7 * 13, 0)),
@@ -59,7 +67,7 @@ def test_a_fusion_does_the_work_of_its_instructions() -> None:
 
 UNDECLARED: Final = {
     *("batch-norm-grad", "batch-norm-inference", "batch-norm-training", "conditional"),
-    *("custom-call", "ragged-dot", "scan", "shuffle", "topk", "while"),
+    *("custom-call", "scan", "shuffle", "topk", "while"),
 }
 
 
@@ -73,11 +81,19 @@ def test_ops_without_declared_work() -> None:
     assert undeclared <= UNDECLARED
 
 
+@pytest.mark.parametrize("opcode", ["batch-norm-inference", "topk"])
+def test_work_without_a_convention_has_a_reason(opcode: str) -> None:
+    work = work_of(instruction_of(OPS[opcode].samples[0]))
+    assert isinstance(work, Unknown)
+    assert "XLA counts none" in work.reason
+
+
 # fmt: off
 DIFFERENT: Final = {
     # XLA counts
     "bitcast-convert",  # an operation for each element, although it does no arithmetic
     "async-start", "async-update", "async-done",  # other figures in each version
+    "ragged-dot",       # every group for each contracted element; not the rows of free groups
     "reduce-scatter",   # nothing
 }
 # fmt: on
