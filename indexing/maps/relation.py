@@ -84,7 +84,7 @@ def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
     inverses: list[IndexingMap] = []
     certain: list[exact.Relation] = []
     for grade in ("exact", "may"):
-        union = [_relation(m, m.results) for m in plain if m.grade == grade]
+        union = [as_relation(m) for m in plain if m.grade == grade]
         if union:
             pieces = unions.union_inverse(union, without=certain)
             if isinstance(pieces, Unknown):
@@ -108,7 +108,7 @@ def _inverse_with_values(m: IndexingMap) -> list[IndexingMap] | Unknown:
     mentioned = {v for rt in m.runtime for expr in rt.index for v in expr.variables()}
     kept = [v for v in m.ranges if v in mentioned]
     extra = [*[rt.expr for rt in m.runtime], *[v.as_expr() for v in kept]]
-    pieces = exact.inverse(_relation(m, (*m.results, *extra)))
+    pieces = exact.inverse(as_relation(m, (*m.results, *extra)))
     if isinstance(pieces, Unknown):
         return with_query(pieces, "cannot compute the inverse of", m)
     return [_with_values(piece, m, kept) for piece in pieces]
@@ -148,12 +148,10 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
     maps = as_maps(maps)
     at = None if points is None else _points("image", "points", points)
     check_spaces(maps, dims=None if at is None else _rank(at))
-    relations = [_relation(m, m.results) for m in maps]
+    relations = [as_relation(m) for m in maps]
     if not relations or at == []:
         return ()
-    pieces = unions.union_image(
-        relations, None if at is None else [_relation(p, p.results) for p in at]
-    )
+    pieces = unions.union_image(relations, None if at is None else [as_relation(p) for p in at])
     if isinstance(pieces, Unknown):
         return with_query(pieces, "cannot compute the image of", MapList(maps))
     return tuple([map_of_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
@@ -181,8 +179,8 @@ def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unk
     check_spaces(maps, results=_rank(targets))
     if not maps or not targets:
         return ()
-    relations = [_relation(m, m.results) for m in maps]
-    pieces = unions.union_preimage(relations, [_relation(p, p.results) for p in targets])
+    relations = [as_relation(m) for m in maps]
+    pieces = unions.union_preimage(relations, [as_relation(p) for p in targets])
     if isinstance(pieces, Unknown):
         return with_query(pieces, "cannot compute the preimage under", MapList(maps))
     return tuple([map_of_piece(piece, _grade((*maps, *targets))) for piece in pieces])
@@ -215,7 +213,7 @@ def _grade(maps: Iterable[IndexingMap]) -> Grade:
     return "may" if any(m.grade == "may" for m in maps) else "exact"
 
 
-# ---------------------------------------------------------------- relations and maps
+# ---------------------------------------------------------------- isl relations
 
 
 def map_of_piece(
@@ -263,10 +261,18 @@ def _renamed(relation: exact.Relation, names: Sequence[str]) -> exact.Relation:
     )
 
 
-def _relation(m: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:
-    """``dims -> results``; range and runtime variables are hidden."""
+def as_relation(m: IndexingMap, results: tuple[Expr, ...] | None = None) -> exact.Relation:
+    """Return ``dims -> results``; range and runtime variables are hidden.
+
+    Args:
+        results: other results than those of the map.
+
+    >>> window = IndexingMap.over((4,), lambda d, s: [d[0] + s[0]], ranges=(2,))
+    >>> as_relation(window).hidden == window.ranges
+    True
+    """
     hidden = tuple([v for v in m.variables if v not in m.dims])
-    return exact.Relation(m.dims, hidden, results, m.constraints)
+    return exact.Relation(m.dims, hidden, m.results if results is None else results, m.constraints)
 
 
 # ---------------------------------------------------------------- arguments of queries

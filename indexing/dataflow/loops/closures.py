@@ -21,11 +21,11 @@ from indexing.dataflow.loops.isl_closures import IslClosures
 from indexing.dataflow.loops.powers import Pair, Product, powers
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.relation import as_relation
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.exact import unions
-from simplifier.exact.encode import Relation
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -225,9 +225,7 @@ def _shift(result: Expr, d: Variable, size: int) -> int | None:
 
 def _is_union(maps: Sequence[IndexingMap], whole: IndexingMap) -> bool:
     """Return True if the union of maps is proved to contain a function; they are parts of it."""
-    relations = [Relation(m.dims, m.ranges, m.results, m.constraints) for m in maps]
-    one = Relation(whole.dims, (), whole.results, ())
-    return unions.only_first([one], relations) is None
+    return unions.only_first([as_relation(whole)], list(map(as_relation, maps))) is None
 
 
 def _grade(maps: Iterable[IndexingMap]) -> Grade:

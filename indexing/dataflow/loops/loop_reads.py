@@ -32,12 +32,11 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.products import without_covered
 from indexing.maps.reasons import Reason
-from indexing.maps.relation import map_of_piece
+from indexing.maps.relation import as_relation, map_of_piece
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByArray
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact import Relation
 from simplifier.exact.unions import coalesced
 from simplifier.linear import as_expr
 from simplifier.substitute import Substitution
@@ -363,7 +362,7 @@ def _coalesced(maps: list[IndexingMap]) -> list[IndexingMap]:
     exact = [m for m in maps if m.grade == "exact" and not m.runtime]
     if not 1 < len(exact) <= MAX_COALESCED:
         return maps
-    pieces = coalesced([Relation(m.dims, m.ranges, m.results, m.constraints) for m in exact])
+    pieces = coalesced(list(map(as_relation, exact)))
     if isinstance(pieces, Unknown) or len(pieces) >= len(exact):
         return maps
     fewer = [map_of_piece(piece, "exact") for piece in pieces]
