@@ -97,25 +97,18 @@ class Component:
         time = Variable(f"d{len(sizes)}", 0, self.last)
         earlier = Variable("s0", 0, self.last)
         step_time = Variable(time.name, 1, self.last)
-        results = [
-            d.as_expr() if not shift else (d + shift) % size
-            for d, shift, size in zip(dims, shifts, sizes, strict=True)
-        ]
-        whole = IndexingMap.of([*dims, step_time], [*results, step_time - 1])
+        one_step = _shifted(dims, shifts, sizes, as_expr(1))
+        whole = IndexingMap.of([*dims, step_time], [*one_step, step_time - 1])
         if not _is_union(maps, whole):
             return None
-        powers = [
-            d.as_expr() if not shift else (d + (time - earlier) * shift) % size
-            for d, shift, size in zip(dims, shifts, sizes, strict=True)
-        ]
-        steps = Constraint(time - earlier, 0, self.last)
+        steps = time - earlier
         return {
             leaf: [
                 IndexingMap.of(
                     [*dims, time],
-                    [*powers, earlier],
+                    [*_shifted(dims, shifts, sizes, steps), earlier],
                     ranges=[earlier],
-                    constraints=[steps],
+                    constraints=[Constraint(steps, 0, self.last)],
                     grade=_grade(maps),
                 )
             ]
@@ -221,6 +214,16 @@ def _shift(result: Expr, d: Variable, size: int) -> int | None:
     first = Substitution({d: as_expr(0)})(result)
     is_shift = first.is_constant and (d + first.constant) % size == result
     return first.constant % size if is_shift else None
+
+
+def _shifted(
+    dims: Sequence[Variable], shifts: Sequence[int], sizes: Sequence[int], steps: Expr
+) -> list[Expr]:
+    """Return the dimensions after a number of steps, each of which shifts them modulo the sizes."""
+    return [
+        d.as_expr() if not shift else (d + steps * shift) % size
+        for d, shift, size in zip(dims, shifts, sizes, strict=True)
+    ]
 
 
 def _is_union(maps: Sequence[IndexingMap], whole: IndexingMap) -> bool:

@@ -266,16 +266,14 @@ def _maps(sequence: Sequence[Power], start: int, last: int) -> dict[Path, list[I
     maps: dict[Path, list[IndexingMap]] = {}
     for leaf in dict.fromkeys(leaf for power in sequence for leaf in power):
         members = [power.get(leaf, frozenset[Product]()) for power in sequence]
-        for product in dict.fromkeys(
-            each for member in members for each in sorted_products(member)
-        ):
+        for product in dict.fromkeys(each for member in members for each in _sorted(member)):
             present = [product in member for member in members]
             for steps in _steps(present, start, period):
                 maps.setdefault(leaf, []).append(product.at_steps(last, steps))
     return maps
 
 
-def sorted_products(products: Iterable[Product]) -> list[Product]:
+def _sorted(products: Iterable[Product]) -> list[Product]:
     """Return products in an order that does not depend on hashes."""
     return sorted(products, key=repr)
 
