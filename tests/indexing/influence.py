@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 from hlo import Computation, Instruction, Shape
 from hlo.shapes.shape import dtype, leaves
 from indexing import IndexingMap, RuntimeVariable
-from indexing.execution.program import run
-from indexing.execution.values import ExecutionError
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from simplifier.atoms import Floor, Variable
 from simplifier.linear import Expr
 from simplifier.semiaffine import SemiAffine
-from tests.indexing.programs import Run
+from tests.indexing.programs import Run, executed
 
 Array: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -104,7 +102,11 @@ class Pokes:
     @classmethod
     def of(cls, main: Computation, seed: int) -> Pokes:
         """Return executions on NumPy."""
-        return cls(main, np.random.default_rng(seed), lambda arguments: executed(main, arguments))
+
+        def execute(arguments: Sequence[Array]) -> Sequence[Array] | None:
+            return executed(main, *arguments, max_iterations=MAX_ITERATIONS)
+
+        return cls(main, np.random.default_rng(seed), execute)
 
     def places(self) -> list[tuple[int, int]]:
         """Return the number of a parameter and of its element for each element."""
@@ -143,17 +145,6 @@ class Pokes:
         low = 0 if kind.kind == "u" else -2
         others = [value for value in range(low, 9) if value != old]
         return list(self.random.permutation(others)[:count])
-
-
-def executed(main: Computation, arguments: Sequence[Array]) -> Sequence[Array] | None:
-    """Return the results of a program on NumPy, or None if it does not terminate."""
-    try:
-        with np.errstate(all="ignore"):
-            return list(run(main, arguments, max_iterations=MAX_ITERATIONS))
-    except ExecutionError as error:
-        if "does not terminate" in str(error):
-            return None
-        raise
 
 
 # ---------------------------------------------------------------- maps

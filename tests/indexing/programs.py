@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from hlo import Computation, Instruction
 from indexing import IndexingMap, RuntimeVariable
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
+from indexing.execution.program import run
+from indexing.execution.values import ExecutionError
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 from tests.oracles import Pair
@@ -136,6 +138,23 @@ class Run:
 def _names(runtime: RuntimeVariable) -> set[str]:
     """Return the names of the variables in the index of a runtime variable."""
     return {v.name for expr in runtime.index for v in expr.variables()}
+
+
+MAX_ITERATIONS: Final = 600
+"""Default limit on the iterations of one loop: an 8-bit counter has fewer values."""
+
+
+def executed(
+    main: Computation, *arguments: Any, max_iterations: int = MAX_ITERATIONS
+) -> tuple[Any, ...] | None:
+    """Return the outputs of a program on NumPy, or None if it does not terminate."""
+    try:
+        with np.errstate(all="ignore"):
+            return tuple(run(main, arguments, max_iterations=max_iterations))
+    except ExecutionError as error:
+        if "does not terminate" in str(error):
+            return None
+        raise
 
 
 def entry(body: str, before: str = "") -> Computation:

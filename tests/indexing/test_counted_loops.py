@@ -19,10 +19,10 @@ from tests.indexing.loop_programs import (
     LoopText,
     RandomLoop,
     counted,
-    executed,
     simulated,
     value_of,
 )
+from tests.indexing.programs import executed
 
 LESS = "  n = {kind}[] constant({n})\n  ROOT r = pred[] compare(i, n), direction={direction}"
 

@@ -17,7 +17,8 @@ from hlo import Module
 from indexing import TripCount, Unknown
 from tests.indexing.influence import Array, read
 from tests.indexing.loop_judge import answers, run_of, unrolled
-from tests.indexing.loop_programs import LoopText, executed, value_of
+from tests.indexing.loop_programs import LoopText, value_of
+from tests.indexing.programs import executed
 
 UPDATED = """
 less {{ s = (s32[], s8[], f32[6], f32[3]) parameter(0)  i = s32[] get-tuple-element(s), index=0

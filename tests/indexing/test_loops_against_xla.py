@@ -11,8 +11,9 @@ import pytest
 import hlo
 from hlo import Module
 from indexing.execution import xla
-from tests.indexing.influence import Pokes, executed
+from tests.indexing.influence import MAX_ITERATIONS, Pokes
 from tests.indexing.loop_judge import missed
+from tests.indexing.programs import executed
 from tests.indexing.random_loops import RandomLoops
 from tests.indexing.test_loops_of_jax import FOLDER, LOWERED, OPTIMIZED
 from tests.indexing.test_random_loops import seeds
@@ -37,7 +38,7 @@ def is_computed_alike(pokes: Pokes) -> bool:
 
     XLA drops the clamp of a start when it merges nested slices (openxla/xla#49121), also in loops.
     """
-    expected = executed(pokes.main, pokes.arguments)
+    expected = executed(pokes.main, *pokes.arguments, max_iterations=MAX_ITERATIONS)
     assert expected is not None
     assert pokes.results is not None
     pairs = zip(expected, pokes.results, strict=True)
