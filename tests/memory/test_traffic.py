@@ -22,6 +22,7 @@ from indexing.memory.movement.evaluations import is_whole
 from indexing.memory.movement.figures import Amount, InstructionTraffic, TotalBounds, TrafficRow
 from indexing.memory.movement.starts import without_starts
 from indexing.memory.movement.writes import moves_bytes
+from indexing.ops.element import Work
 from indexing.ops.samples import instruction_of
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -125,6 +126,39 @@ def test_a_gather_reads_at_most_its_result_from_the_table() -> None:
     assert table.distinct == Amount(3 * 8 * 4, "may")  # fewer if indices are equal
     assert table.requested == Amount(3 * 8 * 4)
     assert indices.distinct == Amount(3 * 4)
+
+
+SCATTER = (
+    "scatter(p, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add"
+)
+
+
+def test_a_scatter_reads_each_update_and_index_once() -> None:
+    base, indices, updates = traffic_of(f"""{ADD}
+    ENTRY e {{ p = f32[10,8] parameter(0)  i = s32[3,1] parameter(1)  u = f32[3,8] parameter(2)
+      ROOT s = f32[10,8] {SCATTER} }}""").operands
+    assert base.distinct == base.requested == Amount(10 * 8 * 4, "may")
+    assert indices.distinct == indices.requested == Amount(3 * 4)
+    assert updates.distinct == updates.requested == Amount(3 * 8 * 4, "may")
+
+
+def test_a_fused_scatter_evaluates_each_update_once() -> None:
+    """Updates are rows of x and their reverse; both halves read every element of x once."""
+    fusion = traffic_of(f"""{ADD}
+    fused {{ p = f32[10,8] parameter(0)  i = s32[6,1] parameter(1)  x = f32[3,8] parameter(2)
+      n = f32[3,8] negate(x)
+      r = f32[3,8] reverse(n), dimensions={{1}}
+      u = f32[6,8] concatenate(n, r), dimensions={{0}}
+      ROOT s = f32[10,8] {SCATTER} }}
+    ENTRY e {{ p = f32[10,8] parameter(0)  i = s32[6,1] parameter(1)  x = f32[3,8] parameter(2)
+      ROOT f = f32[10,8] fusion(p, i, x), kind=kInput, calls=fused }}""")
+    _, indices, updates = fusion.operands
+    assert indices.requested == Amount(6 * 4)
+    assert (updates.distinct, updates.requested) == (Amount(96, "may"), Amount(2 * 96, "may"))
+    factors = {inner.name: factor for inner, factor in fusion.recompute.items()}
+    assert factors == {"n": 2, "r": 1, "u": 1, "s": 1}
+    assert fusion.evaluated == Work(2 * 24 + 6 * 8)
 
 
 def test_a_padding_value_is_an_upper_bound_of_reads() -> None:
@@ -350,7 +384,9 @@ def reads_are_counted_by_enumeration(sample: Sample) -> None:
             assert operand.operand is not None
             points = counted(list(maps.get(operand.operand, ())), values)
             check(operand.elements, len(points))
-            if not is_whole(instruction):
+            if instruction.opcode == "scatter":  # a loop over each operand
+                check(known(operand.reads), operand.shape.size)
+            elif not is_whole(instruction):
                 check(known(operand.reads), points.total())
 
 

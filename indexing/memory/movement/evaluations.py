@@ -4,16 +4,20 @@ A fusion is one loop over the elements of its result.  For each element, the loo
 value that the element needs, as often as paths lead to it.  Paths with equal maps are one
 evaluation; so are equal maps from several outputs, which one loop computes if they have equal
 dimensions.  An op without an element rule, such as a sort, is computed as a whole.
+
+A scatter has loops of its own: one copies the base, the others run over the index array and over
+the updates.  Whether an update changes an element is only known at run time, so a loop over the
+result would have to read all updates for each element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
@@ -25,6 +29,7 @@ from indexing.maps.options import Options
 from indexing.memory.movement.amounts import Maps
 from indexing.ops.base import RoutingOp
 from indexing.ops.element import OpaqueRule, element_of
+from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import InlineOp, StructuredOp
 from simplifier.unknown import Unknown, first_unknown
 
@@ -81,7 +86,10 @@ def evaluations(instruction: Instruction) -> LoopEvaluations:
     b (d0) -> (d0), domain: d0 in [0, 7]
     s (d0) -> (d0), domain: d0 in [0, 7]
     """
+    scatter = _scatter_of(instruction)
     by_output = list(map_sets(instruction).values())
+    if scatter is not None:
+        by_output = list(_loops_of(scatter, by_output, is_fused=scatter is not instruction))
     arrays: dict[ArrayRef, list[MapSet]] = {}
     for reached in by_output:
         for array, map_set in reached.items():
@@ -94,6 +102,44 @@ def evaluations(instruction: Instruction) -> LoopEvaluations:
         if array not in ends.values():
             inner[array] = _evaluations(arrays[array], whole, array)
     return LoopEvaluations(instruction, operands, inner)
+
+
+def _scatter_of(instruction: Instruction) -> Instruction | None:
+    """Return the instruction, or the root of the fusion, if it is a scatter."""
+    root = instruction
+    if isinstance(instruction.op, InlineOp):
+        root = instruction.called_computations[0].root
+    return root if isinstance(root.op, Scatter) else None
+
+
+def _loops_of(
+    scatter: Instruction, by_output: Iterable[dict[ArrayRef, MapSet]], *, is_fused: bool
+) -> Iterator[dict[ArrayRef, MapSet]]:
+    """Yield the maps of each loop: over the results, the bases, the indices and the updates.
+
+    Bases may be updated in place or replaced, and updates may be out of bounds: these reads are
+    upper bounds.
+    """
+    for reached in by_output:
+        yield {array: maps for array, maps in reached.items() if array.instruction is scatter}
+    indices = scatter.operands[len(scatter.operands) // 2]
+    for operand in dict.fromkeys(scatter.operands):
+        array = ArrayRef(operand)
+        loop = WALK.backward(array) if is_fused else {array: _identity(array)}
+        if operand is not indices:
+            loop = {
+                each: maps.like([m.with_grade("may") for m in maps.effective])
+                for each, maps in loop.items()
+            }
+        yield loop
+
+
+def _identity(array: ArrayRef) -> MapSet:
+    """Return the identity map of an array; no map if its size is unknown: such are not counted."""
+    shape = array.array_shape
+    if shape is None or unbounded_leaf(shape):
+        return MapSet()
+    return MapSet([IndexingMap.identity(shape)])
 
 
 def _evaluations(
