@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from indexing.dataflow.loops.components import Component
 from indexing.dataflow.loops.isl_closures import IslClosures
 from indexing.dataflow.loops.powers import Pair, Product, powers
 from indexing.maps.arrays import Path
@@ -30,8 +31,6 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
-StepMaps: TypeAlias = Mapping[Pair, Sequence[IndexingMap]]
-"""The maps ``(d, t) -> (e, t - 1)`` from each leaf to each leaf of a step."""
 Kept: TypeAlias = tuple[int | None, ...]
 """For each result, the number of the dimension that it is equal to, or None."""
 
@@ -48,146 +47,145 @@ class Closure:
     is_closed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
-    """Leaves that depend on each other from one iteration to the next.
+def closure_from(component: Component, leaf: Path) -> Closure:
+    """Return the maps ``(d, t) -> (e, k)`` with ``k <= t`` from a leaf to each leaf."""
+    for attempt in (_powers, _rotations):
+        maps = attempt(component, leaf)
+        if maps is not None:
+            return Closure(maps)
+    by_isl = IslClosures(component).closure_from(leaf)
+    if by_isl is not None and by_isl[1]:
+        return Closure(by_isl[0])
+    maps, is_bounded = _kept_dimensions(component, leaf)
+    return Closure(by_isl[0] if by_isl and not is_bounded else maps, is_closed=False)
 
-    Attributes:
-        sizes: the sizes of each leaf.
-        steps: the maps among them.
-        last: the largest time, the maximum number of iterations.
+
+# ------------------------------------------------------------ closed forms
+
+
+def _powers(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]] | None:
+    products: dict[Pair, list[Product]] = {}
+    for pair, maps in component.steps.items():
+        for m in maps:
+            each = Product.of_step(m)
+            if each is None or m.dims[-1].bounds != (1, component.last):
+                return None
+            products.setdefault(pair, []).append(each)
+    return powers(leaf, component.sizes[leaf], products, component.last)
+
+
+def _rotations(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]] | None:
+    if len(component.sizes) != 1:
+        return None
+    sizes, maps = component.sizes[leaf], component.steps[leaf, leaf]
+    shifts = _rotation(maps, sizes)
+    if shifts is None:
+        return None
+    dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(sizes)]
+    time = Variable(f"d{len(sizes)}", 0, component.last)
+    earlier = Variable("s0", 0, component.last)
+    step_time = Variable(time.name, 1, component.last)
+    one_step = _shifted(dims, shifts, sizes, as_expr(1))
+    whole = IndexingMap.of([*dims, step_time], [*one_step, step_time - 1])
+    if not _is_union(maps, whole):
+        return None
+    steps = time - earlier
+    return {
+        leaf: [
+            IndexingMap.of(
+                [*dims, time],
+                [*_shifted(dims, shifts, sizes, steps), earlier],
+                ranges=[earlier],
+                constraints=[Constraint(steps, 0, component.last)],
+                grade=_grade(maps),
+            )
+        ]
+    }
+
+
+# ------------------------------------------------------------ over-approximation
+
+
+def _kept_dimensions(
+    component: Component, leaf: Path
+) -> tuple[dict[Path, list[IndexingMap]], bool]:
+    """Return `may` maps that keep the dimensions that every path keeps.
+
+    Indices that move by bounded distances move at most that far in each iteration.
+
+    Returns:
+        The maps, and True if any dimension is kept or bounded.
     """
+    step = {pair: _kept(maps) for pair, maps in component.steps.items()}
+    identity: Kept = tuple(range(len(component.sizes[leaf])))
+    kept: dict[Path, Kept] = {}
+    pending = [(leaf, identity)]
+    while pending:
+        x, first = pending.pop()
+        for (before, y), second in step.items():
+            if before == x:
+                new = tuple([None if k is None else first[k] for k in second])
+                joined = _joined(kept[y], new) if y in kept else new
+                if joined != kept.get(y):
+                    kept[y] = joined
+                    pending.append((y, joined))
+    maps = {leaf: [IndexingMap.over((*component.sizes[leaf], component.last + 1), lambda d: d)]}
+    distances = _distances(component)
+    for y, values in kept.items():
+        maps.setdefault(y, []).append(_free(component, leaf, y, values, distances))
+    every = [value for values in kept.values() for value in values]
+    return maps, any(v is not None for v in (*every, *distances))
 
-    sizes: Mapping[Path, tuple[int, ...]]
-    steps: StepMaps
-    last: int
 
-    def closure_from(self, leaf: Path) -> Closure:
-        """Return the maps ``(d, t) -> (e, k)`` with ``k <= t`` from a leaf to each leaf."""
-        for attempt in (self._powers, self._rotations):
-            maps = attempt(leaf)
-            if maps is not None:
-                return Closure(maps)
-        by_isl = IslClosures(self.sizes, self.steps, self.last).closure_from(leaf)
-        if by_isl is not None and by_isl[1]:
-            return Closure(by_isl[0])
-        maps, is_bounded = self._kept_dimensions(leaf)
-        return Closure(by_isl[0] if by_isl and not is_bounded else maps, is_closed=False)
+def _distances(component: Component) -> list[Interval | None]:
+    """Return how far each index may move in one iteration; None if not less than its size."""
+    ranks = set(map(len, component.sizes.values()))
+    if len(ranks) > 1:
+        return [None] * max(ranks)
+    distances: list[Interval | None] = []
+    maps = [m for maps in component.steps.values() for m in maps]
+    for k in range(ranks.pop()):
+        moved = [
+            KnownBounds(sum_bounds(m.constraints)).bounds(m.results[k] - m.dims[k]) for m in maps
+        ]
+        span = min(low for low, _ in moved), max(high for _, high in moved)
+        size = max(sizes[k] for sizes in component.sizes.values())
+        distances.append(span if -size < span[0] and span[1] < size else None)
+    return distances
 
-    # ------------------------------------------------------------ closed forms
 
-    def _powers(self, leaf: Path) -> dict[Path, list[IndexingMap]] | None:
-        products: dict[Pair, list[Product]] = {}
-        for pair, maps in self.steps.items():
-            for m in maps:
-                each = Product.of_step(m)
-                if each is None or m.dims[-1].bounds != (1, self.last):
-                    return None
-                products.setdefault(pair, []).append(each)
-        return powers(leaf, self.sizes[leaf], products, self.last)
-
-    def _rotations(self, leaf: Path) -> dict[Path, list[IndexingMap]] | None:
-        if len(self.sizes) != 1:
-            return None
-        sizes, maps = self.sizes[leaf], self.steps[leaf, leaf]
-        shifts = _rotation(maps, sizes)
-        if shifts is None:
-            return None
-        dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(sizes)]
-        time = Variable(f"d{len(sizes)}", 0, self.last)
-        earlier = Variable("s0", 0, self.last)
-        step_time = Variable(time.name, 1, self.last)
-        one_step = _shifted(dims, shifts, sizes, as_expr(1))
-        whole = IndexingMap.of([*dims, step_time], [*one_step, step_time - 1])
-        if not _is_union(maps, whole):
-            return None
-        steps = time - earlier
-        return {
-            leaf: [
-                IndexingMap.of(
-                    [*dims, time],
-                    [*_shifted(dims, shifts, sizes, steps), earlier],
-                    ranges=[earlier],
-                    constraints=[Constraint(steps, 0, self.last)],
-                    grade=_grade(maps),
-                )
-            ]
-        }
-
-    # ------------------------------------------------------------ over-approximation
-
-    def _kept_dimensions(self, leaf: Path) -> tuple[dict[Path, list[IndexingMap]], bool]:
-        """Return `may` maps that keep the dimensions that every path keeps.
-
-        Indices that move by bounded distances move at most that far in each iteration.
-
-        Returns:
-            The maps, and True if any dimension is kept or bounded.
-        """
-        step = {pair: _kept(maps) for pair, maps in self.steps.items()}
-        identity: Kept = tuple(range(len(self.sizes[leaf])))
-        kept: dict[Path, Kept] = {}
-        pending = [(leaf, identity)]
-        while pending:
-            x, first = pending.pop()
-            for (before, y), second in step.items():
-                if before == x:
-                    new = tuple([None if k is None else first[k] for k in second])
-                    joined = _joined(kept[y], new) if y in kept else new
-                    if joined != kept.get(y):
-                        kept[y] = joined
-                        pending.append((y, joined))
-        maps = {leaf: [IndexingMap.over((*self.sizes[leaf], self.last + 1), lambda d: d)]}
-        distances = self._distances()
-        for y, values in kept.items():
-            maps.setdefault(y, []).append(self._free(leaf, y, values, distances))
-        every = [value for values in kept.values() for value in values]
-        return maps, any(v is not None for v in (*every, *distances))
-
-    def _distances(self) -> list[Interval | None]:
-        """Return how far each index may move in one iteration; None if not less than its size."""
-        ranks = set(map(len, self.sizes.values()))
-        if len(ranks) > 1:
-            return [None] * max(ranks)
-        distances: list[Interval | None] = []
-        maps = [m for maps in self.steps.values() for m in maps]
-        for k in range(ranks.pop()):
-            moved = [
-                KnownBounds(sum_bounds(m.constraints)).bounds(m.results[k] - m.dims[k])
-                for m in maps
-            ]
-            span = min(low for low, _ in moved), max(high for _, high in moved)
-            size = max(sizes[k] for sizes in self.sizes.values())
-            distances.append(span if -size < span[0] and span[1] < size else None)
-        return distances
-
-    def _free(
-        self, leaf: Path, other: Path, values: Kept, distances: Sequence[Interval | None]
-    ) -> IndexingMap:
-        source, target = self.sizes[leaf], self.sizes[other]
-        dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(source)]
-        time, earlier = Variable(f"d{len(source)}", 1, self.last), Variable("s0", 0, self.last - 1)
-        ranges, results = [earlier], list[Expr]()
-        steps = time - earlier
-        constraints = [Constraint(steps, 1, self.last)]
-        for k, (value, size) in enumerate(zip(values, target, strict=True)):
-            if value is not None:
-                results.append(dims[value].as_expr())
-                continue
-            ranges.append(Variable(f"s{len(ranges)}", 0, size - 1))
-            results.append(ranges[-1].as_expr())
-            distance = distances[k]
-            if distance is not None:
-                above = results[-1] - dims[k] - steps * distance[0]
-                below = steps * distance[1] - results[-1] + dims[k]
-                constraints += [Constraint(e, 0, max(e.bounds[1], 0)) for e in (above, below)]
-        return IndexingMap.of(
-            [*dims, time],
-            [*results, earlier],
-            ranges=ranges,
-            constraints=constraints,
-            grade="may",
-        ).simplify()
+def _free(
+    component: Component,
+    leaf: Path,
+    other: Path,
+    values: Kept,
+    distances: Sequence[Interval | None],
+) -> IndexingMap:
+    source, target = component.sizes[leaf], component.sizes[other]
+    dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(source)]
+    time = Variable(f"d{len(source)}", 1, component.last)
+    earlier = Variable("s0", 0, component.last - 1)
+    ranges, results = [earlier], list[Expr]()
+    steps = time - earlier
+    constraints = [Constraint(steps, 1, component.last)]
+    for k, (value, size) in enumerate(zip(values, target, strict=True)):
+        if value is not None:
+            results.append(dims[value].as_expr())
+            continue
+        ranges.append(Variable(f"s{len(ranges)}", 0, size - 1))
+        results.append(ranges[-1].as_expr())
+        distance = distances[k]
+        if distance is not None:
+            above = results[-1] - dims[k] - steps * distance[0]
+            below = steps * distance[1] - results[-1] + dims[k]
+            constraints += [Constraint(e, 0, max(e.bounds[1], 0)) for e in (above, below)]
+    return IndexingMap.of(
+        [*dims, time],
+        [*results, earlier],
+        ranges=ranges,
+        constraints=constraints,
+        grade="may",
+    ).simplify()
 
 
 def _rotation(maps: Iterable[IndexingMap], sizes: Sequence[int]) -> list[int] | None:

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
+from indexing.dataflow.loops.powers import Pair
+from indexing.maps.arrays import Path
+from indexing.maps.indexing_map import IndexingMap
+
 Node = TypeVar("Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Carried arrays that depend on each other from one iteration to the next.
+
+    Attributes:
+        sizes: the sizes of each array.
+        steps: the maps ``(d, t) -> (e, t - 1)`` from each array to each array.
+        last: the largest time, the maximum number of iterations.
+    """
+
+    sizes: Mapping[Path, tuple[int, ...]]
+    steps: Mapping[Pair, Sequence[IndexingMap]]
+    last: int
 
 
 def strongly_connected(

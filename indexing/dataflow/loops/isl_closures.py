@@ -6,11 +6,10 @@ zeros, and the time.  Symbols are loop-invariant scalars; they do not change fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from indexing.dataflow.loops.powers import Pair
+from indexing.dataflow.loops.components import Component
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.relation import map_of_piece
@@ -26,23 +25,12 @@ Key: TypeAlias = tuple[object, ...]
 
 
 class IslClosures:
-    """The closures of one component.
+    """The closures of one component."""
 
-    Args:
-        sizes: the sizes of each array.
-        steps: the maps ``(d, t) -> (e, t - 1)`` among them.
-        last: the largest time.
-    """
-
-    def __init__(
-        self,
-        sizes: Mapping[Path, Sequence[int]],
-        steps: Mapping[Pair, Sequence[IndexingMap]],
-        last: int,
-    ) -> None:
-        self.sizes, self.steps, self.last = sizes, steps, last
-        self.leaves = list(sizes)
-        self.rank = max(map(len, sizes.values()))
+    def __init__(self, component: Component) -> None:
+        self.component = component
+        self.leaves = list(component.sizes)
+        self.rank = max(map(len, component.sizes.values()))
         self.symbols: dict[Key, RuntimeVariable] = {}
 
     def closure_from(self, leaf: Path) -> tuple[dict[Path, list[IndexingMap]], bool] | None:
@@ -53,16 +41,17 @@ class IslClosures:
         if not self._collect_symbols():
             return None
         stays, moves = self._relations()
-        kept = len(self.symbols)
+        kept, sizes = len(self.symbols), self.component.sizes
+        start, rank = self.leaves.index(leaf), kept + len(sizes[leaf])
         slots = [
-            Slots(self.leaves.index(leaf), number, kept + len(self.sizes[leaf]), kept + len(sizes))
-            for number, sizes in enumerate(self.sizes.values())
+            Slots(start, number, rank, kept + len(sizes[other]))
+            for number, other in enumerate(self.leaves)
         ]
         closures = closures_back_in_time(list(map(self._box, self.leaves)), stays, moves, slots)
         if isinstance(closures, Unknown):
             return None
         is_exact = all(each.is_exact for each in closures)
-        all_maps = [m for maps in self.steps.values() for m in maps]
+        all_maps = [m for maps in self.component.steps.values() for m in maps]
         grade: Grade = "exact" if is_exact and all(m.grade == "exact" for m in all_maps) else "may"
         pieces = {
             y: [self._map_of_piece(piece, grade) for piece in each.pieces]
@@ -76,14 +65,14 @@ class IslClosures:
         """Return the maps that change only the time, and the others, as relations."""
         stays: list[Relation] = []
         moves: list[Relation] = []
-        for (x, y), maps in self.steps.items():
+        for (x, y), maps in self.component.steps.items():
             for m in maps:
                 (stays if x == y and _is_stay(m) else moves).append(self._embedded(m, x, y))
         return stays, moves
 
     def _collect_symbols(self) -> bool:
         """Return False if a runtime variable differs between elements or iterations."""
-        for maps in self.steps.values():
+        for maps in self.component.steps.values():
             for rt in [rt for m in maps for rt in m.runtime]:
                 if not all(each.is_constant for each in rt.index):
                     return False
@@ -97,10 +86,10 @@ class IslClosures:
         return True
 
     def _box(self, leaf: Path) -> Relation:
-        sizes = self.sizes[leaf]
+        sizes = self.component.sizes[leaf]
         symbols = [rt.variable.renamed(f"y{k}") for k, rt in enumerate(self.symbols.values())]
         index = [Variable(f"e{k}", 0, size - 1) for k, size in enumerate(sizes)]
-        time = Variable("t", 0, self.last)
+        time = Variable("t", 0, self.component.last)
         zeros = [constant(0)] * (self.rank - len(sizes))
         number = constant(self.leaves.index(leaf))
         free = (*symbols, *index)

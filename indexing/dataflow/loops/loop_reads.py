@@ -19,8 +19,8 @@ from typing import Final
 from hlo.modules.module import Computation
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.changes import changing_elements
-from indexing.dataflow.loops.closures import Closure, Component
-from indexing.dataflow.loops.components import strongly_connected
+from indexing.dataflow.loops.closures import Closure, closure_from
+from indexing.dataflow.loops.components import Component, strongly_connected
 from indexing.dataflow.loops.endings import Ending
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.steps import Reads, timed_reads
@@ -210,7 +210,7 @@ class LoopReads:
             return answers
         if component not in self._closing:
             return self._leaving[leaf]
-        closure = self._closing[component].closure_from(leaf)
+        closure = closure_from(self._closing[component], leaf)
         unknown, reasons = self._obstacles(component, closure)
         answers = {}
         for y, closures in closure.maps.items():
