@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.over_approximation import over_approximate
 from indexing.maps.regions.boxes import Progression, progression
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains
@@ -95,7 +96,8 @@ def without_covered(maps: Iterable[IndexingMap]) -> list[IndexingMap]:
 
     >>> from indexing.maps.text import parse_map
     >>> every = "(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]"
-    >>> some = "(d0)[s0] -> (s0 + 1), domain: d0 in [2, 9], s0 in [0, 3], d0 - s0 in [0, 3]"
+    >>> some = "(d0)[s0, s1] -> (s0 + s1), domain: d0 in [2, 9], s0 in [0, 4], s1 in [0, 4], "
+    >>> some += "s0 + s1 in [0, 3]"
     >>> print(*without_covered([parse_map(some), parse_map(every)]))
     (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]
     """
@@ -103,23 +105,10 @@ def without_covered(maps: Iterable[IndexingMap]) -> list[IndexingMap]:
     boxes = [m for m in given if m.grade == "exact" and is_box(m)]
     index, dropped = BoxIndex(boxes), set[IndexingMap]()
     for m in given:
-        hull = m if is_box(m) else _hull(m)
+        hull = m if is_box(m) else over_approximate(m)
         if any(box is not m and box not in dropped for box in index.covering(hull)):
             dropped.add(m)
     return [m for m in given if m not in dropped]
-
-
-def _hull(m: IndexingMap) -> IndexingMap:
-    """Return a box that covers a map: results that are no dimensions run over their bounds."""
-    ranges: list[Variable] = []
-    results: list[Expr] = []
-    for result in m.results:
-        if set(result.variables()) <= set(m.dims):
-            results.append(result)
-        else:
-            ranges.append(Variable(f"s{len(ranges)}", *result.bounds))
-            results.append(ranges[-1].as_expr())
-    return IndexingMap.of(m.dims, results, ranges=ranges, grade=m.grade)
 
 
 def _outline(m: IndexingMap, positions: Iterable[int]) -> Outline:
