@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -18,13 +18,37 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+DEFAULT_LINE: Final = 128
+
+
+class CacheSize(ByteSize):
+    """The bytes of a cache, or a GPU: the bytes of its L2 cache.
+
+    >>> CacheSize().convert("40MiB", None, None) == CacheSize().convert("A100", None, None)
+    True
+    """
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> int:
+        from indexing.devices.gpus import GPUS
+
+        sizes = {model.name: size for model in GPUS.values() if (size := model.l2_cache_bytes)}
+        if str(value) in sizes:
+            return sizes[str(value)]
+        if not str(value)[:1].isdigit():
+            expected = f"expected a size such as 40MiB, or one of {', '.join(sizes)}"
+            self.fail(f"{expected}; got {value!r}", param, context)
+        return super().convert(value, param, context)
+
+
 @dataclass(frozen=True, slots=True)
 class CacheRequest:
     """The options of the cache; see `indexing.best_block_orders`."""
 
     capacity: int
     orders: tuple[str, ...] | None
-    line: int = 128
+    line: int
 
 
 def cache_options(command: F) -> F:
@@ -33,10 +57,10 @@ def cache_options(command: F) -> F:
         click.option(
             "--cache",
             "capacity",
-            metavar="SIZE",
-            type=ByteSize(),
-            help="Print the misses of an LRU cache of SIZE, such as 40MiB, in several orders of "
-            "the tiles, the fewest first",
+            metavar="SIZE|GPU",
+            type=CacheSize(),
+            help="Print the misses of an LRU cache of SIZE, such as 40MiB, or of the L2 cache of "
+            "a GPU, such as H100, in several orders of the tiles, the fewest first",
         ),
         click.option(
             "--order",
@@ -64,7 +88,8 @@ def cache_request(
     """Return the request; None without ``--cache``.
 
     Raises:
-        click.UsageError: an option needs ``--cache``, or cannot be used with it.
+        click.UsageError: an option needs ``--cache``, or cannot be used with it; or the cache
+            holds no line.
     """
     if capacity is None:
         for option, value in (("--order", orders), ("--line", line)):
@@ -76,8 +101,13 @@ def cache_request(
     for option, is_given in excluded.items():
         if is_given:
             raise click.UsageError(f"--cache cannot be used with {option}")
+    if capacity < (line or DEFAULT_LINE):
+        raise click.UsageError(
+            f"--cache {capacity} holds no line of {line or DEFAULT_LINE} bytes: write a size such "
+            "as 40MiB"
+        )
     names = None if orders is None else tuple([name.strip() for name in orders.split(",")])
-    return CacheRequest(capacity, names, line or 128)
+    return CacheRequest(capacity, names, line or DEFAULT_LINE)
 
 
 def print_misses(

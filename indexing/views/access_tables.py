@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from hlo.modules.module import Instruction
 
 _COLUMNS: Final = (
-    *("array", "", "", "requested", "transferred", "ratio", "sectors", "lines", "warps"),
-    *("XLA", "worst warp"),
+    *("array", "", "", "requested", "used", "transferred", "ratio", "sectors", "lines"),
+    *("warps", "XLA", "worst warp"),
 )
-_RIGHT: Final = range(3, 9)
+_RIGHT: Final = range(3, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plai
 
 def _cells(role: str, access: MemoryAccess) -> Iterator[str]:
     bound = "<=" if access.grade == "may" else ""
-    for number in (access.bytes_requested, access.bytes_transferred):
+    counts = access.transactions
+    for number in (access.bytes_requested, counts.bytes_used, access.bytes_transferred):
         yield f"{bound}{number:,}"
     yield f"{access.ratio:.2f}"
     for number in (access.sectors, access.lines, access.transactions.warps):

@@ -62,11 +62,11 @@ def test_each_array_has_a_row(run: Run) -> None:
     assert (status, err) == (0, "")
     assert out == (
         "m.hlo: e: t = f32[64,96] transpose, 128 threads, unroll 1, A100\n"
-        "  array                     requested  transferred  ratio  sectors  lines  warps  XLA"
-        "            worst warp\n"
-        "  operand 0  p  f32[96,64]     24,576      196,608   8.00    6,144  6,144    192"
+        "  array                     requested    used  transferred  ratio  sectors  lines  warps"
+        "  XLA            worst warp\n"
+        "  operand 0  p  f32[96,64]     24,576  24,576      196,608   8.00    6,144  6,144    192"
         "  not coalesced  32 sectors at bl_x 0, warp 0\n"
-        "  output 0   t  f32[64,96]     24,576       24,576   1.00      768    192    192"
+        "  output 0   t  f32[64,96]     24,576  24,576       24,576   1.00      768    192    192"
         "                 4 sectors at bl_x 0, warp 0\n"
     )
 
@@ -108,7 +108,8 @@ def test_records_have_the_numbers_of_the_library(run: Run) -> None:
 @pytest.mark.parametrize(
     ("line", "status", "message"),
     [
-        ("m.hlo --threads 0", 2, "expected 1 to 99999999 threads; got '0'"),
+        ("m.hlo --threads 0", 2, "a block has 1 to 1024 threads; got '0'"),
+        ("m.hlo --threads 64,32", 2, "a block has 1 to 1024 threads; got '64,32'"),
         ("m.hlo --threads 1,2,3,4", 2, "expected numbers such as 128 or 32,4; got '1,2,3,4'"),
         ("m.hlo --device H101", 2, "did you mean `H100`?"),
         ("m.hlo -i windw", 1, "= help: did you mean `window`?"),
@@ -120,3 +121,23 @@ def test_errors_name_the_repair(run: Run, line: str, status: int, message: str) 
     code, out, err = run(line)
     assert (code, out) == (status, "")
     assert message in err
+
+
+def test_instructions_that_move_no_bytes_are_left_out(run: Run) -> None:
+    status, out, err = run("m.hlo -i both -i t")
+    assert status == 0
+    assert [line for line in out.splitlines() if line.startswith("m.hlo")] == [
+        "m.hlo: e: t = f32[64,96] transpose, 128 threads, unroll 1, A100"
+    ]
+    assert err == "note: m.hlo: e: both: a tuple moves no bytes\n"
+
+
+def test_a_root_that_moves_no_bytes_is_an_error(run: Run) -> None:
+    Path("tuple.hlo").write_text("""ENTRY e { p = f32[9] parameter(0)  n = f32[9] negate(p)
+      ROOT t = (f32[9]) tuple(n) }""")
+    status, out, err = run("tuple.hlo")
+    assert (status, out) == (1, "")
+    assert err == (
+        "error[access]: tuple.hlo: e: t: a tuple moves no bytes\n"
+        "  = help: select an instruction that computes an array, such as -i n\n"
+    )

@@ -90,7 +90,9 @@ ERRORS = [
     ((*DOT, "--line", "64"),                   2,      "--line needs --cache"),
     ((*DOT, *CACHE, "--at", "0,0"),            2,      "--cache cannot be used with --at"),
     ((*DOT, *CACHE, "--explain"),              2,      "--cache cannot be used with --explain"),
-    ((*DOT, "--cache", "many"),                2,      "expected a size such as 512MiB"),
+    ((*DOT, "--cache", "many"),                2,      "expected a size such as 40MiB, or one of"),
+    ((*DOT, "--cache", "4x"),                  2,      "expected a size such as 512MiB"),
+    ((*DOT, "--cache", "40"),                  2,      "--cache 40 holds no line of 128 bytes"),
 ]
 # fmt: on
 
@@ -102,3 +104,7 @@ def test_contradictions_are_refused(
     code, out, err = run(*arguments)
     assert (code, out) == (status, "")
     assert error in err
+
+
+def test_a_gpu_is_the_size_of_its_l2_cache(run: Run) -> None:
+    assert run(*DOT, "--cache", "A100") == run(*DOT, "--cache", "40MiB")

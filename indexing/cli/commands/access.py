@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,7 +15,11 @@ from indexing.cli.options import format_option, instruction_option, max_input_si
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
     from indexing.views.access_tables import AccessSubject
+
+MAX_THREADS: Final = 1024
+"""Threads of a block at most, on all GPUs of `indexing.devices.gpus`."""
 
 
 class ThreadsText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
@@ -32,9 +37,9 @@ class ThreadsText(click.ParamType):  # type: ignore[type-arg]  # generic since c
         words = [word.strip() for word in str(value).split(",")]
         if not 1 <= len(words) <= 3 or not all(w.isascii() and w.isdigit() for w in words):
             self.fail(f"expected numbers such as 128 or 32,4; got {value!r}", param, context)
-        counts = tuple([int(word) if len(word) < 9 else 0 for word in words])
-        if min(counts) < 1:
-            self.fail(f"expected 1 to 99999999 threads; got {value!r}", param, context)
+        counts = tuple([int(word) if len(word) < 5 else 0 for word in words])
+        if not 1 <= prod(counts) <= MAX_THREADS:
+            self.fail(f"a block has 1 to {MAX_THREADS} threads; got {value!r}", param, context)
         return counts
 
 
@@ -113,7 +118,8 @@ def command(
     """Count the sectors and lines of memory that all warps of an instruction touch.
 
     FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
-    Without --instruction, the root of the ENTRY computation is counted.
+    Without --instruction, the root of the ENTRY computation is counted. Parameters, bitcasts,
+    tuples and the like move no bytes: they are left out, with a note.
 
     Threads compute the elements of the output in the order of XLA's loop emitter. Each operand,
     and the output, has a row: the bytes that lanes request, and the bytes, sectors and lines that
@@ -123,9 +129,12 @@ def command(
 
     \b
     Columns:
-      ratio           bytes transferred for each distinct byte that a warp requests
+      requested       bytes of all lanes; an element that several lanes read counts several times
+      used            distinct bytes that each warp requests: lanes that read the same count once
+      transferred     bytes of the sectors that warps touch
+      ratio           transferred / used; 1 is the optimum
       warps           how often a warp executes a load or store
-      XLA             the verdict of XLA's rule, which samples the first warp
+      XLA             the verdict of XLA's rule: the first warp, the iterations of one loop together
       worst warp      a warp with the most sectors
       <=              an upper bound, from a `may` map
 
@@ -164,6 +173,7 @@ def _subjects(
 ) -> Iterator[AccessSubject]:
     """Yield the instructions to count; report names without an instruction or output."""
     from indexing.cli.printing import note_matches, report_missed
+    from indexing.memory.movement.writes import moves_bytes
     from indexing.views.access_tables import AccessSubject
     from indexing.views.report import Query
     from indexing.views.selection import Selection
@@ -176,6 +186,29 @@ def _subjects(
             if missing := query.missing_in(instruction):
                 reporter.error(f"error[name]: {place} has no {missing}")
                 continue
+            if not moves_bytes(instruction):
+                _report_no_bytes(reporter, place, instruction, is_selected=bool(names))
+                continue
             yield AccessSubject(instruction, module.filename, threads, unroll, device, output)
         note_matches(reporter, module, selection.conditions, is_one_file=True)
     report_missed(reporter, selection.conditions, is_one_file=True)
+
+
+def _report_no_bytes(
+    reporter: Reporter, place: str, instruction: Instruction, is_selected: bool
+) -> None:
+    """Report an instruction that launches no threads: an error only if nothing else is counted."""
+    from indexing.memory.movement.writes import moves_bytes
+
+    message = f"{place}: a {instruction.opcode} moves no bytes"
+    if is_selected:
+        reporter.note(f"note: {message}")
+        return
+    operand = instruction
+    while operand.operands and not moves_bytes(operand):
+        operand = operand.operands[0]
+    name = f"-i {operand.name}" if moves_bytes(operand) else "-i NAME"
+    reporter.error(
+        f"error[access]: {message}",
+        f"  = help: select an instruction that computes an array, such as {name}",
+    )

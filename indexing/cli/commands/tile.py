@@ -121,7 +121,8 @@ def command(
 
     Without --sizes, print the symbolic tile of each map: the box of a tile of any size, and the
     constraints under which it is one. With --search, print the tilings that move the fewest bytes.
-    With --cache, print how many cache lines miss while the tiles are computed in several orders.
+    With --cache, print how many cache lines miss while the tiles are computed in several orders;
+    an order that visits the tiles as an earlier one does has no row.
 
     --limits takes a GPU (H100), the limits by which XLA prunes tilings (xla:H100), or single ones:
     min-elements=N, elements=N, working-set=SIZE, registers=N, shared-memory=SIZE, tiles=N.
