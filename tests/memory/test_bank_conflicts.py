@@ -248,3 +248,14 @@ def test_families_beyond_the_budget_are_unknown() -> None:
     answer = find_swizzle([wide], "(32,4096):(4096,1)", family="bits")
     assert isinstance(answer, Unknown)
     assert "more than the budget" in answer.reason
+
+
+def test_a_lane_outside_of_the_layout_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"lane 16 accesses element \[16, 0\], .* \[16, 32\]"):
+        bank_conflicts(COLUMN, "(16,32):(32,1)")
+
+
+def test_lanes_that_the_thread_map_leaves_out_access_nothing() -> None:
+    first = IndexingMap.over((32, 1), lambda d: [d[0], d[1]])
+    half = first.restrict(d0=slice(0, 16))
+    assert bank_conflicts(half, "(16,32):(32,1)") == bank_conflicts(half, TILE)

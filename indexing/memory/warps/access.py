@@ -243,7 +243,8 @@ def array_access(
     """Return the bytes, sectors and lines of an array that all warps touch by a map of one's own.
 
     Args:
-        schedule: the map from threads ``th_x``, …, blocks and loops to elements of the array.
+        schedule: the map from threads ``th_x``, …, blocks and loops to elements of the array; those
+            outside of it are not accessed.
         shape: the shape of the array, with its layout.
         device, offset, budget: see `access`.
     Raises:

@@ -23,7 +23,7 @@ Source: NVIDIA "CUDA C++ Programming Guide", "Shared Memory" of each compute cap
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -116,7 +116,8 @@ def bank_conflicts(
         The counts, by enumeration.  `Unknown` if positions depend on runtime variables, the
         elements of an access are not adjacent and aligned, or the budget is exceeded.
     Raises:
-        ValueError: the number of elements or bytes does not fit; an unknown GPU.
+        ValueError: the number of elements or bytes does not fit; a lane accesses an element outside
+            of the layout; an unknown GPU.
         HloError: the text of the layout is invalid.
     Source: NVIDIA "CUDA C++ Programming Guide", "Compute Capabilities", "Shared Memory".
 
@@ -168,12 +169,36 @@ def tile_positions(
     results = places(*grid[:count], **loops)
     assert results is not None, "arrays give arrays"
     active = np.ma.asarray(results[0])
+    _check_reaches(thread_map, active, grid, affine)
     if active.count() and active.min() < 0:
         return Unknown(f"the layout has the negative position {active.min()}")
     positions: NDArray[np.int64] = np.ma.filled(active, _INACTIVE)
     apart = positions.reshape(spans[0], elements // width, width, prod(spans[count:]))
     by_access = apart.transpose(3, 1, 0, 2).reshape(-1, spans[0], width)
     return by_access if swizzle is None else swizzled(by_access, swizzle)
+
+
+def _check_reaches(
+    thread_map: IndexingMap,
+    positions: np.ma.MaskedArray[Any, Any],
+    grid: Sequence[NDArray[np.int64]],
+    layout: IndexingMap,
+) -> None:
+    """Raise an error for a lane that accesses an element without a position in the layout."""
+    count = len(thread_map.dims)
+    loops: dict[str, Any] = {
+        v.name: x for v, x in zip(thread_map.ranges, grid[count:], strict=True)
+    }
+    elements = thread_map(*grid[:count], **loops)
+    assert elements is not None, "arrays give arrays"
+    missing = np.ma.getmaskarray(positions) & ~np.ma.getmaskarray(elements[0])
+    if missing.any():
+        at = tuple(np.argwhere(missing)[0])
+        element = [int(x[at]) for x in elements]
+        sizes = [v.upper + 1 for v in layout.dims]
+        raise ValueError(
+            f"lane {grid[0][at]} accesses element {element}, but the layout has {sizes} elements"
+        )
 
 
 def _width(thread_map: IndexingMap, element_bits: int, access_bytes: int) -> int:
