@@ -75,6 +75,12 @@ FOLDS: list[tuple[str, Callable[[int], int]]] = [
     ("n = s32[2] iota(), iota_dimension=0  m = s32[2] constant({ 9, 8 })  i = s32[4] concatenate(n, m), dimensions={0}",
                                                                                          lambda d: [0, 1, 9, 8][d]),
     ("n = s32[4] iota(), iota_dimension=0  t = (s32[4], f32[10]) tuple(n, p)  i = s32[4] get-tuple-element(t), index=0", lambda d: d),
+    # wrap-around
+    ("n = s8[4] iota(), iota_dimension=0\n" + splat(126, "s8") + "i = s8[4] add(n, k)",   lambda d: (d + 126 + 128) % 256 - 128),
+    ("n = u8[4] iota(), iota_dimension=0\n" + splat(1, "u8") + "i = u8[4] subtract(n, k)", lambda d: (d - 1) % 256),
+    ("n = u8[4] iota(), iota_dimension=0  i = u8[4] negate(n)",                          lambda d: -d % 256),
+    ("n = s8[4] iota(), iota_dimension=0\n" + splat(100, "s8") + "i = s8[4] multiply(n, k)", lambda d: (100 * d + 128) % 256 - 128),
+    (IOTA + splat(300) + "a = s32[4] add(n, k)  i = s8[4] convert(a)",                   lambda d: (d + 300 + 128) % 256 - 128),
 ]
 # fmt: on
 
@@ -101,11 +107,6 @@ STAYS = [
     "i = s32[4] constant({ 1, 4, 2, 8 })",                                         # a table
     IOTA + splat(0) + "i = s32[4] divide(n, k)",                                   # -1 in HLO
     IOTA + splat(3) + "i = s32[4] divide(k, n)",                                   # the divisor is not constant
-    "n = s8[4] iota(), iota_dimension=0\n" + splat(126, "s8") + "i = s8[4] add(n, k)",        # 126, 127, -128, -127
-    "n = u8[4] iota(), iota_dimension=0\n" + splat(1, "u8") + "i = u8[4] subtract(n, k)",     # 255, 0, 1, 2
-    "n = u8[4] iota(), iota_dimension=0  i = u8[4] negate(n)",
-    "n = s8[4] iota(), iota_dimension=0\n" + splat(100, "s8") + "i = s8[4] multiply(n, k)",
-    IOTA + splat(300) + "a = s32[4] add(n, k)  i = s8[4] convert(a)",
     "n = f32[4] iota(), iota_dimension=0  i = s32[4] convert(n)",
 ]
 # fmt: on

@@ -142,7 +142,7 @@ def command(
     Examples:
       hlo-indexing access m.hlo -i transpose_copy_fusion.2 --threads 128
       hlo-indexing access m.hlo -i ynn_fusion.3 --unroll 4 --device H100
-      hlo-indexing access m.hlo --format json | jq '{name, ratio}'
+      hlo-indexing access m.hlo -i ynn_fusion.3 --format json | jq '{name, ratio}'
     """
     from indexing.memory.warps.access import access
     from indexing.views.access_tables import access_lines, access_records
