@@ -233,7 +233,7 @@ def test_every_record_fits_the_schema(small: str, run: Run) -> None:
                 rows = records(run, *one, "--sizes", sizes, *flags)
                 keys |= {key for record in rows for key in record}
     keys |= {key for row in records(run, small, "-i", "r", "--search") for key in row}
-    cache = records(run, small, "-i", "r", "--sizes", "2,2", "--cache", "64")
+    cache = records(run, small, "-i", "r", "--sizes", "2,2", "--cache", "128")
     keys |= {key for row in cache for key in row}
     assert keys == set(validator("tile").schema["properties"]) - {"finished"}
 

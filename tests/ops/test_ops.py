@@ -163,7 +163,8 @@ def check_inverse(sample: Sample, random: np.random.Generator, choices: int) -> 
             backward = union(writes, inputs)
             assert {(b, a) for a, b in backward} == forward
             grades = {m.grade for m in maps(sample, operand, output, exact)}
-            assert {m.grade for m in writes} == grades
+            if forward:  # a map without points is exact once it is known to be empty
+                assert {m.grade for m in writes} == grades
 
 
 def check_random(text: str, seed: int, inverses: int = 1, max_elements: int = 150) -> None:

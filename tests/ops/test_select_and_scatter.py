@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import hlo
@@ -28,6 +28,13 @@ def select_and_scatter(reduce_window: str) -> str:
 
 
 @fuzz(40)
+@example(
+    select_and_scatter(
+        "f32[1] reduce-window(f32[2] p, f32[] z), "
+        "window={size=2 stride=2 pad=-1_0 lhs_dilate=3 rhs_dilate=1}, to_apply=add"
+    ),
+    0,
+)
 @given(windows().map(select_and_scatter), st.integers(0, 1 << 30))
 def test_maps_of_random_windows_contain_the_dependencies(text: str, seed: int) -> None:
     sample = parse_sample(text)
