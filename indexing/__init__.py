@@ -6,9 +6,9 @@
 (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
 
 ``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
-`indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.codegen`,
-`indexing.frontends`, `indexing.views`) and is also available as ``indexing.NAME``.  All names are
-loaded on first use.
+`indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.sharding`,
+`indexing.codegen`, `indexing.frontends`, `indexing.views`) and is also available as
+``indexing.NAME``.  All names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 _PUBLIC = PublicNames(__name__, __file__)
 __dir__ = _PUBLIC.names
 
-_ROOMS = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends", "views")
+_ROOMS = (
+    *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
+    *("codegen", "frontends", "views"),
+)
 
 
 def __getattr__(name: str) -> Any:

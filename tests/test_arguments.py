@@ -24,7 +24,7 @@ from indexing.tiling import XlaCandidates
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from simplifier import Variable
 
-ROOMS = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends")
+ROOMS = ("maps", "devices", "dataflow", "tiling", "memory", "sharding", "codegen", "frontends")
 MODULES = (hlo, simplifier, indexing, *[import_module(f"indexing.{room}") for room in ROOMS])
 
 MODULE = hlo.parse(

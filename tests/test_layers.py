@@ -22,11 +22,11 @@ MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 # The rooms of each package, lowest first: a room imports only earlier rooms. Modules outside rooms
 # (``__init__``, ``methods``, ``moved``) may be imported by all rooms and import none.
 ROOMS = {
-    "hlo": ("text", "shapes", "ops", "modules", "formats"),
+    "hlo": ("text", "shapes", "shardings", "ops", "modules", "formats"),
     "simplifier": (),
     "indexing": (
         *("maps", "devices", "ops", "dataflow"),
-        *("tiling", "memory"),
+        *("tiling", "memory", "sharding"),
         *("execution", "codegen", "frontends"),
         *("views", "cli"),
     ),

@@ -6,36 +6,15 @@ Source: Shardy ``docs/sharding_representation.md``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from math import prod
 from typing import Final
 
-import numpy as np
-
 from hlo.modules.module import Module
+from hlo.shardings.mesh import Mesh
 
 TO_LOCAL: Final = "xla.sdy.GlobalToLocalShape"
 TO_GLOBAL: Final = "xla.sdy.LocalToGlobalShape"
 AXIS: Final = re.compile(r'"(\w+)"(?:=(\d+))?')
 _MESH = re.compile(r'#sdy\.mesh<\[((?:"\w+"=\d+(?:, )?)*)\](?:, device_ids=\[([\d, ]*)\])?>')
-
-
-@dataclass(frozen=True, slots=True)
-class Mesh:
-    """A device mesh.
-
-    Attributes:
-        axes: the size of each axis by name, major to minor.
-        devices: device numbers in row-major order of the axes.
-    """
-
-    axes: dict[str, int]
-    devices: tuple[int, ...]
-
-    def coordinates(self, device: int) -> dict[str, int]:
-        """Return the coordinate of a device along each axis."""
-        index = np.unravel_index(self.devices.index(device), tuple(self.axes.values()))
-        return dict(zip(self.axes, map(int, index), strict=True))
 
 
 def mesh_of(module: Module) -> Mesh | None:
@@ -44,8 +23,7 @@ def mesh_of(module: Module) -> Mesh | None:
     for axes, ids in _MESH.findall(text.text.replace('\\"', '"') if text else ""):
         sizes = {name: int(size) for name, size in AXIS.findall(axes)}
         if sizes:
-            devices = [int(k) for k in ids.split(",")] if ids else range(prod(sizes.values()))
-            return Mesh(sizes, tuple(devices))
+            return Mesh.of(sizes, [int(k) for k in ids.split(",")] if ids else None)
     return None
 
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
+from hlo.shardings.mesh import Mesh
 from indexing.execution.collectives import exchanged
 from indexing.execution.machine import Machine
-from indexing.execution.mesh import AXIS, TO_GLOBAL, TO_LOCAL, Mesh, mesh_of
+from indexing.execution.mesh import AXIS, TO_GLOBAL, TO_LOCAL, mesh_of
 from indexing.execution.targets import target
 from indexing.execution.values import Array, Value, assembled, failure
 
@@ -87,6 +88,6 @@ def _shard(
     for axes, size in zip(sharding, sizes, strict=True):
         number, count = 0, 1
         for axis in axes:
-            number, count = number * mesh.axes[axis] + coordinates[axis], count * mesh.axes[axis]
+            number, count = number * mesh.sizes[axis] + coordinates[axis], count * mesh.sizes[axis]
         slices.append(slice(number * (size // count), (number + 1) * (size // count)))
     return tuple(slices)
