@@ -129,7 +129,7 @@ class CustomCall(StructuredOp):
 @custom_call(
     "Sharding", samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="Sharding"']
 )
-class Sharding(ForwardingOp):
+class ShardingCall(ForwardingOp):
     """The operand, annotated with the distribution in the attribute ``sharding``.
 
     Source: XLA ``xla/service/sharding_propagation.cc``, where the call annotates a value.

@@ -20,7 +20,7 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import BlockWriter, WriterState, reads_parameter
-from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
+from indexing.codegen.numpy.spaces import LoopAxis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import full_text, store
 from indexing.codegen.stages import Stage
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
@@ -58,7 +58,7 @@ class ReductionWriter:
             of_dims = tuple([a for a in space.axes if a.variable.name[0] == "d"])
             dims = Space(of_dims, space.swap)
         else:
-            space = Space((*box.axes, *[Axis.full(s) for s in self.ranges]))
+            space = Space((*box.axes, *[LoopAxis.full(s) for s in self.ranges]))
             dims = box
         if not reduction.values:
             self._empty(dims)

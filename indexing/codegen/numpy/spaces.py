@@ -16,7 +16,7 @@ from simplifier.substitute import Substitution
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class LoopAxis:
     """A loop as an axis of arrays: ``begin <= variable < end``.
 
     The ends are constants, or depend on variables that are constant in the box.
@@ -27,7 +27,7 @@ class Axis:
     end: Expr
 
     @classmethod
-    def full(cls, variable: Variable) -> Axis:
+    def full(cls, variable: Variable) -> LoopAxis:
         """Return the axis of all values of a variable."""
         return cls(variable, as_expr(variable.lower), as_expr(variable.upper + 1))
 
@@ -41,19 +41,19 @@ class Axis:
 class Space:
     """Axes in order; `swap` substitutes them for the variables of the stage."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[LoopAxis, ...]
     swap: Callable[[Expr], Expr] = field(default_factory=lambda: Substitution({}))
 
     @classmethod
     def full(cls, variables: Iterable[Variable]) -> Space:
         """Return the space of all values; variables with a single value have no axis."""
-        return cls(tuple([Axis.full(v) for v in variables if v.lower < v.upper]))
+        return cls(tuple([LoopAxis.full(v) for v in variables if v.lower < v.upper]))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple([axis.variable for axis in self.axes])
 
-    def axis(self, variable: Variable) -> Axis:
+    def axis(self, variable: Variable) -> LoopAxis:
         """Return the axis of a variable."""
         return next(axis for axis in self.axes if axis.variable is variable)
 
@@ -82,20 +82,20 @@ def split_space(stage: Stage, variables: Sequence[Variable]) -> Space:
     guards = stage.body.guards if isinstance(stage.body, Reduction) else ()
     for expr in (*exprs_of(stage.nodes()), *[guard.expr for guard in guards]):
         _note_divisors(expr, divisors)
-    axes: list[Axis] = []
+    axes: list[LoopAxis] = []
     values: dict[Variable, Expr] = {}
     for v in variables:
         if v.lower == v.upper:
             continue
         steps = _chain(divisors.get(v, set()), v)
         if not steps:
-            axes.append(Axis.full(v))
+            axes.append(LoopAxis.full(v))
             continue
         total = as_expr(0)
         for k, (step, above) in enumerate(zip(steps, [v.upper + 1, *steps], strict=False)):
             digit = Variable(f"{v.name}{'abcdefgh'[k]}", 0, above // step - 1)
             total = total + digit.as_expr() * step
-            axes.append(Axis.full(digit))
+            axes.append(LoopAxis.full(digit))
         values[v] = total
     return Space(tuple(axes), Substitution(values)) if values else Space(tuple(axes))
 
@@ -162,7 +162,7 @@ def guarded_box(space: Space, guards: Sequence[Constraint]) -> GuardedBox | None
             continue
         fresh = Variable(f"{axis.variable.name}_", 0, count - 1)
         values[axis.variable] = fresh.as_expr() * step + begin
-        axes.append(Axis.full(fresh))
+        axes.append(LoopAxis.full(fresh))
         last = index_text(offset + (count - 1) * step + 1)
         slices.append(f"{index_text(offset)}:{last}{f':{step}' if step > 1 else ''}")
     inner, before = Substitution(values), space.swap
@@ -201,7 +201,7 @@ def _ends(v: Variable, guard: Constraint) -> tuple[Expr, Expr] | None:
 _MAX_ENUMERATED = 4096
 
 
-def _progression(axis: Axis, guards: Sequence[Constraint]) -> tuple[Expr, int, int] | None:
+def _progression(axis: LoopAxis, guards: Sequence[Constraint]) -> tuple[Expr, int, int] | None:
     """Return begin, count and step of the values that satisfy guards, if evenly spaced."""
     v = axis.variable
     if v.upper - v.lower >= _MAX_ENUMERATED or any(set(g.expr.variables()) != {v} for g in guards):

@@ -15,8 +15,8 @@ from indexing.codegen.numpy.access import expanded
 from indexing.codegen.numpy.block import BlockWriter, WriterState
 from indexing.codegen.numpy.reductions import ReductionWriter
 from indexing.codegen.numpy.spaces import (
-    Axis,
     GuardedBox,
+    LoopAxis,
     Space,
     depends_on_axes,
     guarded_box,
@@ -65,7 +65,7 @@ def _box_of(state: WriterState, stage: Stage, name: str) -> Space:
     for buffer in stage.buffers:
         state.offsets[buffer] = tuple([low.as_expr() for low, _ in ends])
     bounds = zip(stage.dims, ends, strict=True)
-    axes = [Axis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
+    axes = [LoopAxis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
     return Space(tuple(axes))
 
 
