@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape
+from hlo.shapes.shape import Shape
 from indexing.devices.groups import replica_groups
 from indexing.execution.values import Array, checked_inputs, flattened
+from indexing.ops.logical import logical_bitcast, without_layouts
 
 _DROPPED: Final = frozenset(
     [
@@ -97,7 +97,7 @@ def _lines(instruction: Instruction, partitions: int) -> list[str]:
         opcode = "replica-id" if opcode == "partition-id" else opcode
         attributes = _of_replicas(attributes)
     keeps_layout = opcode == "custom-call" and "operand_layout_constraints" in attributes
-    shape = _text(instruction.shape, keeps_layout)
+    shape = instruction.shape if keeps_layout else without_layouts(instruction.shape)
     inside = ", ".join(f"%{operand.name}" for operand in source.operands)
     if source.literal is not None:
         inside = source.literal.line
@@ -124,53 +124,18 @@ def _of_replicas(attributes: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in attributes.items() if key not in _OF_CHANNELS}
 
 
-def _text(shape: AnyShape, keeps_layout: bool = False) -> str:
-    match shape:
-        case TupleShape(elements):
-            return f"({', '.join(_text(element, keeps_layout) for element in elements)})"
-        case Shape() if not keeps_layout:
-            return str(shape.with_layout(None))
-        case _:
-            return str(shape)
-
-
 def _bitcast(instruction: Instruction) -> list[str]:
-    """Rewrite a bitcast on logical shapes: transpose to memory order, reshape, transpose back."""
     source, target = instruction.operands[0].shape, instruction.shape
     assert isinstance(source, Shape)
     assert isinstance(target, Shape)
-    name, value = f"%{instruction.name}", f"%{instruction.operands[0].name}"
-    lines: list[str] = []
-
-    def emit(suffix: str, kind: str, sizes: Sequence[int], op: str, rest: str = "") -> None:
-        nonlocal value
-        shape = f"{kind}[{','.join(map(str, sizes))}]"
-        lines.append(f"{name}{suffix} = {shape} {op}({value}){rest}")
-        value = f"{name}{suffix}"
-
-    order, back = (s.layout_or_default.minor_to_major[::-1] for s in (source, target))
-    sizes, result = [source.dims[k] for k in order], [target.dims[k] for k in back]
-    kinds = source.element_type, target.element_type
-    if list(order) != sorted(order):
-        emit(".physical", kinds[0], sizes, "transpose", f", dimensions={{{_listed(order)}}}")
-    if kinds[0] != kinds[1]:
-        bits, other = (ELEMENT_TYPES[kind].bits for kind in kinds)
-        if other > bits:
-            emit(".parts", kinds[0], [prod(result), other // bits], "reshape")
-            sizes = [prod(result)]
-        elif other < bits:
-            sizes = [*sizes, bits // other]
-        emit(".bits", kinds[1], sizes, "bitcast-convert")
-    is_last = list(back) == sorted(back)
-    emit("" if is_last else ".laid", kinds[1], result, "reshape")
-    if not is_last:
-        inverse = _listed(back.index(k) for k in range(target.rank))
-        emit("", kinds[1], target.dims, "transpose", f", dimensions={{{inverse}}}")
+    value = f"%{instruction.operands[0].name}"
+    lines = []
+    for op in logical_bitcast(source, target):
+        name = f"%{instruction.name}{op.role and '.'}{op.role}"
+        rest = f", {op.attributes}" if op.attributes else ""
+        lines.append(f"{name} = {op.shape} {op.opcode}({value}){rest}")
+        value = name
     return lines
-
-
-def _listed(numbers: Any) -> str:
-    return ",".join(map(str, numbers))
 
 
 # ---------------------------------------------------------------- execution

@@ -1,0 +1,1 @@
+"""Programs on shards: collectives that change shardings, and the local program of an assignment."""
