@@ -158,6 +158,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Mapping[str, ArrayLike] | None": (None,           "None"),
     "Mapping[str, Interval] | None": (None,            "None"),
     "Module":                       (MODULE,           "module"),
+    "Mesh | None":                  (None,             "None"),
     "Objective":                    ("bytes",          ""),
     "Points":                       ((1, 2),           ""),
     "Points | None":                ((1, 2),           "None"),

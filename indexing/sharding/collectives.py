@@ -1,0 +1,155 @@
+"""Bytes that the collectives of a program send.
+
+Collectives are counted as rings execute them.  With n devices in a group, and b bytes of operands
+on each device, a device sends
+
+==================  =====================
+all-gather          b (n - 1)
+reduce-scatter      b (n - 1) / n
+all-reduce          2 b (n - 1) / n
+all-to-all          b (n - 1) / n
+others              b, if n > 1
+==================  =====================
+
+Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations
+in MPICH", 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, prod
+from typing import Final
+
+from hlo.arguments import checked
+from hlo.modules.module import Instruction, Module
+from hlo.shapes.shape import Shape, leaves
+from hlo.shardings.mesh import Axis, Mesh
+from indexing.devices.devices import Devices
+from indexing.devices.groups import DeviceGroup
+from indexing.memory.executions import Executions, executions
+from indexing.ops.collective_bases import Collective, GroupedCollective
+
+_SHARE_SENT: Final[Mapping[str, Callable[[int], Fraction]]] = {
+    "all-gather": lambda n: Fraction(n - 1),
+    "reduce-scatter": lambda n: Fraction(n - 1, n),
+    "all-reduce": lambda n: Fraction(2 * (n - 1), n),
+    "all-to-all": lambda n: Fraction(n - 1, n),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveCost:
+    """The axes and the bytes of one collective of a program.
+
+    Attributes:
+        instruction: the collective.
+        kind: its opcode, without ``-start``.
+        group_size: the number of devices of a group.
+        axes: the mesh axes along which a group extends; empty if the groups follow no axes.
+        bytes_sent: the bytes that one execution sends, on the device that sends most.
+        executions: the number of executions; loops multiply it by their trip counts.
+    """
+
+    instruction: Instruction
+    kind: str
+    group_size: int
+    axes: tuple[Axis, ...]
+    bytes_sent: int
+    executions: Executions
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes sent in all executions; in as many as are certain, if the number is unknown."""
+        count = self.executions.number
+        return self.bytes_sent * (max(self.executions.lower, 1) if count is None else count)
+
+
+@checked
+def collective_costs(module: Module, mesh: Mesh | None = None) -> tuple[CollectiveCost, ...]:
+    """Return the costs of the collectives that a program executes, in text order.
+
+    Args:
+        module: a program for the devices of its header.
+        mesh: the mesh whose axes the device groups follow.
+    Raises:
+        GroupsError: a device group does not fit the devices.
+
+    >>> import hlo
+    >>> module = hlo.parse('''HloModule m, num_partitions=4
+    ... add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+    ... ENTRY e { p = f32[10,6] parameter(0)  ROOT s = f32[10,6] all-reduce(p), channel_id=1,
+    ...   replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add }''')
+    >>> [(cost.kind, cost.bytes_sent) for cost in collective_costs(module)]
+    [('all-reduce', 360)]
+    """
+    devices = Devices.of(module)
+    counts = executions(module)
+    return tuple(
+        [
+            _cost(instruction, devices, mesh, counts[computation])
+            for computation in module.computations.values()
+            if computation in counts
+            for instruction in computation.instructions
+            if isinstance(instruction.op, Collective) and not instruction.opcode.endswith("-done")
+        ]
+    )
+
+
+def ring_bytes(kind: str, group_size: int, operand_bytes: int) -> int:
+    """Return the bytes that a device sends in a collective among `group_size` devices.
+
+    >>> ring_bytes("all-reduce", 8, 800), ring_bytes("all-gather", 8, 100)
+    (1400, 700)
+    """
+    if group_size < 2:
+        return 0
+    share = _SHARE_SENT[kind](group_size) if kind in _SHARE_SENT else Fraction(1)
+    return ceil(share * operand_bytes)
+
+
+def _cost(
+    instruction: Instruction, devices: Devices, mesh: Mesh | None, count: Executions
+) -> CollectiveCost:
+    op = instruction.op
+    assert isinstance(op, Collective)
+    if isinstance(op, GroupedCollective):
+        groups = devices.groups(op.replica_groups, op.group_mode())
+    else:  # from one device to one device
+        pairs = [target + source for target, source in op.participants(devices).pairs]
+        groups = tuple([pair for pair in pairs if len(set(pair)) > 1])
+    size = max(map(len, groups), default=1)
+    kind = instruction.opcode.removesuffix("-start")
+    axes = () if mesh is None else group_axes(mesh, groups)
+    sent = ring_bytes(kind, size, sum(_array_bytes(instruction)))
+    return CollectiveCost(instruction, kind, size, axes, sent, count)
+
+
+def _array_bytes(instruction: Instruction) -> Iterator[int]:
+    for operand in instruction.operands:
+        for _, leaf in leaves(operand.shape):
+            if isinstance(leaf, Shape):
+                yield leaf.bytes
+
+
+def group_axes(mesh: Mesh, groups: Sequence[DeviceGroup]) -> tuple[Axis, ...]:
+    """Return the axes along which devices of a group differ; () if a group is no whole product.
+
+    For groups of two devices that exchange values, every axis on which they differ is returned.
+
+    >>> group_axes(Mesh.of({"x": 2, "y": 4}), [(0, 4), (1, 5), (2, 6), (3, 7)])
+    (Axis(name='x', pre_size=1, size=None),)
+    """
+    if any(device not in mesh.devices for group in groups for device in group):
+        return ()
+    names: dict[str, None] = {}
+    for group in groups:
+        coordinates = [mesh.coordinates(device) for device in group]
+        differing = [name for name in mesh.sizes if len({each[name] for each in coordinates}) > 1]
+        is_product = len(group) == prod(mesh.sizes[name] for name in differing)
+        if not (is_product or len(group) == 2):
+            return ()
+        names.update(dict.fromkeys(differing))
+    return tuple([Axis(name) for name in mesh.sizes if name in names])
