@@ -20,7 +20,7 @@ from tests.oracles import scaled
 FOUND = (Path(__file__).parent / "found.hlo").read_text().split("// -----\n")[1:]
 QUESTIONS = 3
 CASES = 20
-COUNT = scaled(20_000 // CASES)
+COUNT = scaled(5_000 // CASES)
 
 
 def reason(text: str) -> str:

@@ -16,6 +16,7 @@ from simplifier.reading import parse_expr
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.hlo")))
+SHORT_EXAMPLES = [path for path in EXAMPLES if "gpt2" not in path]
 # Runtime variables, a tuple operand, an unknown, operands that are not read, an unbounded size.
 ODD = """\
 same { x = f32[2,5] parameter(0)  ROOT y = f32[2,5] negate(x) }
@@ -61,7 +62,7 @@ def test_every_record_of_maps_fits_the_schema(
     flags: list[str], odd: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     valid = validator("maps")
-    rows = records(capsys, "maps", odd, *EXAMPLES, "--all", *flags)
+    rows = records(capsys, "maps", odd, *SHORT_EXAMPLES, "--all", *flags)
     for row in rows:
         valid.validate(row)
     keys = {key for row in rows for key in row}

@@ -105,7 +105,17 @@ def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MAX_PAIRS", 16)
 
 
-@pytest.mark.parametrize("question", ["parse", *QUESTIONS])
+FREQUENT: Final = {"parse", "print", "verify", "to_parameters", "loop_nest"}
+"""The questions that are not left to the slow tests; they use most of the code."""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param(each, marks=[] if each in FREQUENT else pytest.mark.slow)
+        for each in ("parse", *QUESTIONS)
+    ],
+)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_work_is_at_most_n_log_n(program: str, question: str) -> None:
     small, large = work(program, question, SMALL), work(program, question, LARGE)

@@ -39,7 +39,7 @@ def test_a_walk_from_the_root_composes_no_more_than_a_sweep(
     assert 0 < walk <= len(composed) - walk
 
 
-@pytest.mark.parametrize("size", [64, 1024])
+@pytest.mark.parametrize("size", [64, pytest.param(1024, marks=pytest.mark.slow)])
 def test_a_scan_has_one_map(size: int) -> None:
     """Element i needs elements 0 to i; the maps of 2·log2(size) fusions are united to one."""
     entry = hlo.load(DATA / f"associative_scan_{size}.hlo").entry
@@ -62,7 +62,7 @@ print(calls_in(question)[0])
 """
 
 
-@pytest.mark.parametrize("size", [64, 1024])
+@pytest.mark.parametrize("size", [64, pytest.param(1024, marks=pytest.mark.slow)])
 def test_a_walk_from_one_instruction_makes_fewer_calls_than_a_sweep(size: int) -> None:
     """Each in a process of its own: the second would find compositions in caches."""
 

@@ -24,7 +24,11 @@ from tests.oracles import scaled
 FOLDER = pathlib.Path(__file__).parent / "data" / "loops" / "jax"
 LOWERED = sorted(path.name for path in FOLDER.glob("*.lowered.hlo"))
 OPTIMIZED = sorted(path.name for path in FOLDER.glob("*.optimized.hlo"))
-FILES = [*LOWERED, *[pytest.param(name, marks=pytest.mark.slow) for name in OPTIMIZED]]
+LONG = {"lstm_gradient.lowered.hlo", "decoding_at_position.lowered.hlo"}
+FILES = [
+    pytest.param(name, marks=pytest.mark.slow if name in LONG or name in OPTIMIZED else [])
+    for name in (*LOWERED, *OPTIMIZED)
+]
 
 
 def test_there_is_an_optimised_program_for_each_lowered_one() -> None:
