@@ -24,7 +24,10 @@ from indexing.tiling import XlaCandidates
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from simplifier import Variable
 
-ROOMS = ("maps", "devices", "dataflow", "tiling", "memory", "sharding", "codegen", "frontends")
+ROOMS = (
+    *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
+    *("codegen", "equivalence", "frontends"),
+)
 MODULES = (hlo, simplifier, indexing, *[import_module(f"indexing.{room}") for room in ROOMS])
 
 MODULE = hlo.parse(

@@ -27,7 +27,7 @@ ROOMS = {
     "indexing": (
         *("maps", "devices", "ops", "dataflow"),
         *("tiling", "memory", "sharding"),
-        *("execution", "codegen", "frontends"),
+        *("execution", "codegen", "equivalence", "frontends"),
         *("views", "cli"),
     ),
 }

@@ -1,0 +1,1 @@
+# Public names, loaded on first use (`__init__.py`).
