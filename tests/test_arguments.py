@@ -20,6 +20,7 @@ from hlo.text.names import UnknownName
 from indexing.devices.groups import GroupList
 from indexing.maps import Box, Constraint, RuntimeVariable
 from indexing.maps.regions.boxes import Progression
+from indexing.sharding import Factor
 from indexing.tiling import XlaCandidates
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from simplifier import Variable
@@ -66,6 +67,7 @@ TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
 assert isinstance(TILING, indexing.Tiling)
 ORDER = indexing.BlockOrder.parse("row", TILING.grid)
 PROFILE = indexing.reuse_profile(TILING, ORDER)
+FACTOR = Factor(4)
 ANALYSIS = indexing.tile_analysis(DOT)
 assert isinstance(ANALYSIS, indexing.TileAnalysis)
 
@@ -211,6 +213,11 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "str | os.PathLike[str]":       ("missing.hlo",    "str"),
     "tuple[AnyShape, ...]":         ((SHAPE,),         ""),
     "tuple[Constraint, ...]":       ((),               ""),
+    "tuple[Factor, ...]":           ((FACTOR,),        ""),
+    "tuple[Factors, ...]":          ((((0,),),),       ""),
+    "tuple[tuple[str, ...], ...]":  ((),               ""),
+    "FactorKind":                   ("reduction",      ""),
+    "Sequence[Factors]":            ((((0,),),),       ""),
     "tuple[Expr, ...]":             ((),               ""),
     "tuple[Instruction, ...] | None": (None,           "None"),
     "tuple[RuntimeVariable, ...]":  ((),               ""),

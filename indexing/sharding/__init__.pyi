@@ -1,2 +1,5 @@
 # Public names, loaded on first use (`__init__.py`).
 from .collectives import collective_costs as collective_costs
+from .derived_rules import sharding_rule as sharding_rule
+from .rules import Factor as Factor
+from .rules import ShardingRule as ShardingRule
