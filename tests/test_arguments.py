@@ -285,6 +285,8 @@ MADE_BY_QUERIES = {
     *("indexing.memory.ReuseProfile", "indexing.memory.WorkingSet", "indexing.memory.BlockOrder"),
     *("indexing.memory.BankConflicts", "indexing.memory.SwizzleSearch"),
     *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
+    *("indexing.equivalence.Proved", "indexing.equivalence.Differs"),
+    *("indexing.equivalence.FewerReads", "indexing.equivalence.Undecided"),
 }
 """Classes whose constructors users do not call."""
 

@@ -1,0 +1,140 @@
+"""Verdicts of a comparison of two programs: `Proved`, `Differs` or `Undecided`.
+
+Only `Proved` is truthy.  The programs are called *before* and *after*, as around a compiler pass.
+
+>>> bool(Proved("values", {"x * 1 = x": 2})), bool(Undecided("`topk` has no formula"))
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from simplifier.unknown import Unknown
+
+Level: TypeAlias = Literal["reads", "counts", "values", "numbers"]
+
+LEVELS: Final[tuple[Level, ...]] = ("reads", "counts", "values", "numbers")
+
+ElementIndex: TypeAlias = tuple[int, ...]
+
+_NO_LAWS: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class FewerReads:
+    """An element that the program before reads and the program after does not.
+
+    Attributes:
+        output: number of the output leaf.
+        element: index of the output element.
+        parameter: number of the parameter leaf.
+        parameter_element: the element that only the program before reads.
+    """
+
+    output: int
+    element: ElementIndex
+    parameter: int
+    parameter_element: ElementIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """Both programs are the same at `level`.
+
+    A program after that reads less than the program before is no fault by itself: what it no
+    longer reads may have had no influence, for example the branch of a `select` that is never
+    chosen.  At level "reads" such a pair is proved with `fewer_reads`: every read of the program
+    after is a read of the program before, and no influence of a dropped read was observed.
+
+    Attributes:
+        level: what was compared.
+        laws: number of uses of each algebraic law, by name.
+        fewer_reads: where the program after reads less, at most one entry for each pair of output
+            and parameter; empty if both read the same.
+        note: a restriction of the proof, or "".
+    """
+
+    level: Level
+    laws: Mapping[str, int] = field(default_factory=lambda: _NO_LAWS)
+    fewer_reads: tuple[FewerReads, ...] = ()
+    note: str = ""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        laws = ", ".join(f"{name} ({count})" for name, count in self.laws.items())
+        text = f"proved at level {self.level}"
+        if self.fewer_reads:
+            text += "; the program after reads less"
+        return text + (f", with the laws {laws}" if laws else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """An output element at which executions of both programs differ.
+
+    Attributes:
+        output: number of the output leaf.
+        element: index of the output element.
+        reason: the difference in words.
+        level: the level whose comparison led to the witness.
+        before: value of the output element in the program before, as text.
+        after: the same for the program after.
+        parameter: number of the parameter leaf whose element only one program reads, or None.
+        parameter_element: that element, or None.
+        reads_before: elements of the parameter that the program before reads for `element`.
+        reads_after: the same for the program after.
+        chain_before: the chain of reads from the output to the parameter, instruction by
+            instruction, in the program before; the element at the parameter if it is reached.
+        chain_after: the same for the program after.
+    """
+
+    output: int
+    element: ElementIndex
+    reason: str
+    level: Level = "numbers"
+    before: str = ""
+    after: str = ""
+    parameter: int | None = None
+    parameter_element: ElementIndex | None = None
+    reads_before: tuple[ElementIndex, ...] = ()
+    reads_after: tuple[ElementIndex, ...] = ()
+    chain_before: tuple[str, ...] = ()
+    chain_after: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"output {self.output} differs at {list(self.element)}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided(Unknown):
+    """An undecided comparison; in contrast to other `Unknown` answers it is falsy.
+
+    Attributes:
+        level: the strongest level that is proved nevertheless, or None.
+        laws: laws used before the comparison ended.
+        terms: the smallest pair of subterms that is not proved equal, before and after, as text.
+        output: number of the output leaf with these subterms, or None.
+    """
+
+    level: Level | None = None
+    laws: Mapping[str, int] = field(default_factory=lambda: _NO_LAWS)
+    terms: tuple[str, str] | None = None
+    output: int | None = None
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"undecided: {self.reason}"
+
+
+Verdict: TypeAlias = Proved | Differs | Undecided
