@@ -1,0 +1,298 @@
+"""Assignments: the axes that split each instruction of a program, from the given shardings.
+
+1. Given splits propagate along factors to a fixed point (`reachable`).
+2. Where several splits reach an array or an instruction, the ones with the least cost are chosen,
+   over the whole program at once (`elimination`): bytes that conversions send, and undivided work.
+   Loops multiply by their trip counts.
+
+Partial values stay partial as long as that costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import Shape
+from hlo.shardings.mesh import Axis, Mesh
+from indexing.memory.executions import executions_from
+from indexing.sharding.assignment import Assignment, InstructionAssignment
+from indexing.sharding.derived_rules import sharding_rule
+from indexing.sharding.planning.costs import BYTES_OF_WORK, ResharderCosts, work_of
+from indexing.sharding.planning.elimination import CostGraph
+from indexing.sharding.planning.leaf_classes import (
+    STRUCTURAL,
+    LeafClass,
+    LeafClasses,
+    leaf_classes,
+)
+from indexing.sharding.planning.partial_values import partial_operands
+from indexing.sharding.planning.reachable import MAX_SPLITS, FactoredInstruction, reached
+from indexing.sharding.planning.splits import (
+    ArraySplit,
+    AxisNames,
+    Partial,
+    RuleSplits,
+    disjoint_products,
+)
+from indexing.sharding.rules import ShardingRule
+
+RuleOf: TypeAlias = Callable[[Instruction], ShardingRule]
+
+NO_FACTORS = ShardingRule((), (), ())
+"""The rule of instructions that pass leaves on."""
+
+
+class Given(NamedTuple):
+    """The shardings that a plan starts from.
+
+    Attributes:
+        parameters: for each parameter of the entry, the split of each leaf.
+        results: for each leaf of the result, its split, or None if it is free.
+        banned: for each parameter number, the axes that must stay replicated on it.
+    """
+
+    parameters: tuple[tuple[ArraySplit, ...], ...]
+    results: tuple[ArraySplit | None, ...] = ()
+
+
+class WorkSplit(NamedTuple):
+    """One way to divide an instruction.
+
+    Attributes:
+        axes: the axes of each factor.
+        passed: for each operand, the axes along which it stays partial.
+        operands: the split in which each operand is needed.
+        results: the split that each result has.
+    """
+
+    axes: tuple[AxisNames, ...]
+    passed: tuple[Partial, ...]
+    operands: tuple[ArraySplit, ...]
+    results: tuple[ArraySplit, ...]
+
+    def shards(self, sizes: Mapping[str, int]) -> int:
+        """Return the number of parts into which the work is divided."""
+        return int(np.prod([sizes[name] for names in self.axes for name in names], dtype=int))
+
+
+@dataclass(frozen=True, slots=True)
+class Propagated:
+    """An assignment, and how it was chosen.
+
+    Attributes:
+        assignment: the assignment.
+        classes: the classes of leaves that have one sharding.
+        is_cheapest: no other choice of the reached splits has a smaller estimated cost.
+        cost: the estimated cost.
+    """
+
+    assignment: Assignment
+    classes: LeafClasses
+    is_cheapest: bool
+    cost: float
+
+
+def propagated(
+    module: Module, mesh: Mesh, given: Given, rule_of: RuleOf = sharding_rule
+) -> Propagated:
+    """Return the assignment of a flattened program for given shardings.
+
+    Args:
+        module: the program, without calls and fusions.
+        mesh: a mesh whose axes are used whole.
+        given: the given shardings.
+        rule_of: returns the sharding rule of an instruction.
+    """
+    classes = leaf_classes(module)
+    return _Planner(module, mesh, given, rule_of, classes).propagated()
+
+
+class _Planner:
+    def __init__(
+        self, module: Module, mesh: Mesh, given: Given, rule_of: RuleOf, classes: LeafClasses
+    ) -> None:
+        self.module, self.mesh, self.classes = module, mesh, classes
+        self.sizes = mesh.sizes
+        self.counts = executions_from(module.entry)
+        self.costs = ResharderCosts(self.sizes)
+        self.given = self._given(given)
+        self.works = [
+            self._work(instruction, rule_of)
+            for instruction in classes.of
+            if instruction.opcode not in STRUCTURAL
+        ]
+        self.reached = reached(classes, self.works, self.given, self.sizes, {})
+        self.graph = CostGraph()
+        self.splits = [self._class_splits(number) for number in range(len(classes.shapes))]
+        self.variables = [self.graph.variable([0.0] * len(each)) for each in self.splits]
+        self.choices: dict[Instruction, list[WorkSplit]] = {}
+        self.work_variables: dict[Instruction, int] = {}
+
+    def _given(self, given: Given) -> dict[LeafClass, ArraySplit]:
+        splits: dict[LeafClass, ArraySplit] = {}
+        for parameter, leaf_splits in zip(
+            self.module.entry.parameters, given.parameters, strict=True
+        ):
+            splits.update(zip(self.classes.of[parameter], leaf_splits, strict=True))
+        for number, split in zip(self.classes.outputs, given.results, strict=False):
+            if split is not None:
+                splits.setdefault(number, split)
+        return splits
+
+    def _work(self, instruction: Instruction, rule_of: RuleOf) -> FactoredInstruction:
+        operands = [leaf for operand in instruction.operands for leaf in self.classes.of[operand]]
+        rule = RuleSplits(rule_of(instruction), self.sizes)
+        results = self.classes.of[instruction]
+        return FactoredInstruction(
+            instruction, rule, tuple(operands), results, partial_operands(instruction)
+        )
+
+    def _class_splits(self, number: LeafClass) -> list[ArraySplit]:
+        splits = self.reached.splits(number)
+        if number in self.classes.outputs and number not in self.given:
+            splits = [split for split in splits if not split.partial]
+        return splits
+
+    def _executions(self, computation: Computation) -> int:
+        count = self.counts.get(computation)
+        if count is None:
+            return 1
+        return max(count.lower if count.number is None else count.number, 1)
+
+    # ------------------------------------------------------------ splits of instructions
+
+    def _work_splits(self, work: FactoredInstruction) -> list[WorkSplit]:
+        sets = [
+            dict.fromkeys([(), *[names for names in reached if work.rule.fits(factor, names)]])
+            for factor, reached in enumerate(self.reached.factors[work.instruction])
+        ]
+        splits: list[WorkSplit] = []
+        for axes in disjoint_products(sets, MAX_SPLITS):
+            splits += self._with_axes(work, axes)
+        return splits[:MAX_SPLITS]
+
+    def _with_axes(
+        self, work: FactoredInstruction, axes: tuple[AxisNames, ...]
+    ) -> Iterator[WorkSplit]:
+        """Yield the ways to divide an instruction along these axes of its factors."""
+        rule = work.rule.rule
+        operands = work.rule.arrays(rule.operands, axes)
+        results = work.rule.arrays(rule.results, axes)
+        if operands is None or results is None:
+            return
+        partial = work.rule.partial(axes)
+        for passed, passed_on in self._passed(work, {name for names in axes for name in names}):
+            made = _ordered(partial + passed_on)
+            yield WorkSplit(
+                axes,
+                passed,
+                tuple([ArraySplit(dims, p) for dims, p in zip(operands, passed, strict=True)]),
+                tuple([ArraySplit(dims, made) for dims in results]),
+            )
+
+    def _passed(
+        self, work: FactoredInstruction, used: Iterable[str]
+    ) -> list[tuple[tuple[Partial, ...], Partial]]:
+        """Return the ways in which operands stay partial, and what results are then."""
+        nothing: tuple[Partial, ...] = tuple([() for _ in work.operands])
+        ways: list[tuple[tuple[Partial, ...], Partial]] = [(nothing, ())]
+        for kind, sets in work.passing.items():
+            for operands in sets:
+                reached = [set(self.reached.partial[work.operands[k]]) for k in sorted(operands)]
+                for pair in sorted(set.intersection(*reached)):
+                    if pair[1] != kind or pair[0] in used:
+                        continue
+                    for passed, results in list(ways):
+                        if pair[0] not in dict(results) and len(ways) < MAX_SPLITS:
+                            more = [
+                                _ordered((*each, pair)) if k in operands else each
+                                for k, each in enumerate(passed)
+                            ]
+                            ways.append((tuple(more), _ordered((*results, pair))))
+        return ways
+
+    # ------------------------------------------------------------ costs
+
+    def _add_work(self, work: FactoredInstruction) -> None:
+        instruction = work.instruction
+        splits = self._work_splits(work)
+        count = self._executions(instruction.computation)
+        amount = work_of(instruction) * BYTES_OF_WORK * count
+        variable = self.graph.variable([amount / each.shards(self.sizes) for each in splits])
+        self.choices[instruction], self.work_variables[instruction] = splits, variable
+        for position, number in enumerate(work.operands):
+            needed = [each.operands[position] for each in splits]
+            self._pair(number, self.splits[number], variable, needed, count, True)
+        for position, number in enumerate(work.results):
+            made = [each.results[position] for each in splits]
+            self._pair(number, self.splits[number], variable, made, count, False)
+
+    def _pair(
+        self,
+        number: LeafClass,
+        splits: Sequence[ArraySplit],
+        variable: int,
+        others: Sequence[ArraySplit],
+        count: int,
+        is_operand: bool,
+    ) -> None:
+        """Add the costs of converting an array from or to the split of an instruction."""
+        shape = self.classes.shapes[number]
+        if not isinstance(shape, Shape):
+            return
+        distinct = list(dict.fromkeys(others))
+        place = [distinct.index(each) for each in others]
+        size = shape.bytes * count
+        if is_operand:
+            table = self.costs.table(splits, distinct, size)[:, place]
+        else:
+            table = self.costs.table(distinct, splits, size)[place, :].T
+        self.graph.pair(self.variables[number], variable, table)
+
+    def _add_passed(self) -> None:
+        for leaf in self.classes.passed:
+            shape = self.classes.shapes[leaf.source]
+            if isinstance(shape, Shape):
+                count = self._executions(leaf.instruction.computation)
+                table = self.costs.table(
+                    self.splits[leaf.source], self.splits[leaf.target], shape.bytes * count
+                )
+                self.graph.pair(self.variables[leaf.source], self.variables[leaf.target], table)
+
+    # ------------------------------------------------------------ the assignment
+
+    def propagated(self) -> Propagated:
+        for work in self.works:
+            self._add_work(work)
+        self._add_passed()
+        choice = self.graph.cheapest()
+        chosen = [
+            splits[choice.labels[variable]]
+            for splits, variable in zip(self.splits, self.variables, strict=True)
+        ]
+        rules = {work.instruction: work.rule.rule for work in self.works}
+        assignments = {}
+        for instruction, numbers in self.classes.of.items():
+            results = tuple([chosen[number].sharding(self.mesh) for number in numbers])
+            if instruction not in rules:
+                assignments[instruction] = InstructionAssignment(NO_FACTORS, (), results)
+                continue
+            split = self.choices[instruction][choice.labels[self.work_variables[instruction]]]
+            axes = tuple([tuple([Axis(name) for name in names]) for names in split.axes])
+            partial = tuple(
+                [tuple([(Axis(name), kind) for name, kind in each]) for each in split.passed]
+            )
+            assignments[instruction] = InstructionAssignment(
+                rules[instruction], axes, results, partial if any(partial) else ()
+            )
+        assignment = Assignment(self.mesh, assignments)
+        return Propagated(assignment, self.classes, choice.is_optimal, choice.cost)
+
+
+def _ordered(partial: Partial) -> Partial:
+    return tuple(sorted(partial))
