@@ -14,10 +14,11 @@ from hlo.arguments import checked
 from hlo.modules.calls import signature_errors
 from hlo.modules.instruction_checks import check_instruction, instruction_errors
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.ops.attributes import Cursor, Kind, enum, integer, number
+from hlo.ops.attributes import Kind, enum, integer, number
 from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from hlo.shapes.tiling import tile_fault
+from hlo.text.cursor import Cursor
 from hlo.text.source import HloError
 
 

@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hlo.ops.attributes import Cursor, Kind, boolean, enum, int_list, integer, list_of, shape
+from hlo.ops.attributes import Kind, boolean, enum, int_list, integer, list_of, shape
 from hlo.shapes.shape import AnyShape, TupleShape, read_shape
+from hlo.text.cursor import Cursor
 from hlo.text.syntax import AttributeText
 
 ALIAS_KINDS: Final = ("may-alias", "must-alias")

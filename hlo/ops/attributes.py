@@ -26,7 +26,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hlo.ops.kinds import WORD, Cursor, Kind, at_least, enum, list_of
+from hlo.ops.kinds import WORD, Kind, at_least, enum, list_of
 from hlo.ops.operand_types import is_in_class
 from hlo.ops.windows import (
     Padding,
@@ -38,6 +38,7 @@ from hlo.ops.windows import (
     window,
 )
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, read_shape
+from hlo.text.cursor import Cursor
 from hlo.text.lexer import NAME, skip, unescaped
 
 _NUMBER: Final = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|inf|nan)(?:[eE][-+]?\d++)?", re.ASCII)

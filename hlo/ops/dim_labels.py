@@ -15,7 +15,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hlo.ops.attributes import Cursor, Kind
+from hlo.ops.attributes import Kind
+from hlo.text.cursor import Cursor
 
 _LABELS: Final = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)", re.ASCII)
 

@@ -1,4 +1,4 @@
-"""Combinators for kinds of attribute values, and the cursor that they read from.
+"""Combinators for kinds of attribute values.
 
 >>> list_of(enum("EQ", "NE"), "a list of directions", "{EQ}").parse("{EQ, NE}")
 ('EQ', 'NE')
@@ -12,86 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from hlo.moved import with_old_keywords
-from hlo.text import lexer
-from hlo.text.lexer import NAME, balanced, skip, token_span
+from hlo.text.cursor import Cursor
+from hlo.text.lexer import NAME
 from hlo.text.names import nearest
-from hlo.text.source import HloError, Source, Span
+from hlo.text.source import Source, Span
 
 T = TypeVar("T")
 N = TypeVar("N", bound="float | tuple[Any, ...]")
 
 WORD: Final = re.compile(NAME, re.ASCII)
-_INTEGER: Final = re.compile(r"-?\d++", re.ASCII)
-
-
-class Cursor:
-    """A position in the text of a span; reading skips white space and comments."""
-
-    __slots__ = ("end", "owner", "position", "source")
-
-    def __init__(self, span: Span, owner: str) -> None:
-        self.source, self.position, self.end = span.source, span.start, span.end
-        self.owner = owner  # the message of errors, such as "the value must be an integer"
-
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Match `pattern` at the cursor and advance past the match; return None if it fails."""
-        match = pattern.match(self.source.text, self._start(), self.end)
-        if match:
-            self.position = match.end()
-        return match
-
-    def accepts(self, token: str) -> bool:
-        """Return True and advance if `token` is at the cursor."""
-        start = self._start()
-        if not self.source.text.startswith(token, start, self.end):
-            return False
-        self.position = start + len(token)
-        return True
-
-    def need(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
-        """Match `pattern` at the cursor, or raise the error "expected `wanted`"."""
-        match = self.take(pattern)
-        if match is None:
-            raise self.fault(f"expected {wanted}")
-        return match
-
-    def expect(self, token: str) -> None:
-        """Advance past `token`, or raise an error if the text differs."""
-        if not self.accepts(token):
-            raise self.fault(f"expected `{token}`")
-
-    def integer(self) -> int:
-        """Read the integer at the cursor, or raise an error if it overflows 64 bits."""
-        digits = self.need(_INTEGER, "an integer")
-        return lexer.integer(digits[0], self.source.span(*digits.span()))
-
-    def group(self) -> str:
-        """Read the balanced brackets at the cursor."""
-        start = self._start()
-        self.position = balanced(self.source, start)
-        return self.source.text[start : self.position]
-
-    def rest(self) -> str:
-        """Read the text up to the end."""
-        start, self.position = self._start(), self.end
-        return self.source.text[start : self.end].rstrip()
-
-    @property
-    def at_end(self) -> bool:
-        """True if only white space and comments remain."""
-        return self._start() >= self.end
-
-    def fault(self, label: str, span: Span | None = None, help: str = "") -> HloError:  # noqa: A002
-        """Return the error for the text at the cursor, or in `span`."""
-        return HloError(self.owner, span or self._here(), "attribute", label, help=help)
-
-    def _start(self) -> int:
-        return skip(self.source.text, self.position)
-
-    def _here(self) -> Span:
-        if self.at_end:
-            return self.source.span(max(self.end - 1, 0), self.end)
-        return token_span(self.source, self.position)
 
 
 @dataclass(frozen=True, slots=True)

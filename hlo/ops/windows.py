@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from hlo.ops.kinds import WORD, Cursor, Kind, list_of
+from hlo.ops.kinds import WORD, Kind, list_of
+from hlo.text.cursor import Cursor
 from hlo.text.names import did_you_mean, nearest
 
 T = TypeVar("T")

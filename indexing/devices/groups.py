@@ -26,7 +26,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hlo.ops.attributes import Cursor, Kind, at_least, list_of
+from hlo.ops.attributes import Kind, at_least, list_of
+from hlo.text.cursor import Cursor
 
 DeviceGroup: TypeAlias = tuple[int, ...]
 
