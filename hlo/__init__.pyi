@@ -20,6 +20,10 @@ from .shapes.shape import OpaqueShape as OpaqueShape
 from .shapes.shape import Shape as Shape
 from .shapes.shape import TupleShape as TupleShape
 from .shapes.shape import parse_shape as parse_shape
+from .shardings.hlo_notation import parse_sharding as parse_sharding
+from .shardings.mesh import Mesh as Mesh
+from .shardings.sharding import Sharding as Sharding
+from .shardings.short_notation import parse_spec as parse_spec
 from .text.source import HloError as HloError
 from .text.source import Source as Source
 from .text.source import Span as Span

@@ -5,3 +5,7 @@ from .modules.find import readers_of as readers_of
 from .modules.infer import infer_missing as infer_missing
 from .modules.module import Instruction as Instruction
 from .modules.module import Module as Module
+from .modules.shardings import meshes_of as meshes_of
+from .modules.shardings import sharding_of as sharding_of
+from .shardings.printing import hlo_text as hlo_text
+from .shardings.printing import shardy_text as shardy_text

@@ -16,6 +16,7 @@ import hlo
 import indexing
 import simplifier
 import simplifier.linear
+from hlo.shardings.sharding import Hints
 from hlo.text.names import UnknownName
 from indexing.devices.groups import GroupList
 from indexing.maps import Box, Constraint, RuntimeVariable
@@ -60,6 +61,7 @@ CONSTRAINT = Constraint(D0 * 2, 0, 3)
 IMAGE = indexing.parse_map("()[s0] -> (s0), domain: s0 in [0, 3]")
 LAYOUT = hlo.Layout((1, 0))
 SWIZZLE = indexing.Swizzle.xor(2, 0, 3)
+MESH = hlo.Mesh.of({"x": 2})
 OTHER_BUILDER = BUILDER.computation("other")
 OTHER_BUILDER.parameter("f32[4]", name="x")
 GATHER = indexing.gather((4, 3), (2,))
@@ -162,6 +164,15 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Mapping[Variable, Affine]":    ({D0: 3},          ""),
     "Mapping[str, ArrayLike] | None": (None,           "None"),
     "Mapping[str, Interval] | None": (None,            "None"),
+    "Hints":                        (Hints(),          ""),
+    "Mapping[str, Mesh] | None":    (None,             "None"),
+    "Mesh":                         (MESH,             ""),
+    "Spec":                         (("x",),           "str list"),
+    "Version | None":               (None,             "None int"),
+    "str | Span":                   ("{manual}",       "str"),
+    "tuple[Axis, ...]":             ((),               ""),
+    "tuple[tuple[Axis, ...], ...]": (((),),            ""),
+    "tuple[tuple[Axis, str], ...]": ((),               ""),
     "Module":                       (MODULE,           "module"),
     "Mesh | None":                  (None,             "None"),
     "Objective":                    ("bytes",          ""),

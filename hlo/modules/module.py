@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hlo import methods
 from hlo.arguments import checked
@@ -24,6 +24,10 @@ from hlo.shapes.shape import AnyShape
 from hlo.text.names import UnknownName
 from hlo.text.source import Source, Span
 from hlo.text.syntax import AttributeText, attributes_text, parameter_number
+
+if TYPE_CHECKING:
+    from hlo.shardings.mesh import Mesh
+    from hlo.shardings.sharding import Sharding
 
 Result = TypeVar("Result")
 
@@ -140,6 +144,16 @@ class Instruction(Preformatted):
         if self._op is None:  # not bound yet, or not registered until now
             self._op = self.module.semantics.bind(self)
         return self._op
+
+    @property
+    def sharding(self) -> Sharding | tuple[Sharding, ...] | None:
+        """The distribution that the attributes state, of a tuple that of each array; or None.
+
+        Raises:
+            HloError: the text is not a sharding, or does not fit the mesh or the shape.
+        """
+        sharding: Sharding | tuple[Sharding, ...] | None = methods.sharding_of(self)
+        return sharding
 
     @property
     def is_root(self) -> bool:
@@ -334,6 +348,12 @@ class Module(ModuleSearch, Preformatted):
         """
         text = self.attributes.get(name)
         return default if text is None else value_of(name, text)
+
+    @property
+    def meshes(self) -> Mapping[str, Mesh]:
+        """The device meshes that the header declares, by name."""
+        meshes: Mapping[str, Mesh] = methods.meshes_of(self)
+        return meshes
 
     @property
     def instructions(self) -> Iterator[Instruction]:

@@ -1,0 +1,160 @@
+"""The shardings of instructions and the meshes of modules, as attributes state them.
+
+XLA has shardings in ``sharding={...}``, and those of Shardy in ``frontend_attributes``:
+
+>>> from hlo.formats.parser import parse
+>>> module = parse('''HloModule m, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=8]>}}
+... ENTRY e {
+...   p = f32[8,3] parameter(0), sharding={devices=[8,1]<=[8]}
+...   ROOT n = f32[8,3] negate(p),
+...     frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\\\\"x\\\\"}, {}]>"}
+... }''')
+>>> print(module.entry["p"].sharding, module.entry.root.sharding, module.meshes["mesh"])
+[axis_0, _] [x, _] x=8
+
+Source: XLA ``xla/service/spmd/shardy/constants.h`` for the keys; ``xla/hlo/ir/hlo_sharding.cc``,
+``Validate``, for the constraints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hlo.modules.module import Instruction, Module
+from hlo.shapes.shape import Shape, TupleShape, leaves
+from hlo.shardings.hlo_notation import read_sharding
+from hlo.shardings.mesh import Axis, Mesh
+from hlo.shardings.reading import Context, check_rank, cursor_over
+from hlo.shardings.sharding import Sharding
+from hlo.shardings.shardy_notation import parse_meshes, read_manual_axes
+from hlo.text.lexer import STRING, skip
+from hlo.text.source import Span
+from hlo.text.syntax import AttributeText, read_value
+
+_KEY: Final = re.compile(r'"?([\w.\-]++)"?', re.ASCII)
+_STRING: Final = re.compile(STRING, re.DOTALL)
+
+
+def meshes_of(module: Module) -> Mapping[str, Mesh]:
+    """Return the meshes that the module header declares, by name.
+
+    Raises:
+        HloError: the header declares no valid meshes.
+    """
+    return module.memoised("meshes", lambda: _meshes(module))
+
+
+def _meshes(module: Module) -> dict[str, Mesh]:
+    attributes = module.attributes.get("frontend_attributes")
+    span = frontend_attribute(attributes, "xla.sdy.meshes") if attributes else None
+    return {} if span is None else parse_meshes(span)
+
+
+def sharding_of(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | None:
+    """Return the sharding of an array, or those of a tuple's arrays, that attributes state.
+
+    Raises:
+        HloError: the text is not a sharding, or does not fit the mesh or the shape.
+    """
+    attribute = instruction.attributes.get("sharding")
+    span = _span(attribute) if attribute else _shardy_span(instruction, "xla.sdy.sharding")
+    if span is None:
+        return None
+    ranks = _ranks(instruction)
+    is_tuple = isinstance(instruction.shape, TupleShape)
+    cursor = cursor_over(span)
+    context = _context(instruction.module, ranks)
+    value = read_sharding(cursor, context)
+    if isinstance(value, Sharding):
+        shardings: Sequence[Sharding] = [value] * len(ranks)
+        for rank in ranks:
+            if not value.hints.any_rank:
+                check_rank(cursor, span, value, rank)
+    else:
+        shardings = value
+        if not is_tuple and attribute and ranks != [None]:
+            raise cursor.fault("a list of shardings for an array", span)
+        if len(shardings) != len(ranks) and not (len(shardings) == 1 and not ranks):
+            label = f"{len(shardings)} shardings for {len(ranks)} arrays"
+            raise cursor.fault(label, span)
+    fitted = tuple([_fitted(s, r) for s, r in zip(shardings, ranks, strict=False)])
+    return fitted if is_tuple else fitted[0]
+
+
+def region_shardings(instruction: Instruction, key: str) -> tuple[Sharding, ...]:
+    """Return the shardings of the arrays that enter or leave a manual region.
+
+    Args:
+        instruction: a custom call at the border of the region.
+        key: ``xla.sdy.in_shardings`` or ``xla.sdy.out_shardings``.
+
+    Raises:
+        HloError: there is no such attribute, or it does not fit the mesh.
+    """
+    span = _shardy_span(instruction, key)
+    if span is None:
+        cursor = cursor_over(instruction.span)
+        raise cursor.fault(f"the call of a manual region has no `{key}`", instruction.span)
+    value = read_sharding(cursor_over(span), _context(instruction.module, None))
+    return (value,) if isinstance(value, Sharding) else value
+
+
+def manual_axes(instruction: Instruction) -> tuple[Axis, ...]:
+    """Return the axes of the manual region that a custom call enters or leaves."""
+    span = _shardy_span(instruction, "xla.sdy.manual_axes")
+    return () if span is None else read_manual_axes(cursor_over(span))
+
+
+def frontend_attribute(attributes: AttributeText, key: str) -> Span | None:
+    """Return the value of a key of ``frontend_attributes``, without the quotes of a string.
+
+    >>> text = AttributeText.of('{a="b,c=1",c={x="y"}}')
+    >>> frontend_attribute(text, "a").text, frontend_attribute(text, "c").text
+    ('b,c=1', '{x="y"}')
+    """
+    cursor = cursor_over(_span(attributes))
+    cursor.owner = "invalid frontend attributes"
+    cursor.expect("{")
+    while not cursor.accepts("}"):
+        name = cursor.need(_KEY, "the name of an attribute")
+        cursor.expect("=")
+        start = skip(cursor.source.text, cursor.position)
+        cursor.position = read_value(cursor.source, start)
+        if name[1] == key:
+            text = cursor.source.text[start : cursor.position]
+            quotes = 1 if _STRING.fullmatch(text) else 0
+            return cursor.source.span(start + quotes, cursor.position - quotes)
+        cursor.accepts(",")
+    return None
+
+
+def _shardy_span(instruction: Instruction, key: str) -> Span | None:
+    attributes = instruction.attributes.get("frontend_attributes")
+    return frontend_attribute(attributes, key) if attributes else None
+
+
+def _span(attribute: AttributeText) -> Span:
+    """Return the location of a value; of one that is not part of its file, its text."""
+    span = attribute.span
+    return span if span.text == attribute.text else AttributeText.of(attribute.text).span
+
+
+def _context(module: Module, ranks: Sequence[int | None] | None) -> Context:
+    return Context(meshes_of(module), int(module.header("num_partitions", 1)), ranks)
+
+
+def _ranks(instruction: Instruction) -> list[int | None]:
+    shapes = [leaf for _, leaf in leaves(instruction.shape)]
+    return [len(shape.dims) if isinstance(shape, Shape) else None for shape in shapes]
+
+
+def _fitted(sharding: Sharding, rank: int | None) -> Sharding:
+    """Return a sharding without dimensions as that of an array of this rank."""
+    if rank is None or len(sharding.dims) == rank:
+        return sharding
+    open_dims = tuple(range(rank)) if sharding.hints.is_unknown else ()
+    hints = replace(sharding.hints, open_dims=open_dims)
+    return replace(sharding, dims=((),) * rank, hints=hints)
