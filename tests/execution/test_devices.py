@@ -210,6 +210,23 @@ def test_a_region_runs_on_all_devices_of_its_mesh() -> None:
     np.testing.assert_array_equal(actual, np.tile(whole, (1, 3)))
 
 
+def test_sub_axes_split_the_arrays_of_a_region() -> None:
+    """The mesh of the region is not the first; its one axis splits both dimensions."""
+    meshes = 'other = #sdy.mesh<["x"=4]>, mesh = #sdy.mesh<["x"=4], device_ids=[3, 1, 2, 0]>'
+    text = REGION.replace('mesh = #sdy.mesh<["x"=2, "y"=3]>', meshes)
+    text = text[: text.index("body")] + text[text.index("ENTRY") :]
+    text = text.replace('{\\"x\\"}, {\\"y\\"}', "DIMS").replace('\\"x\\", \\"y\\"', '\\"x\\"')
+    text = text.replace("DIMS", r"{\"x\":(2)2}, {\"x\":(1)2}", 1).replace("s32[2,1]", "s32[2,3]")
+    text = text.replace("DIMS", r"{\"x\":(1)2}, {\"x\":(2)2}").replace("s32[4,3]", "s32[4,6]")
+    text = text.replace(
+        "b = s32[2,3] call(a), to_apply=body", "b = s32[3,2] transpose(a), dimensions={1,0}"
+    )
+    text = text.replace("s32[4,9]", "s32[6,4]")
+    whole = np.arange(24, dtype=np.int32).reshape(4, 6)
+    (actual,) = run(hlo.parse(text), [whole])
+    np.testing.assert_array_equal(actual, whole.T)
+
+
 def test_a_mesh_gives_the_number_of_devices() -> None:
     text = REGION.replace("all-gather", "all-to-all").replace("s32[2,1]", "s32[2,3]")
     text = text.replace(",\n    use_global_device_ids=true", "").replace("{1},", "{1}")
