@@ -1,15 +1,4 @@
-"""Bytes that the collectives of a program send.
-
-Collectives are counted as rings execute them.  With n devices in a group, and b bytes of operands
-on each device, a device sends
-
-==================  =====================
-all-gather          b (n - 1)
-reduce-scatter      b (n - 1) / n
-all-reduce          2 b (n - 1) / n
-all-to-all          b (n - 1) / n
-others              b, if n > 1
-==================  =====================
+"""Bytes that the collectives of a program send, as rings execute them.
 
 Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations
 in MPICH", 2005.
@@ -17,11 +6,9 @@ in MPICH", 2005.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, prod
-from typing import Final
+from math import prod
 
 from hlo.arguments import checked
 from hlo.modules.module import Instruction, Module
@@ -31,13 +18,7 @@ from indexing.devices.devices import Devices
 from indexing.devices.groups import DeviceGroup
 from indexing.memory.executions import Executions, executions
 from indexing.ops.collective_bases import Collective, GroupedCollective
-
-_SHARE_SENT: Final[Mapping[str, Callable[[int], Fraction]]] = {
-    "all-gather": lambda n: Fraction(n - 1),
-    "reduce-scatter": lambda n: Fraction(n - 1, n),
-    "all-reduce": lambda n: Fraction(2 * (n - 1), n),
-    "all-to-all": lambda n: Fraction(n - 1, n),
-}
+from indexing.sharding.partition.moves import bytes_sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +79,6 @@ def collective_costs(module: Module, mesh: Mesh | None = None) -> tuple[Collecti
     )
 
 
-def ring_bytes(kind: str, group_size: int, operand_bytes: int) -> int:
-    """Return the bytes that a device sends in a collective among `group_size` devices.
-
-    >>> ring_bytes("all-reduce", 8, 800), ring_bytes("all-gather", 8, 100)
-    (1400, 700)
-    """
-    if group_size < 2:
-        return 0
-    share = _SHARE_SENT[kind](group_size) if kind in _SHARE_SENT else Fraction(1)
-    return ceil(share * operand_bytes)
-
-
 def _cost(
     instruction: Instruction, devices: Devices, mesh: Mesh | None, count: Executions
 ) -> CollectiveCost:
@@ -123,7 +92,8 @@ def _cost(
     size = max(map(len, groups), default=1)
     kind = instruction.opcode.removesuffix("-start")
     axes = () if mesh is None else group_axes(mesh, groups)
-    sent = ring_bytes(kind, size, sum(_array_bytes(instruction)))
+    operand_bytes = sum(_array_bytes(instruction))
+    sent = bytes_sent(kind, size, operand_bytes) if size > 1 else 0
     return CollectiveCost(instruction, kind, size, axes, sent, count)
 
 

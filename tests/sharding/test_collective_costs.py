@@ -6,7 +6,8 @@ import hlo
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.execution import xla
-from indexing.sharding.collectives import collective_costs, ring_bytes
+from indexing.sharding.collectives import collective_costs
+from indexing.sharding.partition.moves import bytes_sent
 from tests.sharding.xla_partitioner import partitioned
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
@@ -63,7 +64,7 @@ def ring_all_reduce(devices: int, size: int) -> int:
 @pytest.mark.parametrize("devices", [2, 3, 5, 8])
 def test_an_all_reduce_sends_what_a_ring_sends(devices: int) -> None:
     size = devices * 7
-    assert ring_bytes("all-reduce", devices, size) == ring_all_reduce(devices, size)
+    assert bytes_sent("all-reduce", devices, size) == ring_all_reduce(devices, size)
 
 
 def test_a_loop_multiplies_by_its_trip_count() -> None:
