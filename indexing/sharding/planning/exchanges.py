@@ -14,6 +14,7 @@ from typing import Final
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
+from hlo.shardings.mesh import Mesh
 from hlo.shardings.sharding import Sharding
 from hlo.text.source import HloError
 from indexing.dataflow.queries import output_to_input
@@ -112,13 +113,10 @@ def _least_bytes(
     path, shape = leaves(operand[0].shape)[operand[1]]
     if not isinstance(shape, Shape) or not shape.size:
         return 0
-    position = _operand_position(instruction, number)
     devices = source.mesh.devices[:MAX_COMPARED_DEVICES]
+    position = _operand_position(instruction, number)
     needed = {device: Region.of_boxes((), shape.rank) for device in devices}
-    for output, dims in enumerate(own.rule.results):
-        result = leaves(instruction.shape)[output][1]
-        if not isinstance(result, Shape):
-            continue
+    for output in range(len(own.rule.results)):
         try:
             answer = output_to_input(instruction, output)
         except HloError as error:
@@ -126,22 +124,38 @@ def _least_bytes(
         unknown = answer.unknown[position]
         if unknown is not None:
             return unknown
-        axes = [tuple([a for f in factors for a in own.factor_axes[f]]) for factors in dims]
-        made = Sharding(source.mesh, tuple(axes))
         maps = [
             m for m, each in zip(answer.maps[position], answer.paths[position], strict=True)
             if each == path
         ]  # fmt: skip
-        for device in devices:
-            tile = _shard(made, result.dims, device)
-            if all(part.start < part.stop for part in tile):
-                needed[device] |= reduce(or_, [m.at(*tile) for m in maps], needed[device])
-    counts = [_lacking(needed[device], source, shape, device) for device in devices]
-    unknowns = [count for count in counts if isinstance(count, Unknown)]
-    if unknowns:
-        return unknowns[0]
-    most = max(count for count in counts if not isinstance(count, Unknown))
+        for device, tile in _tiles(instruction, own, output, source.mesh, devices):
+            needed[device] |= reduce(or_, [m.at(*tile) for m in maps], needed[device])
+    most = 0
+    for device in devices:
+        count = _lacking(needed[device], source, shape, device)
+        if isinstance(count, Unknown):
+            return count
+        most = max(most, count)
     return -(-most * shape.element_bits // 8)
+
+
+def _tiles(
+    instruction: Instruction,
+    own: InstructionAssignment,
+    output: int,
+    mesh: Mesh,
+    devices: Sequence[int],
+) -> Iterator[tuple[int, tuple[slice, ...]]]:
+    """Yield devices and the elements of a result that each computes, unless there are none."""
+    shape = leaves(instruction.shape)[output][1]
+    if isinstance(shape, Shape):
+        dims = own.rule.results[output]
+        axes = [tuple([a for f in factors for a in own.factor_axes[f]]) for factors in dims]
+        made = Sharding(mesh, tuple(axes))
+        for device in devices:
+            tile = _shard(made, shape.dims, device)
+            if all(part.start < part.stop for part in tile):
+                yield device, tile
 
 
 def _operand_position(instruction: Instruction, number: int) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Axis, Mesh
+from hlo.text.source import HloError
 from indexing.memory.executions import executions_from
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.derived_rules import sharding_rule
@@ -47,17 +49,18 @@ NO_FACTORS = ShardingRule((), (), ())
 """The rule of instructions that pass leaves on."""
 
 
-class Given(NamedTuple):
-    """The shardings that a plan starts from.
+class GivenSplits(NamedTuple):
+    """The splits that a plan starts from.
 
     Attributes:
-        parameters: for each parameter of the entry, the split of each leaf.
+        leaves: the splits of leaves of instructions; those of parameters are () by default.
         results: for each leaf of the result, its split, or None if it is free.
-        banned: for each parameter number, the axes that must stay replicated on it.
+        banned: axes that must not be used on leaves of instructions.
     """
 
-    parameters: tuple[tuple[ArraySplit, ...], ...]
+    leaves: Mapping[tuple[Instruction, int], ArraySplit]
     results: tuple[ArraySplit | None, ...] = ()
+    banned: Mapping[tuple[Instruction, int], frozenset[str]] = MappingProxyType({})
 
 
 class WorkSplit(NamedTuple):
@@ -98,7 +101,7 @@ class Propagated:
 
 
 def propagated(
-    module: Module, mesh: Mesh, given: Given, rule_of: RuleOf = sharding_rule
+    module: Module, mesh: Mesh, given: GivenSplits, rule_of: RuleOf = sharding_rule
 ) -> Propagated:
     """Return the assignment of a flattened program for given shardings.
 
@@ -114,7 +117,7 @@ def propagated(
 
 class _Planner:
     def __init__(
-        self, module: Module, mesh: Mesh, given: Given, rule_of: RuleOf, classes: LeafClasses
+        self, module: Module, mesh: Mesh, given: GivenSplits, rule_of: RuleOf, classes: LeafClasses
     ) -> None:
         self.module, self.mesh, self.classes = module, mesh, classes
         self.sizes = mesh.sizes
@@ -126,22 +129,32 @@ class _Planner:
             for instruction in classes.of
             if instruction.opcode not in STRUCTURAL
         ]
-        self.reached = reached(classes, self.works, self.given, self.sizes, {})
+        banned = {classes.of[i][leaf]: names for (i, leaf), names in given.banned.items()}
+        self.reached = reached(classes, self.works, self.given, self.sizes, banned)
         self.graph = CostGraph()
         self.splits = [self._class_splits(number) for number in range(len(classes.shapes))]
         self.variables = [self.graph.variable([0.0] * len(each)) for each in self.splits]
         self.choices: dict[Instruction, list[WorkSplit]] = {}
         self.work_variables: dict[Instruction, int] = {}
 
-    def _given(self, given: Given) -> dict[LeafClass, ArraySplit]:
+    def _given(self, given: GivenSplits) -> dict[LeafClass, ArraySplit]:
         splits: dict[LeafClass, ArraySplit] = {}
-        for parameter, leaf_splits in zip(
-            self.module.entry.parameters, given.parameters, strict=True
-        ):
-            splits.update(zip(self.classes.of[parameter], leaf_splits, strict=True))
-        for number, split in zip(self.classes.outputs, given.results, strict=False):
-            if split is not None:
-                splits.setdefault(number, split)
+        for (instruction, leaf), split in given.leaves.items():
+            splits[self.classes.of[instruction][leaf]] = split
+        for parameter in self.module.entry.parameters:
+            for number in self.classes.of[parameter]:
+                shape = self.classes.shapes[number]
+                rank = shape.rank if isinstance(shape, Shape) else 0
+                splits.setdefault(number, ArraySplit(((),) * rank))
+        for number, result in zip(self.classes.outputs, given.results, strict=False):
+            if result is not None and splits.setdefault(number, result) != result:
+                root = self.module.entry.root
+                raise HloError(
+                    f"the result `{root.name}` is an array with another given spec",
+                    root.span,
+                    "sharding",
+                    help="leave its entry of out_specs None",
+                )
         return splits
 
     def _work(self, instruction: Instruction, rule_of: RuleOf) -> FactoredInstruction:

@@ -1,0 +1,225 @@
+"""The specs that a user gives: checked against the program and the mesh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from hlo.modules.module import Instruction, Module
+from hlo.shapes.shape import Shape, leaves
+from hlo.shardings.mesh import Axis, Mesh, axis_fault
+from hlo.shardings.sharding import Sharding
+from hlo.shardings.short_notation import Spec, parse_spec
+from hlo.text.names import UnknownName
+from hlo.text.source import HloError
+
+ShardingSpec: TypeAlias = Spec | Sharding
+"""The axes of each dimension, in a short notation, or a sharding."""
+
+MeshSpec: TypeAlias = Mesh | Mapping[str, int] | str
+"""A mesh, the sizes of its axes by name, or a text such as ``x=4,y=2``."""
+
+_LEAF: Final = re.compile(r"(?P<name>.*?)(?:\{(?P<path>[\d,\s]*)\})?", re.DOTALL)
+_NUMBERED: Final = re.compile(r"p(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSpecs:
+    """The shardings that a user gives, on the mesh as given.
+
+    Attributes:
+        mesh: the mesh.
+        leaves: the sharding of the leaves of instructions: instruction and number of the leaf.
+        results: for each leaf of the result, its sharding, or None if it is free.
+        replicated: for leaves of instructions, axes that must not be used on them.
+    """
+
+    mesh: Mesh
+    leaves: Mapping[tuple[Instruction, int], Sharding]
+    results: tuple[Sharding | None, ...]
+    replicated: Mapping[tuple[Instruction, int], tuple[Axis, ...]]
+
+    @property
+    def axes(self) -> Iterator[Axis]:
+        """All axes that the shardings use."""
+        results = [sharding for sharding in self.results if sharding is not None]
+        for sharding in (*self.leaves.values(), *results):
+            yield from [axis for axes in sharding.dims for axis in axes]
+            yield from [axis for axis, _ in sharding.partial]
+        for axes in self.replicated.values():
+            yield from axes
+
+
+def mesh_of_spec(mesh: MeshSpec) -> Mesh:
+    """Return the mesh that a user gives.
+
+    Raises:
+        HloError: a text has another form.
+        ValueError: a size is not a positive integer.
+    """
+    if isinstance(mesh, Mesh):
+        return mesh
+    if isinstance(mesh, str):
+        return Mesh.parse(mesh)
+    for name, size in mesh.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(
+                f"shard: the size of mesh axis `{name}` must be a positive integer, not {size!r}"
+            )
+    return Mesh.of(mesh)
+
+
+def given_specs(
+    module: Module,
+    mesh: Mesh,
+    specs: Mapping[str, ShardingSpec],
+    out_specs: Sequence[ShardingSpec | None] | None,
+    replicated: Mapping[str, Sequence[str]],
+    manual_axes: Sequence[str],
+) -> GivenSpecs:
+    """Return the given shardings of a flattened program.
+
+    Raises:
+        UnknownName: no parameter or instruction has such a name.
+        HloError: a spec does not fit an array, or its text is invalid.
+        ValueError: an axis does not exist, or is used twice.
+    """
+    for name in manual_axes:
+        _check_axis(mesh, name, "manual_axes")
+    given = {}
+    for key, spec in specs.items():
+        leaf = _leaf(module, key)
+        given[leaf] = _sharding(key, spec, mesh, leaf)
+        _check_not_manual(key, given[leaf], manual_axes)
+    results: tuple[Sharding | None, ...] = ()
+    if out_specs is not None:
+        results = tuple(_results(module.entry.root, out_specs, mesh))
+        for number, sharding in enumerate(results):
+            if sharding is not None:
+                _check_not_manual(f"result {number}", sharding, manual_axes)
+    closed = {}
+    for key, names in replicated.items():
+        for name in names:
+            _check_axis(mesh, name, f"replicated[{key!r}]")
+        closed[_leaf(module, key)] = tuple(map(Axis, names))
+    _check_closed(given, closed)
+    return GivenSpecs(mesh, given, results, closed)
+
+
+def _check_axis(mesh: Mesh, name: str, where: str) -> None:
+    fault, repair = axis_fault(mesh, Axis(name))
+    if fault:
+        raise ValueError(f"shard: {where}: {fault}{f'; {repair}' if repair else ''}")
+
+
+def _check_not_manual(key: str, sharding: Sharding, manual_axes: Sequence[str]) -> None:
+    used = {axis.name for axes in sharding.dims for axis in axes}
+    for name in manual_axes:
+        if name in used:
+            raise ValueError(
+                f"shard: the spec of `{key}` uses axis `{name}`, which is manual: the program "
+                "itself distributes arrays along it"
+            )
+
+
+def _check_closed(
+    given: Mapping[tuple[Instruction, int], Sharding],
+    closed: Mapping[tuple[Instruction, int], Iterable[Axis]],
+) -> None:
+    for leaf, axes in closed.items():
+        sharding = given.get(leaf)
+        used = {a.name for each in sharding.dims for a in each} if sharding else set()
+        for axis in axes:
+            if axis.name in used:
+                raise ValueError(
+                    f"shard: the spec of `{leaf[0].name}` uses axis `{axis.name}`, "
+                    "which `replicated` excludes"
+                )
+
+
+def _leaf(module: Module, key: str) -> tuple[Instruction, int]:
+    """Return the instruction and the leaf that a key names."""
+    match = _LEAF.fullmatch(key)
+    assert match is not None
+    instruction = _instruction(module, match["name"])
+    paths = [path for path, _ in leaves(instruction.shape)]
+    if match["path"] is None:
+        if len(paths) == 1:
+            return instruction, 0
+        raise HloError(
+            f"`{instruction.name}` is a tuple of {len(paths)} leaves: name one of them",
+            instruction.span,
+            "sharding",
+            help=f"write `{key}{{{','.join(map(str, paths[0]))}}}`" if paths else "",
+        )
+    path = tuple([int(number) for number in match["path"].split(",") if number.strip()])
+    if path not in paths:
+        raise HloError(
+            f"`{match['name']}` has no leaf {{{match['path']}}}", instruction.span, "sharding"
+        )
+    return instruction, paths.index(path)
+
+
+def _instruction(module: Module, name: str) -> Instruction:
+    entry = module.entry
+    by_name = {instruction.name: instruction for instruction in entry.instructions}
+    if name in by_name:
+        return by_name[name]
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered and int(numbered[1]) < len(entry.parameters):
+        return entry.parameters[int(numbered[1])]
+    parameters = [parameter.name for parameter in entry.parameters]
+    raise UnknownName(name, "parameter", [*parameters, *by_name])
+
+
+def _sharding(key: str, spec: ShardingSpec, mesh: Mesh, leaf: tuple[Instruction, int]) -> Sharding:
+    instruction, number = leaf
+    shape = leaves(instruction.shape)[number][1]
+    rank = shape.rank if isinstance(shape, Shape) else 0
+    return _fitting(f"the spec of `{key}`", spec, mesh, rank, instruction, str(shape))
+
+
+def _fitting(
+    owner: str, spec: ShardingSpec, mesh: Mesh, rank: int, instruction: Instruction, shape: str
+) -> Sharding:
+    if isinstance(spec, Sharding):
+        if spec.mesh != mesh:
+            raise ValueError(f"shard: {owner} has the mesh {spec.mesh}, not {mesh}")
+        sharding = spec
+    else:
+        try:
+            sharding = parse_spec(spec, mesh)
+        except ValueError as error:
+            raise ValueError(f"shard: {owner}: {str(error).removeprefix('parse_spec: ')}") from None
+    if len(sharding.dims) > rank:
+        entries = "1 entry" if len(sharding.dims) == 1 else f"{len(sharding.dims)} entries"
+        raise HloError(
+            f"{owner} has {entries}, but {shape} has rank {rank}",
+            instruction.span,
+            "sharding",
+            help="give one entry for each dimension; None for one that is not split",
+        )
+    dims = (*sharding.dims, *((),) * (rank - len(sharding.dims)))
+    return Sharding(mesh, dims, sharding.partial)
+
+
+def _results(
+    root: Instruction, out_specs: Sequence[ShardingSpec | None], mesh: Mesh
+) -> Iterator[Sharding | None]:
+    shapes = [shape for _, shape in leaves(root.shape)]
+    if len(out_specs) != len(shapes):
+        raise HloError(
+            f"{len(out_specs)} out_specs for {len(shapes)} arrays in the result `{root.name}`",
+            root.span,
+            "sharding",
+            help="give one spec for each array of the result; None for one that is free",
+        )
+    for number, (spec, shape) in enumerate(zip(out_specs, shapes, strict=True)):
+        if spec is None:
+            yield None
+        else:
+            rank = shape.rank if isinstance(shape, Shape) else 0
+            owner = f"the spec of result {number}"
+            yield _fitting(owner, spec, mesh, rank, root, str(shape))
