@@ -69,7 +69,8 @@ def test_the_exit_statuses_are_documented(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["access", "bytes", "check", "ls", "maps", "run", "summary", "tile", "validate"]
+    "name",
+    ["access", "bytes", "check", "ls", "maps", "run", "shard", "summary", "tile", "validate"],
 )
 def test_help_lists_the_formats_of_input_files(
     name: str, capsys: pytest.CaptureFixture[str]

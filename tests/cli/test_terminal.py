@@ -94,6 +94,8 @@ COMMANDS = [
     ["access", FILE, "-i", NAME],
     ["access", FILE, "--device", NAME, "--threads", NAME],
     ["access", FILE, "--format", "json"],
+    ["shard", FILE],
+    ["shard", FILE, "-i", NAME],
     ["ops", NAME],
     ["simplify", NAME],
     ["simplify", f"(d0) -> (d0 + {NAME}), domain: d0 in [0, 3]"],

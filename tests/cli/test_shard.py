@@ -1,0 +1,103 @@
+"""``hlo-indexing shard``: its tables, its records and its errors."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+import hlo
+import indexing
+from indexing import cli
+from tests.cli.test_json_records import validator
+
+MODULE = """\
+ENTRY e {
+  x = f32[8,16] parameter(0)
+  w = f32[16,32] parameter(1)
+  i = s32[4,1] parameter(2)
+  dot = f32[8,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  taken = f32[4,16] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+    index_vector_dim=1, slice_sizes={1,16}
+  ROOT both = (f32[8,32], f32[4,16]) tuple(dot, taken)
+}
+"""
+Run: TypeAlias = Callable[[str], tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``shard``; return the exit status, the output and the errors."""
+    monkeypatch.chdir(tmp_path)
+    Path("m.hlo").write_text(MODULE)
+
+    def ran(line: str) -> tuple[int, str, str]:
+        status = cli.run(["shard", *shlex.split(line)])
+        captured = capsys.readouterr()
+        assert "error[internal]" not in captured.err
+        return status, captured.out, captured.err
+
+    return ran
+
+
+def records(run: Run, line: str) -> list[dict[str, Any]]:
+    status, out, _ = run(f"{line} --format json")
+    assert status == 0
+    valid = validator("shard")
+    listed = [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
+    for record in listed:
+        valid.validate(record)
+    return listed
+
+
+# ---------------------------------------------------------------- rules
+
+
+def test_the_rules_of_all_instructions_that_compute(run: Run) -> None:
+    status, out, err = run("m.hlo --rule")
+    assert (status, err) == (0, "")
+    assert out == (
+        "m.hlo: e\n"
+        "  dot    dot     ([i, k], [k, j])->([i, j]) {i=8, j=32, k=16} reduction={k}\n"
+        "  taken  gather  ([k, j], [i, l])->([i, j]) {i=4, j=16, k=8, l=1} reduction={k}\n"
+    )
+
+
+def test_a_selected_rule_has_reasons(run: Run) -> None:
+    out = run("m.hlo --rule -i dot")[1]
+    rule = indexing.sharding.sharding_rule(hlo.parse(MODULE).entry["dot"])
+    assert [line.strip() for line in out.splitlines()[2:]] == rule.explain().splitlines()
+
+
+def test_the_records_have_the_rules_of_the_library(run: Run) -> None:
+    entry = hlo.parse(MODULE).entry
+    listed = records(run, "m.hlo --rule")
+    assert [record["instruction"] for record in listed] == ["dot", "taken"]
+    for record in listed:
+        rule = indexing.sharding.sharding_rule(entry[record["instruction"]])
+        assert record["rule"] == str(rule)
+        assert [each["kind"] for each in record["factors"]] == [f.kind for f in rule.factors]
+        assert [each["size"] for each in record["factors"]] == [f.size for f in rule.factors]
+        assert all(each["reasons"] for each in record["factors"] if each["size"] > 1)
+        assert [len(dims) for dims in record["operands"]] == [len(dims) for dims in rule.operands]
+
+
+def test_a_name_without_an_instruction_has_the_nearest_one(run: Run) -> None:
+    status, out, err = run("m.hlo --rule -i tken")
+    assert (status, out) == (1, "")
+    assert "no instruction named `tken`" in err
+    assert "did you mean `taken`?" in err
+
+
+def test_rules_of_an_invalid_instruction_are_an_error(run: Run) -> None:
+    Path("bad.hlo").write_text(MODULE.replace("start_index_map={0}", "start_index_map={7}"))
+    status, out, err = run("bad.hlo --rule")
+    assert status == 1
+    assert "dot" in out
+    assert "taken" not in out
+    assert "error[op-constraint]: gather C3" in err
+    assert "bad.hlo:6:94" in err
