@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import OpaqueShape, Shape
+from indexing.dataflow.soundness import require_sound
 from indexing.sharding.array_reads import PASSES_LEAVES, arrays_of, result_reads
 from indexing.sharding.derivation import Derivation
 from indexing.sharding.rules import Factors, ShardingRule
@@ -34,6 +35,7 @@ def sharding_rule(instruction: Instruction) -> ShardingRule:
     >>> print(sharding_rule(entry.root))
     ([i, k], [k, j])->([i, j]) {i=8, j=32, k=16} reduction={k}
     """
+    require_sound([instruction])
     operands = [leaf for operand in instruction.operands for leaf in arrays_of(operand.shape)]
     results = arrays_of(instruction.shape)
     if instruction.opcode in PASSES_LEAVES:

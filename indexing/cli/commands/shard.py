@@ -56,16 +56,12 @@ def command(
 
 
 def _print_rules(reporter: Reporter, file: str, names: tuple[str, ...], notation: str) -> None:
-    from indexing.dataflow.soundness import fault_of
     from indexing.sharding.derived_rules import sharding_rule
     from indexing.views.sharding_tables import rule_lines, rule_records
 
     for module, instructions in _selected(reporter, file, names):
         rules = []
         for instruction in instructions:
-            if fault := fault_of(instruction):
-                reporter.hlo_error(fault)
-                continue
             with reporter.reporting(_place(instruction)):
                 rules.append((instruction, sharding_rule(instruction)))
         if notation == "json":
