@@ -38,8 +38,8 @@ FIELD = words("""
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex
     layout load maxima memory minima miss mlir mod module non-affine notation notebook numpy op
     opcode operand operations parameter pickle print producer product program proof python queue
-    resident residue roofline runtime shape shell simplification simplified simplifier store sum
-    sympy test thread tile validation variable xla
+    resident residue roofline runtime shape shardy shell simplification simplified simplifier store
+    sum sympy test thread tile validation variable xla
 """)
 
 
