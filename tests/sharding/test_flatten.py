@@ -90,6 +90,14 @@ def test_a_bitcast_becomes_ops_on_logical_shapes(line: str) -> None:
     same_results(hlo.parse(text), flat)
 
 
+def test_a_bitcast_of_a_tiled_array_is_refused() -> None:
+    text = """ENTRY e { p = f32[3,5]{1,0:T(2,2)} parameter(0)
+      ROOT b = f32[24]{0} bitcast(p) }"""
+    with pytest.raises(hlo.HloError, match="bitcast `b` reads memory with tiles") as caught:
+        flatten(hlo.parse(text).entry)
+    assert caught.value.span.place() == "<string>:2:12"
+
+
 LOOP = """
   less { s = (s32[], f32[3]) parameter(0) i = s32[] get-tuple-element(s), index=0
     n = s32[] constant(3) ROOT r = pred[] compare(i, n), direction=LT }

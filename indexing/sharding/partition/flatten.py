@@ -40,7 +40,8 @@ def flatten(computation: Computation) -> Module:
     functions that ops apply to elements remain as they are.
 
     Raises:
-        HloError: the flattened program has more than `MAX_FLATTENED` instructions.
+        HloError: the flattened program has more than `MAX_FLATTENED` instructions, or a bitcast
+            reads memory with tiles or padding.
 
     >>> import hlo, indexing
     >>> module = hlo.parse('''
@@ -225,6 +226,10 @@ def _bitcast(instruction: Instruction, value: str, body: _FlatBody) -> str:
     source, target = instruction.operands[0].shape, instruction.shape
     assert isinstance(source, Shape)
     assert isinstance(target, Shape)
+    if not (source.layout_or_default.is_plain and target.layout_or_default.is_plain):
+        message = f"bitcast `{instruction.name}` reads memory with tiles or padding"
+        label = f"from {source} to {target}"
+        raise HloError(message, instruction.span, "partition", label)
     for op in logical_bitcast(source, target):
         rest = f", {op.attributes}" if op.attributes else ""
         line = f"{op.shape} {op.opcode}(%{value}){rest}"

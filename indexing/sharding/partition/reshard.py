@@ -42,7 +42,7 @@ def _moved(
     body: LocalBody, value: LocalValue, dims: tuple[int, ...], move: ShardingMove
 ) -> LocalValue:
     mesh, dim = body.mesh, move.dim
-    size = move.target.local_dims(dims)[dim]
+    size = move.target.local_dims(dims)[dim] if dims else 1
     groups = mesh.groups(move.axes)
     count = len(groups[0])
     common = f"replica_groups={_groups(groups)}"

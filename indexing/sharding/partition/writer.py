@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from hlo.formats.parser import parse
 from hlo.modules.module import Instruction, Module
-from hlo.shapes.shape import AnyShape, Shape, TupleShape, dtype
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape, dtype
 from hlo.shardings.mesh import Axis, Mesh
 from indexing.ops.functions import neutral
 
@@ -56,8 +57,7 @@ class ShardCollective:
         axes: the mesh axes along which devices exchange values; () of a permutation.
         groups: the groups of devices; for a collective-permute, pairs of source and target.
         shape: the shape of the operand on one device.
-        bytes_sent: bytes that each device sends in one execution
-            (`indexing.sharding.partition.moves.bytes_sent`).
+        bytes_sent: bytes that each device sends in one execution (`moves.bytes_sent`).
         instruction: the instruction of the global program that needs the collective.
         reason: why it is needed.
     """
@@ -177,6 +177,16 @@ class LocalBody:
         if key not in self._memo:
             self._memo[key] = self.add("constant", shape, literal=literal)
         return self._memo[key]
+
+    def scalar(self, shape: Shape, literal: str) -> LocalValue:
+        """Return a scalar constant; equal values have equal constants."""
+        kind = ELEMENT_TYPES[shape.element_type].kind
+        with suppress(ValueError):
+            if kind == "floating":
+                literal = repr(float(literal))
+            elif kind in ("integral", "unsigned"):
+                literal = str(int(literal))
+        return self.constant(shape, literal)
 
     def index(self, value: int) -> LocalValue:
         """Return a scalar index."""

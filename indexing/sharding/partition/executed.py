@@ -1,0 +1,63 @@
+"""The computations that devices execute, and the instructions that have no local form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import Shape, leaves
+from hlo.text.source import HloError
+from indexing.ops.collective_bases import Collective
+from indexing.ops.structured_ops import InlineOp
+
+_BRANCHING: Final = ("while", "conditional")
+_REFUSED: Final = frozenset(
+    [
+        *("add-dependency", "after-all", "infeed", "outfeed", "partition-id", "recv"),
+        *("recv-done", "replica-id", "send", "send-done", "shuffle"),
+    ]
+)
+
+
+def computations_of(entry: Computation) -> tuple[list[Computation], list[Computation]]:
+    """Return the computations that devices execute, and those that ops apply; callees first."""
+    executed, applied = {entry: None}, dict[Computation, None]()
+    waiting = [entry]
+    while waiting:
+        computation = waiting.pop()
+        for instruction in computation.instructions:
+            if isinstance(instruction.op, InlineOp):
+                message = f"{instruction.opcode} `{instruction.name}` must be flattened first"
+                raise HloError(message, instruction.span, "partition", "use `flatten`")
+            is_branching = instruction.opcode in _BRANCHING and computation in executed
+            kind = executed if is_branching else applied
+            for called in instruction.called_computations:
+                if called not in kind:
+                    kind[called] = None
+                    waiting.append(called)
+    order = entry.module.computations.values()
+    return [c for c in order if c in executed], [c for c in order if c in applied]
+
+
+def require_local_form(instruction: Instruction) -> None:
+    """Check that an instruction has a local form.
+
+    Raises:
+        HloError: it has none.
+    """
+    reason = ""
+    if isinstance(instruction.op, Collective) or instruction.opcode in _REFUSED:
+        reason = f"{instruction.opcode} is an exchange with other devices, the host or an effect"
+    elif instruction.op is None:
+        reason = f"{instruction.opcode} is not a registered op"
+    elif "custom_call_has_side_effect=true" in str(instruction):
+        reason = "a custom call with side effects would have them on every device"
+    for _, leaf in leaves(instruction.shape):
+        if not isinstance(leaf, Shape):
+            reason = reason or f"it has a value {leaf}"
+        elif leaf.is_dynamic:
+            reason = reason or f"{leaf} has a dynamic size"
+    if reason:
+        message = f"`{instruction.name}` cannot be divided over devices: {reason}"
+        help = "remove it, or execute the program unpartitioned"  # noqa: A001 - as in `HloError`
+        raise HloError(message, instruction.span, "partition", reason, help=help)
