@@ -27,7 +27,6 @@ from indexing.execution.pointwise import (
     is_pointwise,
     pointwise,
     returns_second,
-    single_ufunc,
     value_of,
 )
 from indexing.execution.values import (
@@ -40,7 +39,7 @@ from indexing.execution.values import (
     flattened,
 )
 from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.structured_ops import MAX_APPLIED_DEPTH, InlineOp, applied_depth
+from indexing.ops.structured_ops import MAX_APPLIED_DEPTH, InlineOp, applied_depth, single_ufunc
 
 Handler: TypeAlias = "Callable[[Machine, Instruction, Sequence[Value]], Value | Recursive[Value]]"
 H = TypeVar("H", bound=Handler)

@@ -7,7 +7,6 @@ scalars.  Its kernels then accept arrays as well as scalars.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -47,26 +46,6 @@ def _is_pointwise(instruction: Instruction) -> bool:
 def returns_second(computation: Computation) -> bool:
     """Return True if the computation returns the second of its two parameters."""
     return len(computation.parameters) == 2 and computation.root is computation.parameters[1]
-
-
-def single_ufunc(computation: Computation) -> Any:
-    """Return the NumPy ufunc that a computation of two scalars applies, or None.
-
-    >>> import hlo
-    >>> text = "f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(b, a) }"
-    >>> single_ufunc(hlo.parse("HloModule m " + text.replace("f {", "ENTRY f {")).entry)
-    <ufunc 'add'>
-    """
-    root = computation.root
-    while isinstance(root.op, InlineOp) and root.operands == root.computation.parameters:
-        root = root.called_computations[0].root
-    parameters = root.computation.parameters
-    if len(parameters) != 2 or set(root.operands) != set(parameters):
-        return None
-    match element_of(root):
-        case ElementwiseRule(function=function) if function:
-            return function.ufunc
-    return None
 
 
 def pointwise(machine: Machine, computation: Computation, arguments: Sequence[Value]) -> Value:

@@ -10,11 +10,11 @@ from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.execution.interpreter import plan
-from indexing.execution.pointwise import is_pointwise, single_ufunc
+from indexing.execution.pointwise import is_pointwise
 from indexing.execution.values import ExecutionError
 from indexing.ops.base import MappedOp
 from indexing.ops.control import AsyncStart
-from indexing.ops.structured_ops import InlineOp, StructuredOp
+from indexing.ops.structured_ops import InlineOp, StructuredOp, single_ufunc
 
 MAX_INSTRUCTIONS: Final = 10**8
 """Limit on executed instructions outside of loops: beyond it, they would run for minutes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
@@ -22,7 +22,7 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import every_element
-from indexing.ops.element import ElementOp
+from indexing.ops.element import ElementOp, ElementwiseRule, element_of
 from indexing.ops.needed_operands import ParameterGrades
 
 MapsByArray: TypeAlias = Mapping[ArrayRef, MapSet]
@@ -198,3 +198,23 @@ def _runtime_in_caller(
     if not array.calls and array.instruction in numbers:
         return replace(rt, array=ArrayRef(call.operands[numbers[array.instruction]], array.path))
     return replace(rt, array=array._replace(calls=(call, *array.calls)))
+
+
+def single_ufunc(computation: Computation) -> Any:
+    """Return the NumPy ufunc that a computation of two scalars applies, or None.
+
+    >>> import hlo
+    >>> text = "f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(b, a) }"
+    >>> single_ufunc(hlo.parse("HloModule m " + text.replace("f {", "ENTRY f {")).entry)
+    <ufunc 'add'>
+    """
+    root = computation.root
+    while isinstance(root.op, InlineOp) and root.operands == root.computation.parameters:
+        root = root.called_computations[0].root
+    parameters = root.computation.parameters
+    if len(parameters) != 2 or set(root.operands) != set(parameters):
+        return None
+    match element_of(root):
+        case ElementwiseRule(function=function) if function:
+            return function.ufunc
+    return None
