@@ -101,6 +101,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Builder":                      (OTHER_BUILDER,    ""),
     "BuilderValue":                 (VALUE,            ""),
     "BuilderValue | None":          (VALUE,            "None"),
+    "Sequence[str]":                (["B", "B"],       "str"),
     "Callable[..., Any]":           (lambda: None,     "map"),  # maps are called
     "Callable[..., Iterable[Affine]]": (lambda d: d,   "map"),
     "Callable[[Expr], Expr]":       (lambda e: e,      "map"),
@@ -295,6 +296,7 @@ MADE_BY_QUERIES = {
     *("indexing.memory.BestBlockOrders", "indexing.memory.CacheMisses"),
     *("indexing.memory.ReuseProfile", "indexing.memory.WorkingSet", "indexing.memory.BlockOrder"),
     *("indexing.memory.BankConflicts", "indexing.memory.SwizzleSearch"),
+    *(f"indexing.sharding.{name}" for name in ("Refused", "SbpSignature", "SbpSignatures")),
     *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
     *("indexing.equivalence.Proved", "indexing.equivalence.Differs"),
     *("indexing.equivalence.FewerReads", "indexing.equivalence.Undecided"),

@@ -3,3 +3,8 @@ from .collectives import collective_costs as collective_costs
 from .derived_rules import sharding_rule as sharding_rule
 from .rules import Factor as Factor
 from .rules import ShardingRule as ShardingRule
+from .signature_checks import Refused as Refused
+from .signature_checks import check_signature as check_signature
+from .signatures import SbpSignature as SbpSignature
+from .signatures import SbpSignatures as SbpSignatures
+from .signatures import sbp as sbp

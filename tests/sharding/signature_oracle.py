@@ -1,0 +1,188 @@
+"""Oracles for signatures: enumeration of maps, and execution on devices that lack elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+import indexing.ops  # noqa: F401 - registers the ops
+from hlo.modules.module import Instruction
+from hlo.ops.op import OPS
+from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
+from indexing.execution import flattened, run
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import MappedOp
+from indexing.ops.collective_bases import Collective
+from indexing.ops.functions import neutral
+from indexing.ops.samples import instruction_of
+from indexing.sharding.partial_laws import combining_function, has_reduction
+from indexing.sharding.states import ArrayState, parse_state
+from indexing.sharding.subjects import Subject
+
+MAX_POINTS = 60_000
+Pairs = list[tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def samples() -> list[str]:
+    """The samples of all ops that devices execute independently."""
+    texts: list[str] = []
+    for cls in OPS.values():
+        if not issubclass(cls, Collective):
+            texts += getattr(cls, "samples", ())
+    return list(dict.fromkeys(texts))
+
+
+def subject_of(text: str) -> Subject:
+    return Subject.of(instruction_of(text))
+
+
+def pairs_of(m: IndexingMap) -> Pairs | None:
+    """All points of a map with their results, for any runtime values; None for too many."""
+    variables = m.variables
+    if prod(max(0, v.upper - v.lower + 1) for v in variables) > MAX_POINTS:
+        return None
+    counts = len(m.dims), len(m.ranges)
+    pairs: dict[tuple[tuple[int, ...], tuple[int, ...]], None] = {}
+    for point in product(*[range(v.lower, v.upper + 1) for v in variables]):
+        dims, ranges = point[: counts[0]], point[counts[0] : sum(counts)]
+        results = m.evaluate(dims, ranges, point[sum(counts) :])
+        if results is not None:
+            pairs[dims, results] = None
+    return list(pairs)
+
+
+def shard(index: int, size: int, shards: int) -> int:
+    return index // -(-size // shards)
+
+
+# ---------------------------------------------------------------- execution
+
+
+def executable(instruction: Instruction) -> bool:
+    """True for an op with a kernel and without randomness, on arrays with elements."""
+    if instruction.opcode in ("parameter", "set-dimension-size"):
+        return False
+    return isinstance(instruction.op, MappedOp) and not instruction.opcode.startswith("rng")
+
+
+def drawn(shape: Shape, random: np.random.Generator, extreme: bool = False) -> np.ndarray:
+    kind = dtype(shape.element_type)
+    if kind.kind == "b":
+        return np.asarray(random.integers(0, 2, shape.dims), bool)
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        low, high = (limits.min, limits.max) if extreme else (max(limits.min, -1), 6)
+        return np.asarray(random.integers(low, high, shape.dims, dtype=kind, endpoint=True))
+    values = np.asarray(random.integers(-8, 9, shape.dims)).astype(np.float64) / 2
+    if kind.kind == "c":
+        return (values + 1j * np.asarray(random.integers(-8, 9, shape.dims))).astype(kind)
+    return values.astype(kind)
+
+
+def executed(subject: Subject, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    with np.errstate(all="ignore"):
+        return list(flattened(run(subject.root.computation, arrays)))
+
+
+def same(expected: np.ndarray, other: np.ndarray) -> np.ndarray:
+    if expected.dtype.kind in "biu":
+        return np.asarray(expected == other)
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        values = expected.astype(wide)
+        close = np.isclose(values, other.astype(wide), rtol=2e-2, atol=2e-2)
+        return np.asarray(close | ~np.isfinite(values))
+
+
+def state_of(text: str) -> ArrayState:
+    state = parse_state(text)
+    assert state is not None
+    return state
+
+
+def own(
+    array: np.ndarray, dimension: int, number: int, shards: int, halo: tuple[int, int] = (0, 0)
+) -> tuple[slice, ...]:
+    """The slices of a shard with its halo."""
+    size = -(-array.shape[dimension] // shards)
+    slices = [slice(None)] * array.ndim
+    begin, end = number * size - halo[0], (number + 1) * size + halo[1]
+    slices[dimension] = slice(max(0, begin), max(0, end))
+    return tuple(slices)
+
+
+def first_fault(
+    subject: Subject,
+    operands: Sequence[str],
+    results: Sequence[str],
+    halos: Sequence[tuple[int, int]],
+    shards: int,
+    seed: int,
+    draws: int = 3,
+) -> str:
+    """Execute a signature on devices whose operands lack what they do not have.
+
+    Missing elements are arbitrary if results are split or whole.  If results are partial values,
+    they are neutral elements: of the reduction for data, 0 for indices.
+    """
+    random = np.random.default_rng(seed)
+    ins, outs = list(map(state_of, operands)), list(map(state_of, results))
+    for draw in range(draws):
+        whole: list[np.ndarray] = []
+        devices: list[list[np.ndarray]] = [[] for _ in range(shards)]
+        for array, state, halo in zip(subject.inputs, ins, halos, strict=True):
+            value = drawn(array.shape, random)
+            if state.reduction:
+                parts = [drawn(array.shape, random, draw % 2 == 1) for _ in range(shards)]
+                with np.errstate(all="ignore"):
+                    value = combining_function(state.reduction).reduce(parts).astype(value.dtype)
+            elif state.dimension is not None:
+                reduction = next((each.reduction for each in outs if each.reduction), "")
+                parts = []
+                for number in range(shards):
+                    part = drawn(array.shape, random)
+                    if reduction:
+                        is_data = array.shape.element_type == subject.results[0].shape.element_type
+                        part = np.zeros_like(part)
+                        if is_data:
+                            part[...] = neutral(combining_function(reduction), part.dtype)
+                    inside = own(value, state.dimension, number, shards, halo)
+                    part[inside] = value[inside]
+                    parts.append(part)
+            else:
+                parts = [value] * shards
+            whole.append(value)
+            for device, part in zip(devices, parts, strict=True):
+                device.append(part)
+        expected = executed(subject, whole)
+        computed = [executed(subject, device) for device in devices]
+        for k, state in enumerate(outs):
+            each = [values[k] for values in computed]
+            if state.reduction:
+                with np.errstate(all="ignore"):
+                    total = combining_function(state.reduction).reduce(each)
+                if not same(expected[k], total.astype(expected[k].dtype)).all():
+                    return f"result {k}: {expected[k]} is not {total}"
+                continue
+            for number, values in enumerate(each):
+                at: tuple[slice, ...] = (slice(None),) * values.ndim
+                if state.dimension is not None:
+                    at = own(values, state.dimension, number, shards)
+                if not same(expected[k][at], values[at]).all():
+                    return f"result {k}, device {number}: {expected[k][at]} is not {values[at]}"
+    return ""
+
+
+def candidates(subject: Subject, reduction: str) -> Iterator[tuple[list[str], list[str]]]:
+    """All signatures whose operands are whole or partial values, for partial results."""
+    states = [
+        ["B", f"P({reduction})"][
+            : 1 + has_reduction(ELEMENT_TYPES[a.shape.element_type], reduction)
+        ]
+        for a in subject.inputs
+    ]
+    for operands in product(*states):
+        yield list(operands), [f"P({reduction})"] * len(subject.results)

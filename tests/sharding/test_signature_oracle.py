@@ -1,0 +1,174 @@
+"""Signatures against two oracles: enumeration of the maps' points, and execution."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hlo.shapes.shape import ELEMENT_TYPES
+from indexing import SbpSignature, Unknown, check_signature, sbp
+from indexing.maps.indexing_map import IndexingMap
+from indexing.sharding import partial_laws, partial_rules, splits
+from indexing.sharding.partial_laws import has_reduction
+from indexing.sharding.signature_checks import Refused
+from indexing.sharding.split_choices import SplitChoices
+from indexing.sharding.splits import Breach, Contained, Containment
+from indexing.sharding.states import REDUCTIONS
+from indexing.sharding.subjects import Subject
+from tests.sharding.signature_oracle import (
+    Pairs,
+    candidates,
+    executable,
+    first_fault,
+    pairs_of,
+    samples,
+    shard,
+    subject_of,
+)
+
+SAMPLES = samples()
+INDEPENDENT = [text for text in SAMPLES if subject_of(text).obstacle() is None]
+EXECUTABLE = [text for text in INDEPENDENT if executable(subject_of(text).root)]
+
+DOT = "f32[3,5] dot(f32[3,4] p, f32[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+DECIDED = (
+    DOT,
+    "f32[2,3] add(f32[2,3] x, f32[2,3] y)",
+    "f32[2,3] sine(f32[2,3] x)",
+    "f32[6,3] pad(f32[2,3] p, f32[] v), padding=1_3x0_0",
+)
+
+
+def outside(pairs: Pairs, result: int | None, size: int, source: int, of: int, n: int) -> Pairs:
+    """The pairs whose elements are in shards of different numbers."""
+    return [
+        (d, e)
+        for d, e in pairs
+        if result is None or shard(d[result], size, n) != shard(e[source], of, n)
+    ]
+
+
+def fault_of(verdict: Containment, broken: Pairs, over: Pairs, is_complete: bool) -> bool:
+    """True if a verdict is wrong, for the pairs that exact maps and all maps break."""
+    match verdict:
+        case Contained((0, 0)):
+            return bool(over)
+        case Contained():
+            return not over
+        case Breach(result, operand):
+            return (result, operand) not in broken
+        case Unknown():
+            return is_complete and not over
+    raise AssertionError
+
+
+def split_faults(subject: Subject, shards: int) -> list[str]:
+    """Faults of all verdicts about splits of one subject, by enumeration."""
+    faults, choices = [], SplitChoices(subject, shards)
+    for r, out in enumerate(subject.results):
+        for k, array in enumerate(subject.inputs):
+            accesses = subject.accesses(r, k, exact=True)
+            points = [(m, pairs_of(m)) for m in accesses.maps]
+            assert all(pairs is not None for _, pairs in points)
+            for j in [None, *range(out.shape.rank)]:
+                size = 1 if j is None else out.shape.dims[j]
+                for i, of in enumerate(array.shape.dims):
+                    verdict = choices.decide(r, j, k, i, shards)
+                    over = [
+                        (m, outside(pairs or [], j, size, i, of, shards)) for m, pairs in points
+                    ]
+                    broken = [pair for m, pairs in over if m.grade == "exact" for pair in pairs]
+                    every = [pair for _, pairs in over for pair in pairs]
+                    if fault_of(verdict, broken, every, accesses.unknown is None):
+                        faults.append(f"{subject.root}: {j} {k} {i} {shards}: {verdict}")
+    return faults
+
+
+@pytest.mark.parametrize("text", INDEPENDENT)
+def test_splits_are_valid_iff_no_element_is_outside(text: str) -> None:
+    assert not [fault for n in (2, 3) for fault in split_faults(subject_of(text), n)]
+
+
+@pytest.mark.parametrize("text", EXECUTABLE)
+def test_listed_signatures_execute(text: str) -> None:
+    subject = subject_of(text)
+    for n in (2, 3):
+        for s in sbp(subject.root, n):
+            assert not first_fault(subject, s.operands, s.results, s.halo, n, seed=n), str(s)
+
+
+def decided(text: str) -> Counter[str]:
+    """Count the verdicts about partial values of all operands; executed if valid."""
+    subject, verdicts = subject_of(text), Counter[str]()
+    halos = [(0, 0)] * len(subject.inputs)
+    for reduction in REDUCTIONS:
+        types = [ELEMENT_TYPES[a.shape.element_type] for a in subject.results]
+        if len(subject.inputs) > 4 or not all(has_reduction(t, reduction) for t in types):
+            continue
+        for operands, results in candidates(subject, reduction):
+            verdict = check_signature(subject.root, operands, results, 2)
+            verdicts[type(verdict).__name__] += 1
+            if isinstance(verdict, SbpSignature):
+                fault = first_fault(subject, operands, results, halos, 2, seed=5, draws=4)
+                assert not fault, f"{verdict}: {fault}"
+    return verdicts
+
+
+@pytest.mark.parametrize("text", EXECUTABLE)
+def test_valid_partial_values_execute(text: str) -> None:
+    decided(text)
+
+
+def test_most_partial_values_are_decided() -> None:
+    total = sum((decided(text) for text in DECIDED), Counter[str]())
+    assert total["Unknown"] == 0
+    assert total["SbpSignature"] > 20
+    assert total["Refused"] > 20
+
+
+# ---------------------------------------------------------------- the oracles see mutants
+
+
+def test_a_wrong_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    sine: tuple[Callable[..., Any], str] = np.sin, "sum"
+    monkeypatch.setitem(partial_laws._FLOAT_LAWS, sine, (("sum",),))
+    with pytest.raises(AssertionError, match="is not"):
+        decided("f32[2,3] sine(f32[2,3] x)")
+
+
+def test_a_reduction_that_ignores_its_init_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partial_rules, "_is_read", lambda reads, k: False)
+    with pytest.raises(AssertionError, match="is not"):
+        decided("f32[3] reduce(f32[2,3,5] p, f32[] z), dimensions={0,2}, to_apply=add")
+
+
+def test_a_wrong_split_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contained(subject: object, m: IndexingMap, *rest: object) -> Containment:
+        return Contained(maps=(m,))
+
+    monkeypatch.setattr(splits, "containment", contained)
+    text = (
+        "f32[3,5] dot(f32[3,4] p, f32[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    )
+    subject = subject_of(text)
+    assert split_faults(subject, 2)
+    results = [
+        first_fault(subject, s.operands, s.results, s.halo, 2, seed=1) for s in sbp(subject.root, 2)
+    ]
+    assert any(results)
+
+
+def test_a_refusal_names_an_element_that_breaks() -> None:
+    text = "f32[4,2,3] transpose(f32[2,3,4] p), dimensions={2,0,1}"
+    refused = check_signature(subject_of(text).root, ["S(0)"], ["S(0)"], 2)
+    assert isinstance(refused, Refused)
+    assert not refused
+    assert refused.operand is not None
+    assert refused.shards is not None
+    (_, element), (_, needed), (own, other) = refused.result, refused.operand, refused.shards
+    assert needed == (element[1], element[2], element[0])
+    assert own == element[0] // 2 != other == needed[0] // 1
