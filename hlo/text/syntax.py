@@ -124,8 +124,9 @@ def attributes_text(attributes: Mapping[str, AttributeText]) -> str:
     return "".join([f", {name}={value.printed}" for name, value in attributes.items()])
 
 
-# values with white space inside: a mesh and its axes, ``mesh['x'=8] {'x'}``; a shape and a literal
-_CONTINUATION = rf"(?:{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b))?+"
+# values with white space inside: a mesh and its axes, ``mesh['x'=8] {'x'}``, with a comma in
+# ``mesh['x'=2], device_ids=(1,0) {'x'}``; a shape and a literal
+_CONTINUATION = rf"(?:{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b)|,{SPACE}device_ids=(?=\())?+"
 _WORD = rf"[^\s,{{}}()\[\]\"'/]++|/(?![/*])|{STRING}|\({PLAIN}\)"
 _VALUE = re.compile(
     rf"(?:{_WORD}|(?:\{{{PLAIN}\}}|\[{PLAIN}\]){_CONTINUATION})++", re.ASCII | re.DOTALL

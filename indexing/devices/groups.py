@@ -13,6 +13,8 @@ scattered.
 ((0, 4), (1, 5), (2, 6), (3, 7))
 >>> replica_groups.parse("mesh['x'=2,'y'=4] {'x'}").lists()
 ((0, 4), (1, 5), (2, 6), (3, 7))
+>>> replica_groups.parse("mesh['x'=4,'y'=2], device_ids=([2,4]T(1,0)) {'x'}").lists()
+((0, 1, 2, 3), (4, 5, 6, 7))
 
 Source: XLA ``xla/hlo/ir/replica_group.h`` and ``xla/hlo/ir/mesh_and_axis.h``.
 """
@@ -234,13 +236,31 @@ def _mesh(cursor: Cursor) -> MeshGroups:
     if cursor.accepts(","):
         cursor.expect("device_ids")
         cursor.expect("=")
-        start = cursor.position
-        ids = _numbers(cursor, "(", ")", is_size=False)
-        count = prod(size for _, size in axes)
-        if sorted(ids) != list(range(count)):
-            label = f"expected a permutation of the device IDs 0 to {count - 1}"
-            raise cursor.fault(label, cursor.source.span(start, cursor.position))
+        ids = _device_ids(cursor, prod(size for _, size in axes))
     return MeshGroups(tuple(axes), _grouped(cursor, axes), ids)
+
+
+def _device_ids(cursor: Cursor, count: int) -> tuple[int, ...]:
+    """Parse the devices of a mesh: ``(1,0)``, or ``([2,4]T(1,0))``, a transposed iota."""
+    start = cursor.position
+    cursor.expect("(")
+    if not cursor.accepts("["):
+        cursor.position = start
+        ids = _numbers(cursor, "(", ")", is_size=False)
+    else:
+        cursor.position -= 1
+        sizes = _numbers(cursor, "[", "]", is_size=True)
+        order = tuple(range(len(sizes)))
+        if cursor.accepts("T"):
+            order = _numbers(cursor, "(", ")", is_size=False)
+        cursor.expect(")")
+        is_valid = prod(sizes) == count and sorted(order) == list(range(len(sizes)))
+        iota = np.arange(count if is_valid else 0).reshape(sizes if is_valid else (0,))
+        ids = tuple(iota.transpose(order if is_valid else (0,)).reshape(-1).tolist())
+    if sorted(ids) != list(range(count)):
+        label = f"expected a permutation of the device IDs 0 to {count - 1}"
+        raise cursor.fault(label, cursor.source.span(start, cursor.position))
+    return ids
 
 
 def _grouped(cursor: Cursor, axes: list[tuple[str, int]]) -> tuple[AxisRef, ...]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
+import hlo
+import indexing
 from hlo import HloError
 from indexing.devices.groups import replica_groups, source_target_pairs
 from indexing.devices.strided_groups import links, strided_group
@@ -36,6 +38,8 @@ FORMS = [
     ("mesh['x'=8] {'x':(4)2,'x':(1)2}",                ((0, 4, 1, 5), (2, 6, 3, 7))),
     ("mesh['x'=12] {'x':(2)2}",                        ((0, 3), (1, 4), (2, 5), (6, 9), (7, 10), (8, 11))),
     ("mesh['x'=2,'y'=2], device_ids=(3,1,2,0) {'y'}",  ((3, 1), (2, 0))),
+    ("mesh['x'=2,'y'=3], device_ids=([3,2]T(1,0)) {'y'}", ((0, 2, 4), (1, 3, 5))),
+    ("mesh['x'=2,'y'=3], device_ids=([6]) {'x'}",      ((0, 3), (1, 4), (2, 5))),
 ]
 
 INVALID = [
@@ -53,6 +57,8 @@ INVALID = [
     ("mesh['x'=8] {}",                       14,     "expected an axis of the mesh"),
     ("mesh['x'=2,'x'=4] {'x'}",              12,     "expected an unused axis name in single quotes"),
     ("mesh['x'=4], device_ids=(0,1) {'x'}",  25,     "expected a permutation of the device IDs 0 to 3"),
+    ("mesh['x'=4], device_ids=([2,2]T(0,0)) {'x'}", 25, "expected a permutation of the device IDs 0 to 3"),
+    ("mesh['x'=4], device_ids=([2,3]) {'x'}", 25,    "expected a permutation of the device IDs 0 to 3"),
     ("mesh['x'=8] {'x':(1)8}",               14,     "not a sub-axis of an axis of size 8"),
     ("mesh['x'=8] {'x':(3)2}",               14,     "not a sub-axis of an axis of size 8"),
     ("mesh['x'=8] {'x','x':(1)2}",           18,     "overlaps 'x'"),
@@ -142,3 +148,15 @@ def test_irregular_rows_have_no_formula_and_repeated_devices_no_inverse() -> Non
     twice = strided_group([(4,), (4,)])
     assert twice is not None
     assert not twice.is_invertible
+
+
+def test_the_devices_of_a_mesh_are_part_of_the_groups() -> None:
+    groups = "mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'a'}"
+    module = hlo.parse(
+        f"""HloModule m, num_partitions=8
+        add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+        ENTRY e {{ p = f32[4] parameter(0)  ROOT r = f32[4] all-reduce(p), channel_id=1,
+          replica_groups={groups}, use_global_device_ids=true, to_apply=add }}"""
+    )
+    (m,) = indexing.device_maps(module.entry.root).maps[0]
+    assert m.at(5, 0).elements().tolist() == [[device, 0] for device in (4, 5, 6, 7)]
