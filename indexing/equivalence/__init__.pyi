@@ -1,4 +1,5 @@
 # Public names, loaded on first use (`__init__.py`).
+from .compare import equivalent as equivalent
 from .verdicts import Differs as Differs
 from .verdicts import FewerReads as FewerReads
 from .verdicts import Proved as Proved

@@ -1,0 +1,147 @@
+"""`equivalent`: whether two programs are the same, at a level, with a proof or a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hlo.arguments import checked
+from hlo.modules.compare import Facet, difference
+from hlo.modules.module import Computation, Instruction, Module
+from indexing.equivalence.pairing import Pair, Program, pair_of
+from indexing.equivalence.reads import Comparison, compare_reads
+from indexing.equivalence.runs import Runs
+from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Undecided, Verdict
+from indexing.equivalence.witnesses import by_influence, by_values
+from indexing.execution import xla
+from indexing.maps.answers import Unknown
+
+NO_MEANING: Final[tuple[Facet, ...]] = (
+    *("names", "order", "metadata", "backend_config", "control-predecessors"),
+)
+"""Facets of a module that do not change what it computes."""
+
+
+@checked
+def equivalent(
+    before: Module | Computation | Instruction,
+    after: Module | Computation | Instruction,
+    level: Level = "values",
+    *,
+    parameters: Mapping[int, int] | None = None,
+    exact_arithmetic: bool = False,
+) -> Verdict:
+    """Compare two programs, such as a module before and after a compiler pass.
+
+    Outputs are compared by leaf: a result ``(x)`` corresponds to a result ``x``.
+
+    Args:
+        before, after: modules (their entry computations), computations or instructions.
+        level: what is compared:
+
+            * ``"reads"``: the parameter elements that each output element reads;
+            * ``"counts"``: the same, with the number of reads of each element;
+            * ``"values"``: the formula of each output element;
+            * ``"numbers"``: the outputs of executions on several inputs, which prove nothing.
+        parameters: for each parameter number of `before`, the number of `after`; by default, equal
+            numbers.
+        exact_arithmetic: do not use laws that hold only for real numbers, such as
+            ``x / c = x * (1 / c)``.
+    Returns:
+        `Proved`, the only truthy verdict; `Differs`, with an output element at which executions of
+        both programs differ; or `Undecided`, with the reason and the strongest level that is
+        proved nevertheless.
+    Raises:
+        HloError: an instruction is invalid.
+
+    >>> import hlo
+    >>> text = "ENTRY e { p = f32[8] parameter(0)  ROOT s = f32[3] slice(p), slice={[%s]} }"
+    >>> one, other = hlo.parse(text % "0:3"), hlo.parse(text % "1:4")
+    >>> bool(equivalent(one, one)), bool(equivalent(one, other))
+    (True, False)
+    >>> print(equivalent(one, other, level="reads"))
+    output 0 differs at [2]: parameter 0 is read at [3] only after
+    """
+    if is_structurally_equal(before, after):
+        return Proved(level)
+    pair = pair_of(before, after, parameters)
+    if isinstance(pair, Unknown):
+        return Undecided(pair.reason, pair.instruction)
+    if level == "reads":
+        return _by_reads(pair)
+    if level == "counts":
+        return _by_counts(pair)
+    if level == "numbers":
+        return _by_numbers(pair)
+    return _by_values(pair, exact_arithmetic)
+
+
+def is_structurally_equal(before: Program, after: Program) -> bool:
+    """Return True for modules that are equal up to names, order and configuration.
+
+    The names of modules, and other headers than the layout, may differ.
+    """
+    if before is after:
+        return True
+    if not isinstance(before, Module) or not isinstance(after, Module):
+        return False
+    return difference(before, after, NO_MEANING) is None
+
+
+# ---------------------------------------------------------------- levels
+
+
+def _by_reads(pair: Pair) -> Verdict:
+    comparison = compare_reads(pair)
+    runs = Runs(pair)
+    fewer: list[FewerReads] = []
+    undecided: list[str] = [reason.reason for reason in comparison.unknown]
+    for gap in comparison.gaps:
+        answer = by_influence(pair, runs, gap)
+        if isinstance(answer, Differs):
+            return answer
+        if gap.contained and gap.only_in == "before":
+            fewer.append(FewerReads(gap.output, gap.element, gap.parameter, gap.parameter_element))
+        else:
+            undecided.append(answer.reason)
+    if undecided:
+        witness = by_values(pair, runs, "reads") if comparison.unknown else None
+        return witness if isinstance(witness, Differs) else Undecided(undecided[0])
+    return Proved("reads", fewer_reads=tuple(fewer), note=_note(comparison))
+
+
+def _by_counts(pair: Pair) -> Verdict:
+    reads = _by_reads(pair)
+    if isinstance(reads, Proved):
+        reason = "numbers of reads are compared only for programs that are equal up to names"
+        return Undecided(reason, level="reads")
+    return reads
+
+
+def _note(comparison: Comparison) -> str:
+    if not comparison.approximate:
+        return ""
+    total = comparison.approximate + comparison.exact
+    return f"{comparison.approximate} of {total} reads are compared as over-approximations"
+
+
+def _by_numbers(pair: Pair) -> Verdict:
+    for use_xla in (False, True) if xla.is_available() else (False,):
+        answer = by_values(pair, Runs(pair, use_xla), "numbers")
+        if isinstance(answer, Differs):
+            return answer
+        if isinstance(answer, Unknown) and not use_xla:
+            return Undecided(answer.reason, answer.instruction)
+    return Undecided("executions on random inputs agree, which proves nothing")
+
+
+def _by_values(pair: Pair, exact_arithmetic: bool) -> Verdict:
+    runs = Runs(pair)
+    reads = _by_reads(pair)
+    if isinstance(reads, Differs):
+        return reads
+    witness = by_values(pair, runs, "values")
+    if isinstance(witness, Differs):
+        return witness
+    level = reads.level if isinstance(reads, Proved) else None
+    return Undecided("formulas of values are not compared yet", level=level)

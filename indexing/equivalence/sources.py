@@ -1,0 +1,268 @@
+"""Names of runtime values: equal names and equal indices are equal values, in both programs.
+
+A runtime variable is an element of an array that the program computes.  Its name is the formula of
+that element over the parameters of the program: calls, fusions and tuples are seen through, moved
+elements are followed to where they come from, and integer sums are normalised.  Two programs share
+one `Sources`.
+
+>>> import hlo, indexing
+>>> text = '''ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)  two = s32[] constant(2)
+...   j = s32[] %s  ROOT s = f32[5] dynamic-slice(p, j), dynamic_slice_sizes={5} }'''
+>>> table, named = Sources(), []
+>>> for start in ("add(i, two)", "add(two, i)", "subtract(i, two)"):
+...     (read,) = indexing.to_parameters(hlo.parse(text % start).entry.root).maps[0]
+...     named.append(table.named(read.runtime[0]).source_name)
+>>> named[0] == named[1], named[0] == named[2]
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import ELEMENT_TYPES, Shape, leaves
+from indexing.dataflow.constants import element_at
+from indexing.dataflow.copies import source_of
+from indexing.dataflow.needed import needed_by
+from indexing.dataflow.runtime import copied_elements
+from indexing.maps.arrays import ArrayName, ArrayRef
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.element import ElementwiseRule, element_of
+from simplifier.linear import Expr
+
+MAX_DEPTH: Final = 60
+"""Limit on nested elementwise formulas; below it, an array is named as a whole."""
+
+MAX_READS: Final = 32
+"""Limit on the array elements in a formula."""
+
+_NO_VALUE: Final = frozenset(
+    [
+        *("backend_config", "control-predecessors", "frontend_attributes", "metadata", "origin"),
+        *("sharding", "statistics", "kind", "output_to_operand_aliasing", "channel_id"),
+        *("operand_layout_constraints", "indices_are_sorted", "calls", "to_apply", "body"),
+        *("condition", "branch_computations", "true_computation", "false_computation"),
+        *("called_computations", "select", "scatter", "async_execution_thread"),
+    ]
+)
+"""Attributes that are no part of the value, or whose computations are part of the name."""
+
+_WITH_EFFECT: Final = ("rng", "infeed", "recv", "recv-done", "rng-get-and-update-state")
+_COMMUTATIVE: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or", "xor"])
+_SUMS: Final = frozenset(["add", "subtract", "negate"])
+
+Index = tuple[Expr, ...]
+
+
+class Element(NamedTuple):
+    """The name of the formula of one element, and the indices at which it reads arrays."""
+
+    name: int
+    at: Index
+
+
+class _LinearForm(NamedTuple):
+    """A sum in one type: multiples of elements, and a constant."""
+
+    kind: str
+    parts: list[tuple[Element, int]]
+    constant: int
+
+
+class Sources:
+    """Names of formulas, for all programs that are compared."""
+
+    def __init__(self) -> None:
+        self._names: dict[Hashable, int] = {}
+        self._arrays: dict[ArrayRef, int] = {}
+        self._computations: dict[Computation, int] = {}
+        self._integers: dict[int, int] = {}
+        self._sums: dict[Element, _LinearForm] = {}
+
+    def named(self, rt: RuntimeVariable) -> RuntimeVariable:
+        """Return the runtime variable with the name of its formula as its source."""
+        if not isinstance(rt.array, ArrayRef):
+            return rt
+        element = self.element(rt.array, tuple(rt.element))
+        array = ArrayName(f"value {element.name}", (), (), len(rt.iterations))
+        return replace(rt, array=array, index=(*rt.iterations, *element.at))
+
+    # ------------------------------------------------------------ elements
+
+    def element(self, array: ArrayRef, index: Index, depth: int = 0) -> Element:
+        """Return the name of the formula of an element of an array."""
+        *_, (array, moved) = [(array, index), *copied_elements(array, index)]
+        index = tuple(moved)
+        constant = element_at(array, index)
+        if constant is not None:
+            return self._integer(constant[0].results[0].constant)
+        instruction = array.instruction
+        rule = element_of(instruction) if instruction.op is not None else None
+        if isinstance(rule, ElementwiseRule) and rule.function and depth < MAX_DEPTH:
+            formula = self._elementwise(array, index, depth)
+            if len(formula.at) <= MAX_READS:
+                return formula
+        return Element(self._name("element", self.array(array)), index)
+
+    def _elementwise(self, array: ArrayRef, index: Index, depth: int) -> Element:
+        instruction = array.instruction
+        operands = [
+            self.element(
+                ArrayRef(operand, (), array.calls),
+                index if operand.shape.dims else (),  # type: ignore[union-attr]
+                depth + 1,
+            )
+            for operand in instruction.operands
+        ]
+        shape = instruction.shape
+        assert isinstance(shape, Shape)
+        kind = shape.element_type
+        if instruction.opcode in _SUMS and ELEMENT_TYPES[kind].kind in ("integral", "unsigned"):
+            return self._sum(instruction.opcode, kind, operands)
+        if instruction.opcode in _COMMUTATIVE:
+            operands.sort(key=lambda each: (each.name, str(each.at)))
+        types = tuple([str(o.shape.element_type) for o in instruction.operands])  # type: ignore[union-attr]
+        name = self._name(
+            instruction.opcode,
+            kind,
+            types,
+            _attributes(instruction),
+            tuple([(each.name, len(each.at)) for each in operands]),
+        )
+        return Element(name, tuple([i for each in operands for i in each.at]))
+
+    def _sum(self, opcode: str, kind: str, operands: Sequence[Element]) -> Element:
+        """Return a sum modulo ``2^bits``: multiples of elements, and a constant."""
+        bits = ELEMENT_TYPES[kind].bits
+        factors: dict[Element, int] = {}
+        constant = 0
+        for position, operand in enumerate(operands):
+            sign = -1 if opcode == "negate" or (opcode == "subtract" and position) else 1
+            parts, offset = self._parts(operand, kind)
+            constant += sign * offset
+            for part, factor in parts:
+                factors[part] = factors.get(part, 0) + sign * factor
+        kept = sorted(
+            [(part, factor % (1 << bits)) for part, factor in factors.items() if factor],
+            key=lambda each: (each[0].name, each[1], str(each[0].at)),
+        )
+        constant %= 1 << bits
+        if not kept:
+            is_negative = ELEMENT_TYPES[kind].kind == "integral" and constant >> (bits - 1)
+            return self._integer(constant - (is_negative << bits))
+        return self._named_sum(_LinearForm(kind, kept, constant))
+
+    def _named_sum(self, total: _LinearForm) -> Element:
+        if total.constant == 0 and [factor for _, factor in total.parts] == [1]:
+            return total.parts[0][0]
+        key = tuple([(part.name, len(part.at), factor) for part, factor in total.parts])
+        index = tuple([i for part, _ in total.parts for i in part.at])
+        element = Element(self._name("sum", total.kind, key, total.constant), index)
+        self._sums[element] = total
+        return element
+
+    def _parts(self, element: Element, kind: str) -> tuple[list[tuple[Element, int]], int]:
+        inner = self._sums.get(element)
+        if inner is not None and inner.kind == kind:
+            return inner.parts, inner.constant
+        constant = self._integers.get(element.name)
+        return ([], constant) if constant is not None else ([(element, 1)], 0)
+
+    def _integer(self, value: int) -> Element:
+        name = self._name("integer", value)
+        self._integers[name] = value
+        return Element(name, ())
+
+    # ------------------------------------------------------------ arrays
+
+    def array(self, array: ArrayRef) -> int:
+        """Return the name of a whole array."""
+        while (source := source_of(array)) is not None:
+            array = source
+        if array not in self._arrays:
+            for instruction in needed_by([array.instruction]):  # operands first: no deep recursion
+                for path, _ in leaves(instruction.shape):
+                    each = ArrayRef(instruction, path, array.calls)
+                    if each not in self._arrays and source_of(each) is None:
+                        self._arrays[each] = self._array(each)
+        return self._arrays[array]
+
+    def _array(self, array: ArrayRef) -> int:
+        instruction, path, calls = array
+        shape = array.array_shape
+        kind = (shape.element_type, shape.dims) if shape else str(array.shape)
+        if instruction.opcode == "parameter":
+            number = instruction.computation.parameters.index(instruction)
+            around = self._around(instruction.computation, calls) if calls else None
+            return self._name("parameter", number, path, kind, around)
+        if instruction.opcode in ("bitcast", "reshape", "copy") and _is_row_major(instruction):
+            (operand,) = instruction.operands
+            inside = self.array(ArrayRef(operand, (), calls))
+            source = operand.shape
+            assert isinstance(source, Shape)
+            assert shape is not None
+            same = (source.dims, source.element_type) == (shape.dims, shape.element_type)
+            return inside if same else self._name("reshape", kind, inside)
+        if instruction.opcode in _WITH_EFFECT or instruction.op is None:
+            return self._name("effect", id(instruction), path, kind, calls)
+        return self._name("array", self._value(instruction, calls), path, kind)
+
+    def _around(self, called: Computation, calls: Sequence[Instruction]) -> Hashable:
+        """Return the name of the loop or conditional around a computation, and its place there."""
+        *outer, call = calls
+        return self._value(call, tuple(outer)), call.called_computations.index(called)
+
+    def _value(self, instruction: Instruction, calls: tuple[Instruction, ...]) -> int:
+        operands = [
+            tuple([self.array(ArrayRef(operand, path, calls)) for path, _ in leaves(operand.shape)])
+            for operand in instruction.operands
+        ]
+        if instruction.opcode in _COMMUTATIVE:
+            operands.sort()
+        literal = instruction.literal.normal if instruction.literal is not None else None
+        if literal is not None and "..." in literal:
+            literal = f"{id(instruction)}"
+        called = [self._computation(each) for each in instruction.called_computations]
+        return self._name(
+            instruction.opcode,
+            _attributes(instruction),
+            literal,
+            tuple(operands),
+            tuple(called),
+        )
+
+    def _computation(self, computation: Computation) -> int:
+        if computation not in self._computations:
+            root = computation.root
+            outputs = [self.array(ArrayRef(root, path)) for path, _ in leaves(root.shape)]
+            self._computations[computation] = self._name("computation", tuple(outputs))
+        return self._computations[computation]
+
+    def _name(self, *key: Hashable) -> int:
+        return self._names.setdefault(key, len(self._names))
+
+
+def _attributes(instruction: Instruction) -> Hashable:
+    texts = instruction.attributes.items()
+    return tuple(sorted((name, text.normal) for name, text in texts if name not in _NO_VALUE))
+
+
+def _is_row_major(instruction: Instruction) -> bool:
+    """Return True for a reshape of elements in row-major order."""
+    shapes = [instruction.shape, *[operand.shape for operand in instruction.operands]]
+    if instruction.opcode == "copy":
+        return all(isinstance(shape, Shape) for shape in shapes)
+    types = {shape.element_type for shape in shapes if isinstance(shape, Shape)}
+    return len(types) == 1 and (
+        instruction.opcode == "reshape" or all(map(_has_default_layout, shapes))
+    )
+
+
+def _has_default_layout(shape: object) -> bool:
+    if not isinstance(shape, Shape):
+        return False
+    layout = shape.layout
+    return layout is None or tuple(layout.minor_to_major) == tuple(range(shape.rank))[::-1]

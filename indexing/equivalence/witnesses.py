@@ -1,0 +1,91 @@
+"""`Differs` verdicts: differences that executions of both programs show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hlo.modules.module import Instruction
+from hlo.text.source import HloError
+from indexing.equivalence.chains import ElementReads
+from indexing.equivalence.pairing import Pair, Side
+from indexing.equivalence.reads import Gap
+from indexing.equivalence.runs import Inputs, Runs, ValueGap
+from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Undecided
+from indexing.maps.answers import Unknown
+
+
+def by_values(pair: Pair, runs: Runs, level: Level) -> Differs | Unknown | None:
+    """Return an output element at which executions on the same inputs differ, if one is seen."""
+    gap = runs.value_gap()
+    return _differs(pair, runs, gap, level) if isinstance(gap, ValueGap) else gap
+
+
+def by_influence(pair: Pair, runs: Runs, gap: Gap) -> Differs | Undecided:
+    """Return a difference of reads if executions show it.
+
+    The parameter element is changed: the output element must change in one program only.
+    """
+    reason = f"parameter {gap.parameter} is read at {list(gap.parameter_element)} only "
+    reason += gap.only_in
+    shown = runs.influence_gap(gap.output, gap.element, gap.parameter, gap.parameter_element)
+    if isinstance(shown, Unknown):
+        return Undecided(f"{reason}, which is not confirmed: {shown}", shown.instruction)
+    if shown is None:
+        return Undecided(f"{reason}, without an observed influence", output=gap.output)
+    target = gap.parameter, gap.parameter_element
+    return _differs(pair, runs, shown, "reads", reason, target)
+
+
+def _differs(
+    pair: Pair,
+    runs: Runs,
+    gap: ValueGap,
+    level: Level,
+    reason: str = "",
+    target: tuple[int, ElementIndex] | None = None,
+) -> Differs:
+    """Return the verdict for an output element with different values."""
+    if not reason:
+        reason = f"its value is {gap.before} before and {gap.after} after"
+        reason += f", on device {gap.device}" if gap.device else ""
+    values = str(gap.before), str(gap.after)
+    shown = Differs(gap.output, gap.element, reason, level, *values)
+    sides = pair.before, pair.after
+    trees = [_followed(side, runs, gap) for side in sides]
+    numbers = range(len(pair.before.inputs))
+    read = [
+        [tree.elements(side.inputs[k]) for k in numbers]
+        for tree, side in zip(trees, sides, strict=True)
+    ]
+    element: ElementIndex | None
+    if target is None:
+        different = [k for k in numbers if read[0][k] != read[1][k]]
+        used = [k for k in numbers if read[0][k]]
+        if not different and not used:
+            return shown
+        number = (different or used)[0]
+        element = min(set(read[0][number]) ^ set(read[1][number]), default=None)
+    else:
+        number, element = target
+    return replace(
+        shown,
+        parameter=number,
+        parameter_element=element,
+        reads_before=read[0][number],
+        reads_after=read[1][number],
+        chain_before=trees[0].chain(pair.before.inputs[number], element),
+        chain_after=trees[1].chain(pair.after.inputs[number], element),
+    )
+
+
+def _followed(side: Side, runs: Runs, gap: ValueGap) -> ElementReads:
+    values: Mapping[Instruction, Any] = {}
+    inputs: Inputs | None = gap.inputs
+    if inputs is not None and runs.devices == 1:
+        values = runs.values(side, inputs)
+    try:
+        return ElementReads.of(side, gap.output, gap.element, values)
+    except HloError:  # an instruction is invalid for the maps, for example a send
+        return ElementReads({})

@@ -1,0 +1,146 @@
+"""`equivalent` at level reads: pairs with equal reads, near misses, and their witnesses."""
+
+import pytest
+
+import hlo
+from indexing import equivalent
+from indexing.equivalence import Differs, Proved, Undecided
+
+ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
+
+
+def body(text: str) -> hlo.Module:
+    return hlo.parse(text if "ENTRY" in text else f"ENTRY e {{ {text} }}")
+
+
+# fmt: off
+EQUAL = {
+    "two slices are one": (
+        """p = f32[7,5] parameter(0)  a = f32[3,5] slice(p), slice={[0:3], [0:5]}
+           b = f32[4,5] slice(p), slice={[3:7], [0:5]}
+           ROOT c = f32[7,5] concatenate(a, b), dimensions={0}""",
+        "p = f32[7,5] parameter(0)  ROOT c = f32[7,5] copy(p)",
+    ),
+    "a result in a tuple": (
+        "p = f32[7] parameter(0)  n = f32[7] negate(p)  ROOT t = (f32[7]) tuple(n)",
+        "q = f32[7] parameter(0)  ROOT m = f32[7] negate(q)",
+    ),
+    "a bitcast before an index": (
+        """p = f32[9] parameter(0)  i = s32[1] parameter(1)  j = s32[] reshape(i)
+           ROOT s = f32[5] dynamic-slice(p, j), dynamic_slice_sizes={5}""",
+        """p = f32[9] parameter(0)  i = s32[1] parameter(1)  j = s32[] bitcast(i)
+           ROOT s = f32[5] dynamic-slice(p, j), dynamic_slice_sizes={5}""",
+    ),
+    "an index by other arithmetic": (
+        """p = f32[9] parameter(0)  i = s32[] parameter(1)  c = s32[] constant(2)
+           j = s32[] subtract(i, c)
+           ROOT s = f32[5] dynamic-slice(p, j), dynamic_slice_sizes={5}""",
+        """p = f32[9] parameter(0)  i = s32[] parameter(1)  c = s32[] constant(-1)
+           h = s32[] add(i, c)  j = s32[] add(c, h)
+           ROOT s = f32[5] dynamic-slice(p, j), dynamic_slice_sizes={5}""",
+    ),
+    "equal instructions are one variable": (
+        """p = f32[9] parameter(0)  u = f32[2] parameter(1)  i = s32[] parameter(2)
+           a = s32[] add(i, i)  b = s32[] add(i, i)
+           d = f32[9] dynamic-update-slice(p, u, a)
+           ROOT s = f32[2] dynamic-slice(d, b), dynamic_slice_sizes={2}""",
+        """p = f32[9] parameter(0)  u = f32[2] parameter(1)  i = s32[] parameter(2)
+           a = s32[] add(i, i)  d = f32[9] dynamic-update-slice(p, u, a)
+           ROOT s = f32[2] dynamic-slice(d, a), dynamic_slice_sizes={2}""",
+    ),
+}
+
+DIFFERENT = {
+    "a cropping pad after a window": (  # openxla/xla#48715: paddings must not be added
+        ADD + """ ENTRY e { p = f32[8] parameter(0)  z = f32[] constant(0)
+           w = f32[8] reduce-window(p, z), window={size=3 pad=1_1}, to_apply=add
+           ROOT c = f32[6] slice(w), slice={[0:6]} }""",
+        ADD + """ ENTRY e { p = f32[8] parameter(0)  z = f32[] constant(0)
+           ROOT w = f32[6] reduce-window(p, z), window={size=3 pad=0_0}, to_apply=add }""",
+    ),
+    "nested starts without the inner clamp": (  # openxla/xla#49121
+        """p = f32[10] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+           a = f32[6] dynamic-slice(p, i), dynamic_slice_sizes={6}
+           ROOT b = f32[3] dynamic-slice(a, j), dynamic_slice_sizes={3}""",
+        """p = f32[10] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+           k = s32[] add(i, j)  ROOT b = f32[3] dynamic-slice(p, k), dynamic_slice_sizes={3}""",
+    ),
+    "another parameter": (
+        "p = f32[3] parameter(0)  q = f32[3] parameter(1)  ROOT n = f32[3] negate(p)",
+        "p = f32[3] parameter(0)  q = f32[3] parameter(1)  ROOT n = f32[3] negate(q)",
+    ),
+    "a smaller sum": (
+        ADD + """ ENTRY e { p = f32[4,3] parameter(0)  z = f32[] constant(0)
+           ROOT r = f32[4] reduce(p, z), dimensions={1}, to_apply=add }""",
+        ADD + """ ENTRY e { p = f32[4,3] parameter(0)  z = f32[] constant(0)
+           s = f32[4,2] slice(p), slice={[0:4], [0:2]}
+           ROOT r = f32[4] reduce(s, z), dimensions={1}, to_apply=add }""",
+    ),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_equal_reads_are_proved(case: str) -> None:
+    verdict = equivalent(*map(body, EQUAL[case]), level="reads")
+    assert isinstance(verdict, Proved)
+    assert (verdict.level, verdict.fewer_reads) == ("reads", ())
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+@pytest.mark.parametrize("level", ["reads", "values"])
+def test_different_reads_have_a_witness(case: str, level: str) -> None:
+    before, after = map(body, DIFFERENT[case])
+    verdict = equivalent(before, after, level=level)
+    assert isinstance(verdict, Differs)
+    assert verdict.before != verdict.after
+    assert set(verdict.reads_before) != set(verdict.reads_after)
+
+
+def test_a_witness_has_both_chains_of_reads() -> None:
+    before, after = map(body, DIFFERENT["nested starts without the inner clamp"])
+    verdict = equivalent(before, after, level="reads")
+    assert isinstance(verdict, Differs)
+    ends = verdict.chain_before[-1], verdict.chain_after[-1]
+    assert ends == tuple(f"p[{k[0]}]" for k in (verdict.reads_before[0], verdict.reads_after[0]))
+    assert [step.partition("[")[0] for step in verdict.chain_before] == ["b", "a", "p"]
+    assert [step.partition("[")[0] for step in verdict.chain_after] == ["b", "p"]
+
+
+def test_reading_less_is_no_fault_by_itself() -> None:
+    before = body(
+        """p = f32[4] parameter(0)  q = f32[4] parameter(1)  t = pred[] constant(true)
+           m = pred[4] broadcast(t), dimensions={}  ROOT s = f32[4] select(m, p, q)"""
+    )
+    after = body("p = f32[4] parameter(0)  q = f32[4] parameter(1)  ROOT c = f32[4] copy(p)")
+    verdict = equivalent(before, after, level="reads")
+    assert isinstance(verdict, Proved)
+    assert [(less.output, less.parameter) for less in verdict.fewer_reads] == [(0, 1)]
+    reverse = equivalent(after, before, level="reads")
+    assert isinstance(reverse, Undecided), "more reads without an influence"
+
+
+def test_parameters_correspond_by_a_mapping() -> None:
+    before = body(
+        "p = f32[3] parameter(0)  q = f32[3] parameter(1)  ROOT n = f32[3] subtract(p, q)"
+    )
+    after = body("q = f32[3] parameter(0)  p = f32[3] parameter(1)  ROOT n = f32[3] subtract(p, q)")
+    one_way = "reads"
+    assert equivalent(before, after, level=one_way, parameters={0: 1, 1: 0})
+    assert isinstance(equivalent(before, after, level="numbers"), Differs)
+
+
+def test_shapes_must_correspond() -> None:
+    before, after = body("ROOT p = f32[3] parameter(0)"), body("ROOT p = f32[4] parameter(0)")
+    verdict = equivalent(before, after)
+    assert isinstance(verdict, Undecided)
+    assert verdict.reason == "output 0 is f32[3] before and f32[4] after"
+
+
+def test_instructions_and_computations_are_programs() -> None:
+    module = body(
+        "p = f32[3] parameter(0)  a = f32[3] negate(p)  ROOT b = f32[3] reverse(p), dimensions={0}"
+    )
+    verdict = equivalent(module.entry["a"], module.entry["b"], level="reads")
+    assert isinstance(verdict, Differs)
+    assert equivalent(module.entry, module.entry)
