@@ -110,6 +110,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Callable[[Tiling], bool] | None": (None,          "None map"),
     "Collection[Facet]":            ((),               ""),
     "Computation":                  (ENTRY,            ""),
+    "str | PathLike[str]":          (".",              "str"),
     "Level":                        ("reads",          ""),
     "Mapping[int, int] | None":     ({0: 0},           "None"),
     "Module | Computation | Instruction": (ENTRY,      "module"),
@@ -302,6 +303,7 @@ MADE_BY_QUERIES = {
     *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
     *("indexing.equivalence.Proved", "indexing.equivalence.Differs"),
     *("indexing.equivalence.FewerReads", "indexing.equivalence.Undecided"),
+    "indexing.equivalence.PassResult",
 }
 """Classes whose constructors users do not call."""
 

@@ -28,6 +28,11 @@ from indexing.maps.arrays import array_leaves, leaf_at
 SEEDS: Final = 4
 """Number of inputs on which programs are executed."""
 
+MANY_SEEDS: Final = 24
+"""The same for programs with at most `SMALL_PROGRAM` elements in all arrays."""
+
+SMALL_PROGRAM: Final = 20_000
+
 MAX_WORK: Final = 200_000
 """Limit on the instructions that an execution evaluates, loops included."""
 
@@ -111,6 +116,13 @@ class Runs:
         return max(Devices.of(module).count for module in modules)
 
     @cached_property
+    def elements(self) -> int:
+        """The number of elements of all arrays of both programs."""
+        sides = self.pair.before, self.pair.after
+        shapes = [i.shape for side in sides for i in _executed(side)]
+        return sum(leaf.size for shape in shapes for _, _, leaf in array_leaves(shape))
+
+    @cached_property
     def needs_distinct_values(self) -> bool:
         """True if the order of equal elements is undefined in one of the programs."""
         sides = self.pair.before, self.pair.after
@@ -121,11 +133,12 @@ class Runs:
     def inputs(self, seed: int) -> Inputs:
         """Draw inputs: normal floats, small and larger integers; of odd seeds, small floats too."""
         random = np.random.default_rng(seed)
+        leaves = self.pair.before.inputs
         whole = seed % 2 == 1 and not self.needs_distinct_values
         return Inputs(
             tuple(
                 [
-                    tuple([draw(_shape(leaf), random, whole) for leaf in self.pair.before.inputs])
+                    tuple([draw(_shape(leaf), random, whole, seed % 3 == 2) for leaf in leaves])
                     for _ in range(self.devices)
                 ]
             )
@@ -165,11 +178,11 @@ class Runs:
 
     # ------------------------------------------------------------ comparison
 
-    def value_gap(self, seeds: Sequence[int] = range(SEEDS)) -> ValueGap | Unknown | None:
+    def value_gap(self) -> ValueGap | Unknown | None:
         """Return an output element with different values, on one of several inputs."""
         if self.obstacle is not None:
             return self.obstacle
-        for seed in seeds:
+        for seed in range(SEEDS if self.elements > SMALL_PROGRAM else MANY_SEEDS):
             gap = self.gap_on(self.inputs(seed))
             if gap is not None:
                 return gap

@@ -1,0 +1,99 @@
+"""Pass dumps of XLA: the modules of a folder after each pass, in order.
+
+``--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`` leaves a file
+``module_NNNN.NAME.PPPP.PIPELINE.after_PASS.before_NEXT.txt`` after each pass that changed the
+module; the number PPPP counts over all pipelines.  ``--xla_dump_large_constants`` is needed for
+arrays of more than ten numbers, which are elided otherwise.
+
+Source: XLA ``xla/service/dump.cc`` and ``xla/hlo/pass/hlo_pass_pipeline.cc``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+_AFTER: Final = re.compile(
+    r"(?P<module>module_\d+\..+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)"
+    r"\.after_(?P<name>.+?)(?:\.before_.+)?\.txt"
+)
+_FIRST: Final = re.compile(r"(?P<module>module_\d+\..+?)\.before_optimizations\.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A module as a pass left it.
+
+    Attributes:
+        path: the file.
+        module: the module's number and name, ``module_0007.jit_f``.
+        number: the position among the dumps of the module; -1 before the first pass.
+        pipeline: the pipeline of the pass; "" before the first pass.
+        pass_name: the pass; "" before the first one.
+
+    >>> name = "module_0007.jit_f.0012.simplification.after_algsimp.before_dce.txt"
+    >>> dump = Dump.of(Path(name))
+    >>> dump.module, dump.number, dump.pipeline, dump.pass_name
+    ('module_0007.jit_f', 12, 'simplification', 'algsimp')
+    >>> Dump.of(Path("module_0007.jit_f.cpu_after_optimizations.txt")) is None
+    True
+    """
+
+    path: Path
+    module: str
+    number: int = -1
+    pipeline: str = ""
+    pass_name: str = ""
+
+    @classmethod
+    def of(cls, path: Path) -> Dump | None:
+        """Return the dump in a file, or None if the name is of another file."""
+        if match := _AFTER.fullmatch(path.name):
+            number = int(match["number"])
+            return cls(path, match["module"], number, match["pipeline"], match["name"])
+        if match := _FIRST.fullmatch(path.name):
+            return cls(path, match["module"])
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleDumps:
+    """The dumps of one module, in order of time."""
+
+    name: str
+    dumps: tuple[Dump, ...]
+
+    @property
+    def pairs(self) -> Iterator[tuple[Dump, Dump]]:
+        """The neighbouring dumps."""
+        return pairwise(self.dumps)
+
+
+def modules_in(directory: str | Path) -> tuple[ModuleDumps, ...]:
+    """Return the modules of a folder and its subfolders, by name.
+
+    Raises:
+        FileNotFoundError: the folder has no dumps of passes.
+    """
+    folder = Path(directory)
+    by_module: dict[tuple[Path, str], list[Dump]] = {}
+    for path in folder.rglob("module_*.txt"):
+        dump = Dump.of(path)
+        if dump is not None:
+            by_module.setdefault((path.parent, dump.module), []).append(dump)
+    modules = []
+    for (parent, name), dumps in sorted(by_module.items()):
+        if len(dumps) > 1:
+            prefix = "" if parent == folder else f"{parent.relative_to(folder).as_posix()}/"
+            ordered = sorted(dumps, key=lambda dump: (dump.number, dump.path.name))
+            modules.append(ModuleDumps(f"{prefix}{name}", tuple(ordered)))
+    if not modules:
+        raise FileNotFoundError(
+            f"{folder} has no dumps of passes: compile with --xla_dump_to={folder} "
+            "--xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"
+        )
+    return tuple(modules)

@@ -1,0 +1,113 @@
+"""`passes`: each pass of a dump folder validated, by comparing the modules before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from hlo.arguments import checked
+from hlo.formats.files import load
+from hlo.modules.module import Module
+from hlo.text.source import HloError
+from indexing.equivalence.compare import equivalent, is_structurally_equal
+from indexing.equivalence.dumps import Dump, ModuleDumps, modules_in
+from indexing.equivalence.verdicts import Differs, Level, Proved, Undecided, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """The comparison of a module before and after a pass.
+
+    Attributes:
+        module: the name of the module, with the subfolder of its dumps.
+        before, after: the dumps.
+        verdict: the result; None if both are equal up to names, order and metadata.
+        seconds: the time of the comparison.
+    """
+
+    module: str
+    before: Dump
+    after: Dump
+    verdict: Verdict | None
+    seconds: float = 0.0
+
+    @property
+    def pass_name(self) -> str:
+        """The pass."""
+        return self.after.pass_name
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON object of a changed pair."""
+        verdict = self.verdict
+        assert verdict is not None
+        record: dict[str, Any] = {
+            "module": self.module,
+            "pass": self.pass_name,
+            "before": self.before.path.name,
+            "after": self.after.path.name,
+            "verdict": "unknown",
+            "level": verdict.level,
+            "laws": {},
+            "reason": None,
+            "output": None,
+            "element": None,
+        }
+        match verdict:
+            case Proved(laws=laws):
+                record |= {"verdict": "proved", "laws": dict(laws)}
+            case Differs(output=output, element=element, reason=reason):
+                record |= {"verdict": "differs", "reason": reason}
+                record |= {"output": output, "element": list(element)}
+            case Undecided(laws=laws, reason=reason, output=output):
+                record |= {"laws": dict(laws), "reason": reason, "output": output}
+        return record
+
+
+@checked
+def passes(
+    directory: str | PathLike[str], level: Level = "values", *, exact_arithmetic: bool = False
+) -> tuple[PassResult, ...]:
+    """Compare the modules before and after each pass of a dump folder.
+
+    Args:
+        directory: a folder written by ``--xla_dump_to``, with ``--xla_dump_hlo_as_text`` and
+            ``--xla_dump_hlo_pass_re=.*``; its subfolders are read as well.
+        level, exact_arithmetic: as for `equivalent`.
+    Returns:
+        A result for each pair of neighbouring dumps, by module, in the order of the passes.
+    Raises:
+        FileNotFoundError: the folder has no dumps of passes.
+        HloError: a dump is no valid HLO.
+    """
+    modules = modules_in(Path(directory))
+    return tuple([each for m in modules for each in validated(m, level, exact_arithmetic)])
+
+
+def validated(
+    module: ModuleDumps, level: Level, exact_arithmetic: bool = False
+) -> Iterator[PassResult]:
+    """Yield the results of the passes of one module."""
+    before = load(module.dumps[0].path)
+    for first, second in module.pairs:
+        after = load(second.path)
+        start = perf_counter()
+        verdict = compared(before, after, level, exact_arithmetic)
+        yield PassResult(module.name, first, second, verdict, perf_counter() - start)
+        if verdict is not None:
+            before = after
+
+
+def compared(
+    before: Module, after: Module, level: Level, exact_arithmetic: bool = False
+) -> Verdict | None:
+    """Return the verdict on a pair; None if it is equal up to names, order and metadata."""
+    if is_structurally_equal(before, after):
+        return None
+    try:
+        return equivalent(before, after, level, exact_arithmetic=exact_arithmetic)
+    except HloError as error:
+        return Undecided(error.message)
