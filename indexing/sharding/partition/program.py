@@ -127,6 +127,7 @@ class _ComputationPartitioner:
         self.mesh = assignment.mesh
         self.computation = computation
         self.arrays: dict[Instruction, list[ShardedArray]] = {}
+        self.resharded: dict[tuple[str, Sharding, Sharding], ShardedArray] = {}
 
     def partition(self) -> None:
         """Add the local computation to the program."""
@@ -274,8 +275,11 @@ class _ComputationPartitioner:
         return Sharding(self.mesh, ((),) * shape.rank)
 
     def _resharded(self, array: ShardedArray, sharding: Sharding) -> ShardedArray:
-        value = reshard(self.body, array.value, array.shape, array.sharding, sharding)
-        return ShardedArray(value, array.shape, sharding)
+        key = array.value.name, array.sharding, sharding
+        if key not in self.resharded:  # other users of the array need it so
+            value = reshard(self.body, array.value, array.shape, array.sharding, sharding)
+            self.resharded[key] = ShardedArray(value, array.shape, sharding)
+        return self.resharded[key]
 
     def _repacked(
         self, instruction: Instruction, values: Sequence[LocalValue]
