@@ -3,6 +3,8 @@ from .codegen.map_loops import MapLoopNest as MapLoopNest
 from .codegen.map_loops import loop_nest_of_map as loop_nest_of_map
 from .codegen.map_loops import to_c as to_c
 from .codegen.map_loops import to_python as to_python
+from .execution.sharded_plans import plan_outputs as plan_outputs
+from .execution.sharded_plans import plan_shards as plan_shards
 from .maps.certificate import certified as certified
 from .maps.compose import composed as composed
 from .maps.counts.queries import count_domain as count_domain
@@ -76,6 +78,7 @@ from .views.answer_tables import data_frame as data_frame
 from .views.best_tilings import best_tilings_text as best_tilings_text
 from .views.best_tilings import comparison_text as comparison_text
 from .views.display import html_of as html_of
+from .views.plans import plan_text as plan_text
 from .views.tilings import operand_text as operand_text
 from .views.tilings import tiling_text as tiling_text
 

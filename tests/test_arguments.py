@@ -16,12 +16,14 @@ import hlo
 import indexing
 import simplifier
 import simplifier.linear
+from hlo.shardings.mesh import Mesh
 from hlo.shardings.sharding import Hints
 from hlo.text.names import UnknownName
 from indexing.devices.groups import GroupList
 from indexing.maps import Box, Constraint, RuntimeVariable
 from indexing.maps.regions.boxes import Progression
 from indexing.sharding import Factor
+from indexing.sharding.assignment import Assignment
 from indexing.tiling import XlaCandidates
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from simplifier import Variable
@@ -73,6 +75,8 @@ FACTOR = Factor(4)
 ANALYSIS = indexing.tile_analysis(DOT)
 assert isinstance(ANALYSIS, indexing.TileAnalysis)
 
+ASSIGNMENT = Assignment(Mesh.of({"x": 2}), {})
+
 KINDS: dict[str, Any] = {
     "None": None,
     "str": "an unknown name",
@@ -105,7 +109,16 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Callable[..., Any]":           (lambda: None,     "map"),  # maps are called
     "Callable[..., Iterable[Affine]]": (lambda d: d,   "map"),
     "Callable[[Expr], Expr]":       (lambda e: e,      "map"),
+    "Assignment":                   (ASSIGNMENT,       ""),
     "BlockOrder":                   (ORDER,            ""),
+    "Mapping[str, LeafSharding]":   ({},               ""),
+    "Mapping[str, Sequence[str]] | None": (None,       "None"),
+    "Mapping[str, ShardingSpec] | None": (None,        "None"),
+    "MeshSpec":                     ({"x": 2},         "str"),
+    "Module | Computation":         (MODULE,           "module"),
+    "Sequence[ShardingSpec | None] | None": (None,     "None list"),
+    "tuple[PlanReason, ...]":       ((),               ""),
+    "tuple[PlannedCollective, ...]": ((),              ""),
     "BlockOrder | str":             (ORDER,            "str"),
     "Callable[[Tiling], bool] | None": (None,          "None map"),
     "Collection[Facet]":            ((),               ""),

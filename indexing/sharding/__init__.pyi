@@ -1,6 +1,8 @@
 # Public names, loaded on first use (`__init__.py`).
 from .collectives import collective_costs as collective_costs
 from .derived_rules import sharding_rule as sharding_rule
+from .planning.plan import Plan as Plan
+from .planning.sharded import shard as shard
 from .rules import Factor as Factor
 from .rules import ShardingRule as ShardingRule
 from .signature_checks import Refused as Refused

@@ -16,6 +16,7 @@ from indexing.codegen.nest import LoopNest
 from indexing.dataflow.queries import Groups
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
+from indexing.sharding.planning.plan import Plan
 from indexing.tiling.collapsing import Collapse, CollapsedArray
 from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.tiling import Tiling
@@ -30,6 +31,7 @@ from indexing.views.best_tilings import (
     comparison_head,
     ranked_row,
 )
+from indexing.views.plans import PLAN_COLUMNS, plan_head, plan_notes, plan_rows
 from indexing.views.report import MapTable, map_line, path_text, runtime_text, shape_text
 from indexing.views.tilings import COLUMNS, head, operand_rows
 
@@ -68,6 +70,9 @@ def html_of(value: object) -> str:
             return _table(RANKED_COLUMNS, map(ranked_row, value), title)
         case RankComparison():
             return _table(COMPARED_COLUMNS, map(compared_row, value.rows), comparison_head(value))
+        case Plan():
+            title = "; ".join([plan_head(value), *plan_notes(value)])
+            return _table(PLAN_COLUMNS, plan_rows(value), title)
         case LoopNest() | MapLoopNest():
             return preformatted(value.source)
         case _:

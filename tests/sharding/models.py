@@ -159,6 +159,10 @@ MODELS: dict[str, Model] = {
     ),
     "data parallel training": Model(TRAINING, {"x": 8}, _BATCH, None, (_REDUCES,) * 2),
     "fully sharded training": Model(
-        TRAINING, {"x": 8}, _FSDP, None, (*(("all-gather", "x"),) * 2, *(_SCATTERS,) * 2)
+        TRAINING.replace("f32[64,", "f32[512,"),
+        {"x": 8},
+        _FSDP,
+        None,
+        (*(("all-gather", "x"),) * 2, *(_SCATTERS,) * 2),
     ),
 }

@@ -12,10 +12,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from functools import cache
-from math import prod
 
 import hlo
 from hlo.shardings.mesh import Mesh
+from hlo.shardings.printing import hlo_text
 from hlo.shardings.sharding import Sharding
 from indexing.execution.xla import plain_text
 
@@ -46,30 +46,13 @@ print(executable.hlo_modules()[0].to_string())
 """
 
 
-def v2_text(sharding: Sharding) -> str:
-    """Return a sharding in XLA's notation; all axes must be used whole."""
-    mesh = sharding.mesh
-    names = list(mesh.sizes)
-    used = [axis.name for axes in sharding.dims for axis in axes]
-    if not used:
-        return "{replicated}"
-    rest = [name for name in names if name not in used]
-    tiles = [sharding.shards(dimension) for dimension in range(len(sharding.dims))]
-    last = prod(mesh.sizes[name] for name in rest)
-    tail, note = ([last], " last_tile_dim_replicate") if last > 1 else ([], "")
-    sizes = ",".join(str(size) for _, size in mesh.axes)
-    order = ",".join(str(names.index(name)) for name in [*used, *rest])
-    tile_text = ",".join(map(str, [*tiles, *tail]))
-    return f"{{devices=[{tile_text}]<=[{sizes}]T({order}){note}}}"
-
-
 def annotated(module: hlo.Module, shardings: Mapping[str, Sharding]) -> str:
     """Return the text of a module for eight partitions with shardings of its parameters."""
     body = plain_text(module)
     head, _, entry = body.partition("ENTRY ")
     for parameter in module.entry.parameters:
         sharding = shardings.get(parameter.name)
-        text = "{replicated}" if sharding is None else v2_text(sharding)
+        text = "{replicated}" if sharding is None else hlo_text(sharding, version=2)
         pattern = rf"(%{re.escape(parameter.name)} = [^\n]*parameter\(\d+\)[^\n]*)"
         entry = re.sub(pattern, lambda m: f"{m[1]}, sharding={text}", entry)  # noqa: B023
     head = head.replace("\n", f", num_partitions={DEVICES}\n", 1)

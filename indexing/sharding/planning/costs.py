@@ -21,11 +21,10 @@ from indexing.sharding.planning.splits import ArraySplit, AxisNames
 IMPOSSIBLE: Final = 1e30
 """The cost of a conversion that does not exist: to a partial value."""
 
-BYTES_OF_WORK: Final = 1.0
+BYTES_OF_WORK: Final = 0.1
 """Bytes that are sent rather than to do one more operation, or to touch one more element.
 
-Interconnects send one byte in the time of 10 to 1000 operations.  The factor is smaller, because a
-plan divides the work along given axes: the costs only decide where such divisions conflict.
+Interconnects send a byte in the time of 10 to 1000 operations.
 """
 
 

@@ -21,6 +21,7 @@ from indexing.dataflow.queries import output_to_input
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
 from indexing.sharding.assignment import Assignment, InstructionAssignment
+from indexing.sharding.planning.array_shards import place_of
 from indexing.sharding.planning.leaf_classes import STRUCTURAL
 from indexing.sharding.rules import factor_name
 from simplifier.unknown import Unknown
@@ -153,7 +154,7 @@ def _tiles(
         axes = [tuple([a for f in factors for a in own.factor_axes[f]]) for factors in dims]
         made = Sharding(mesh, tuple(axes))
         for device in devices:
-            tile = _shard(made, shape.dims, device)
+            tile = place_of(made, shape.dims, device)
             if all(part.start < part.stop for part in tile):
                 yield device, tile
 
@@ -164,21 +165,9 @@ def _operand_position(instruction: Instruction, number: int) -> int:
     return next(k for k in range(len(sizes)) if number < sum(sizes[: k + 1]))
 
 
-def _shard(sharding: Sharding, dims: Sequence[int], device: int) -> tuple[slice, ...]:
-    """Return the elements that a device holds, without padding."""
-    local = sharding.local_dims(dims)
-    starts = [sharding.number(device, dim) * size for dim, size in enumerate(local)]
-    return tuple(
-        [
-            slice(min(start, size), min(start + part, size))
-            for start, part, size in zip(starts, local, dims, strict=True)
-        ]
-    )
-
-
 def _lacking(region: Region, source: Sharding, shape: Shape, device: int) -> int | Unknown:
     """Return the number of elements of a region that a device does not hold."""
-    tile = _shard(source, shape.dims, device)
+    tile = place_of(source, shape.dims, device)
     held = Region.of_boxes((), shape.rank)
     if all(part.start < part.stop for part in tile):
         starts = tuple([part.start for part in tile])

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from hlo.modules.module import Instruction, Module
-from hlo.shapes.shape import Shape, leaves
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import OpaqueShape, Shape, leaves
 from hlo.shardings.mesh import Axis, Mesh, axis_fault
 from hlo.shardings.sharding import Sharding
 from hlo.shardings.short_notation import Spec, parse_spec
 from hlo.text.names import UnknownName
-from hlo.text.source import HloError
+from hlo.text.source import HloError, Span
 
 ShardingSpec: TypeAlias = Spec | Sharding
 """The axes of each dimension, in a short notation, or a sharding."""
@@ -73,6 +73,7 @@ def mesh_of_spec(mesh: MeshSpec) -> Mesh:
 
 def given_specs(
     module: Module,
+    original: Computation,
     mesh: Mesh,
     specs: Mapping[str, ShardingSpec],
     out_specs: Sequence[ShardingSpec | None] | None,
@@ -81,6 +82,10 @@ def given_specs(
 ) -> GivenSpecs:
     """Return the given shardings of a flattened program.
 
+    Args:
+        module: the flattened program.
+        original: the computation of which it was made: errors name its places.
+        mesh, specs, out_specs, replicated, manual_axes: the arguments of `shard`.
     Raises:
         UnknownName: no parameter or instruction has such a name.
         HloError: a spec does not fit an array, or its text is invalid.
@@ -88,14 +93,15 @@ def given_specs(
     """
     for name in manual_axes:
         _check_axis(mesh, name, "manual_axes")
+    reader = _SpecReader(module, original, mesh)
     given = {}
     for key, spec in specs.items():
-        leaf = _leaf(module, key)
-        given[leaf] = _sharding(key, spec, mesh, leaf)
+        leaf = reader.leaf(key)
+        given[leaf] = reader.sharding(key, spec, leaf)
         _check_not_manual(key, given[leaf], manual_axes)
     results: tuple[Sharding | None, ...] = ()
     if out_specs is not None:
-        results = tuple(_results(module.entry.root, out_specs, mesh))
+        results = tuple(reader.results(out_specs))
         for number, sharding in enumerate(results):
             if sharding is not None:
                 _check_not_manual(f"result {number}", sharding, manual_axes)
@@ -103,7 +109,7 @@ def given_specs(
     for key, names in replicated.items():
         for name in names:
             _check_axis(mesh, name, f"replicated[{key!r}]")
-        closed[_leaf(module, key)] = tuple(map(Axis, names))
+        closed[reader.leaf(key)] = tuple(map(Axis, names))
     _check_closed(given, closed)
     return GivenSpecs(mesh, given, results, closed)
 
@@ -139,87 +145,96 @@ def _check_closed(
                 )
 
 
-def _leaf(module: Module, key: str) -> tuple[Instruction, int]:
-    """Return the instruction and the leaf that a key names."""
-    match = _LEAF.fullmatch(key)
-    assert match is not None
-    instruction = _instruction(module, match["name"])
-    paths = [path for path, _ in leaves(instruction.shape)]
-    if match["path"] is None:
-        if len(paths) == 1:
-            return instruction, 0
-        raise HloError(
-            f"`{instruction.name}` is a tuple of {len(paths)} leaves: name one of them",
-            instruction.span,
-            "sharding",
-            help=f"write `{key}{{{','.join(map(str, paths[0]))}}}`" if paths else "",
-        )
-    path = tuple([int(number) for number in match["path"].split(",") if number.strip()])
-    if path not in paths:
-        raise HloError(
-            f"`{match['name']}` has no leaf {{{match['path']}}}", instruction.span, "sharding"
-        )
-    return instruction, paths.index(path)
+class _SpecReader:
+    """Reads specs of a program, and names the places of faults in the original program."""
 
+    def __init__(self, module: Module, original: Computation, mesh: Mesh) -> None:
+        self.module, self.original, self.mesh = module, original, mesh
 
-def _instruction(module: Module, name: str) -> Instruction:
-    entry = module.entry
-    by_name = {instruction.name: instruction for instruction in entry.instructions}
-    if name in by_name:
-        return by_name[name]
-    numbered = _NUMBERED.fullmatch(name)
-    if numbered and int(numbered[1]) < len(entry.parameters):
-        return entry.parameters[int(numbered[1])]
-    parameters = [parameter.name for parameter in entry.parameters]
-    raise UnknownName(name, "parameter", [*parameters, *by_name])
+    def _span(self, instruction: Instruction) -> Span:
+        if instruction.opcode == "parameter":
+            number = self.module.entry.parameters.index(instruction)
+            return self.original.parameters[number].span
+        named = [each for each in self.original if each.name == instruction.name]
+        return (named[0] if named else self.original.root).span
 
+    def leaf(self, key: str) -> tuple[Instruction, int]:
+        """Return the instruction and the leaf that a key names."""
+        match = _LEAF.fullmatch(key)
+        assert match is not None
+        instruction = self._instruction(match["name"])
+        paths = [path for path, _ in leaves(instruction.shape)]
+        if match["path"] is None:
+            if len(paths) == 1:
+                return instruction, 0
+            raise HloError(
+                f"`{instruction.name}` is a tuple of {len(paths)} leaves: name one of them",
+                self._span(instruction),
+                "sharding",
+                help=f"write `{key}{{{','.join(map(str, paths[0]))}}}`" if paths else "",
+            )
+        path = tuple([int(number) for number in match["path"].split(",") if number.strip()])
+        if path not in paths:
+            message = f"`{match['name']}` has no leaf {{{match['path']}}}"
+            raise HloError(message, self._span(instruction), "sharding")
+        return instruction, paths.index(path)
 
-def _sharding(key: str, spec: ShardingSpec, mesh: Mesh, leaf: tuple[Instruction, int]) -> Sharding:
-    instruction, number = leaf
-    shape = leaves(instruction.shape)[number][1]
-    rank = shape.rank if isinstance(shape, Shape) else 0
-    return _fitting(f"the spec of `{key}`", spec, mesh, rank, instruction, str(shape))
+    def _instruction(self, name: str) -> Instruction:
+        entry = self.module.entry
+        by_name = {instruction.name: instruction for instruction in entry.instructions}
+        if name in by_name:
+            return by_name[name]
+        numbered = _NUMBERED.fullmatch(name)
+        if numbered and int(numbered[1]) < len(entry.parameters):
+            return entry.parameters[int(numbered[1])]
+        parameters = [parameter.name for parameter in entry.parameters]
+        raise UnknownName(name, "parameter", [*parameters, *by_name])
 
+    def sharding(self, key: str, spec: ShardingSpec, leaf: tuple[Instruction, int]) -> Sharding:
+        """Return the sharding that a spec gives to a leaf."""
+        shape = leaves(leaf[0].shape)[leaf[1]][1]
+        return self._fitting(f"the spec of `{key}`", spec, shape, leaf[0])
 
-def _fitting(
-    owner: str, spec: ShardingSpec, mesh: Mesh, rank: int, instruction: Instruction, shape: str
-) -> Sharding:
-    if isinstance(spec, Sharding):
-        if spec.mesh != mesh:
-            raise ValueError(f"shard: {owner} has the mesh {spec.mesh}, not {mesh}")
-        sharding = spec
-    else:
-        try:
-            sharding = parse_spec(spec, mesh)
-        except ValueError as error:
-            raise ValueError(f"shard: {owner}: {str(error).removeprefix('parse_spec: ')}") from None
-    if len(sharding.dims) > rank:
-        entries = "1 entry" if len(sharding.dims) == 1 else f"{len(sharding.dims)} entries"
-        raise HloError(
-            f"{owner} has {entries}, but {shape} has rank {rank}",
-            instruction.span,
-            "sharding",
-            help="give one entry for each dimension; None for one that is not split",
-        )
-    dims = (*sharding.dims, *((),) * (rank - len(sharding.dims)))
-    return Sharding(mesh, dims, sharding.partial)
-
-
-def _results(
-    root: Instruction, out_specs: Sequence[ShardingSpec | None], mesh: Mesh
-) -> Iterator[Sharding | None]:
-    shapes = [shape for _, shape in leaves(root.shape)]
-    if len(out_specs) != len(shapes):
-        raise HloError(
-            f"{len(out_specs)} out_specs for {len(shapes)} arrays in the result `{root.name}`",
-            root.span,
-            "sharding",
-            help="give one spec for each array of the result; None for one that is free",
-        )
-    for number, (spec, shape) in enumerate(zip(out_specs, shapes, strict=True)):
-        if spec is None:
-            yield None
-        else:
-            rank = shape.rank if isinstance(shape, Shape) else 0
+    def results(self, out_specs: Sequence[ShardingSpec | None]) -> Iterator[Sharding | None]:
+        """Yield the sharding of each array of the result."""
+        root = self.module.entry.root
+        shapes = [shape for _, shape in leaves(root.shape)]
+        if len(out_specs) != len(shapes):
+            raise HloError(
+                f"{len(out_specs)} out_specs for {len(shapes)} arrays in the result `{root.name}`",
+                self._span(root),
+                "sharding",
+                help="give one spec for each array of the result; None for one that is free",
+            )
+        for number, (spec, shape) in enumerate(zip(out_specs, shapes, strict=True)):
             owner = f"the spec of result {number}"
-            yield _fitting(owner, spec, mesh, rank, root, str(shape))
+            yield None if spec is None else self._fitting(owner, spec, shape, root)
+
+    def _fitting(
+        self, owner: str, spec: ShardingSpec, shape: Shape | OpaqueShape, instruction: Instruction
+    ) -> Sharding:
+        rank = shape.rank if isinstance(shape, Shape) else 0
+        sharding = self._parsed(owner, spec)
+        if sharding.partial:
+            raise ValueError(f"shard: {owner} has partial values: {sharding}; give whole values")
+        if len(sharding.dims) > rank:
+            count = len(sharding.dims)
+            raise HloError(
+                f"{owner} has {count} {'entry' if count == 1 else 'entries'}, but {shape} has "
+                f"rank {rank}",
+                self._span(instruction),
+                "sharding",
+                help="give one entry for each dimension; None for one that is not split",
+            )
+        return Sharding(self.mesh, (*sharding.dims, *((),) * (rank - len(sharding.dims))))
+
+    def _parsed(self, owner: str, spec: ShardingSpec) -> Sharding:
+        if isinstance(spec, Sharding):
+            if spec.mesh != self.mesh:
+                raise ValueError(f"shard: {owner} has the mesh {spec.mesh}, not {self.mesh}")
+            return spec
+        try:
+            return parse_spec(spec, self.mesh)
+        except ValueError as error:
+            text = str(error).removeprefix("parse_spec: ").removeprefix("Sharding: ")
+            raise ValueError(f"shard: {owner}: {text}") from None

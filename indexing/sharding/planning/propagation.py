@@ -92,12 +92,15 @@ class Propagated:
         classes: the classes of leaves that have one sharding.
         is_cheapest: no other choice of the reached splits has a smaller estimated cost.
         cost: the estimated cost.
+        cuts: axes of which a part, of the given size, could split a factor that the whole axis
+            cannot split.
     """
 
     assignment: Assignment
     classes: LeafClasses
     is_cheapest: bool
     cost: float
+    cuts: Mapping[str, int]
 
 
 def propagated(
@@ -304,7 +307,8 @@ class _Planner:
                 rules[instruction], axes, results, partial if any(partial) else ()
             )
         assignment = Assignment(self.mesh, assignments)
-        return Propagated(assignment, self.classes, choice.is_optimal, choice.cost)
+        cuts = {name: part for work in self.works for name, part in work.rule.cuts.items()}
+        return Propagated(assignment, self.classes, choice.is_optimal, choice.cost, cuts)
 
 
 def _ordered(partial: Partial) -> Partial:

@@ -56,14 +56,16 @@ def split_of(sharding: Sharding) -> ArraySplit:
 class RuleSplits:
     """The splits that axes of a rule's factors give to operands and results.
 
-    Args:
+    Attributes:
         rule: the rule.
         sizes: the size of each axis of the mesh.
+        cuts: the axes of which only the major part, of the given size, splits a factor.
     """
 
     def __init__(self, rule: ShardingRule, sizes: Mapping[str, int]) -> None:
         self.rule = rule
         self.sizes = sizes
+        self.cuts: dict[str, int] = {}
 
     @cached_property
     def _compound(self) -> frozenset[int]:
@@ -89,14 +91,21 @@ class RuleSplits:
         split completely.  The first axes that fit no factor end the split.
         """
         rest = list(names)
-        for factor in factors:
+        for position, factor in enumerate(factors):
             taken: list[str] = []
             while rest and self.fits(factor, (*taken, rest[0])):
                 taken.append(rest.pop(0))
+            if rest and position + 1 < len(factors):
+                self._cut(rest[0], self.rule.factors[factor].size // self.shards(taken))
             if taken:
                 yield factor, tuple(taken)
             if self.shards(taken) != self.rule.factors[factor].size:
                 return
+
+    def _cut(self, name: str, part: int) -> None:
+        """Note that only a part of an axis splits a factor; the rest may split the next one."""
+        if 1 < part < self.sizes[name] and self.sizes[name] % part == 0:
+            self.cuts.setdefault(name, part)
 
     def dimension(self, factors: Sequence[int], axes: Sequence[AxisNames]) -> AxisNames | None:
         """Return the axes that split a dimension, or None if its shards are not contiguous.

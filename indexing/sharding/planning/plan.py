@@ -1,0 +1,180 @@
+"""`Plan`: a program divided over a mesh, with all that devices exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+import indexing.methods as methods
+from hlo.arguments import checked_constructor
+from hlo.html import Preformatted
+from hlo.modules.module import Instruction, Module
+from hlo.shapes.shape import Shape, leaves
+from hlo.shardings.mesh import Axis, Mesh
+from hlo.shardings.sharding import Sharding
+from indexing.memory.executions import Executions
+from indexing.sharding.assignment import Assignment
+from indexing.sharding.planning.array_shards import assembled_array
+from indexing.sharding.planning.exchanges import WholeGather
+
+LeafSharding: TypeAlias = Sharding | tuple[Sharding, ...]
+"""The sharding of an array; of a tuple, those of its leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCollective:
+    """A collective of a plan.
+
+    Attributes:
+        kind: the opcode.
+        axes: the mesh axes along which devices exchange values.
+        bytes_sent: the bytes that a device sends in one execution, on the device that sends most.
+        executions: the number of executions: loops multiply it by their trip counts.
+        instruction: the instruction of the program that needs the collective.
+        loop: the loop body of which it is a part; empty outside of loops and branches.
+        name: the instruction of the local program.
+        reason: why it is needed.
+    """
+
+    kind: str
+    axes: tuple[Axis, ...]
+    bytes_sent: int
+    executions: Executions
+    instruction: str
+    loop: str
+    name: str
+    reason: str
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes sent in all executions; in as many as are certain, if the number is unknown."""
+        number = self.executions.number
+        return self.bytes_sent * (max(self.executions.lower, 1) if number is None else number)
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedDimension:
+    """A dimension whose size is no multiple of its number of shards.
+
+    Attributes:
+        instruction: the name of the instruction.
+        dimension: the dimension.
+        size: its size.
+        shards: the number of shards.
+    """
+
+    instruction: str
+    dimension: int
+    size: int
+    shards: int
+
+    def __str__(self) -> str:
+        part = -(-self.size // self.shards)
+        return (
+            f"`{self.instruction}` dimension {self.dimension}: {self.size} elements in "
+            f"{self.shards} shards of {part}, {part * self.shards - self.size} of padding"
+        )
+
+
+PlanReason: TypeAlias = WholeGather | PaddedDimension
+
+
+@checked_constructor
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Plan(Preformatted):
+    """A program divided over the devices of a mesh (`shard`).
+
+    Attributes:
+        program: the program without calls and fusions; its names are those of the original one.
+        module: the program that each device executes: local shapes, and collectives.
+        mesh: the mesh.
+        assignment: the axes that split each instruction, on a mesh whose axes are used whole.
+        specs: the sharding of each instruction of `program`, by name; of instructions in loops and
+            branches, by ``computation/name``.
+        collectives: what devices exchange.
+        halos: those of `collectives` that exchange the borders of shards.
+        peak_bytes: the bytes that a device holds at most while it executes `module` in text order:
+            parameters throughout, others from definition to last use, results until the end.
+        reasons: arrays that are gathered whole, with the least exchange that would do, and
+            dimensions that are padded.
+        is_cheapest: no other choice of splits that the given specs propagate to has a smaller
+            estimated cost.
+    """
+
+    program: Module
+    module: Module
+    mesh: Mesh
+    assignment: Assignment
+    specs: Mapping[str, LeafSharding]
+    collectives: tuple[PlannedCollective, ...]
+    halos: tuple[PlannedCollective, ...]
+    peak_bytes: int
+    reasons: tuple[PlanReason, ...]
+    is_cheapest: bool
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that a device sends in all collectives; loops count with their trip counts."""
+        return sum(collective.total_bytes for collective in self.collectives)
+
+    @property
+    def parameters(self) -> tuple[Sharding, ...]:
+        """The sharding of each array of the parameters."""
+        return self._shardings(self.program.entry.parameters)
+
+    @property
+    def results(self) -> tuple[Sharding, ...]:
+        """The sharding of each array of the result."""
+        return self._shardings([self.program.entry.root])
+
+    def _shardings(self, instructions: Sequence[Instruction]) -> tuple[Sharding, ...]:
+        assigned = self.assignment.instructions
+        return tuple([sharding for each in instructions for sharding in assigned[each].results])
+
+    def shards(self, inputs: Sequence[Any], fill: Any = 0) -> list[list[NDArray[Any]]]:
+        """Return the local inputs of each device.
+
+        Args:
+            inputs: an array for each leaf of the parameters.
+            fill: the value of padding.
+        """
+        return methods.plan_shards(self, inputs, fill)
+
+    def assemble(self, outputs: Sequence[Sequence[NDArray[Any]]]) -> tuple[NDArray[Any], ...]:
+        """Return the arrays of the result from those of each device.
+
+        Raises:
+            ValueError: devices that hold the same elements differ.
+        """
+        shapes = [shape for _, shape in leaves(self.program.entry.root.shape)]
+        return tuple(
+            [
+                assembled_array([device[k] for device in outputs], sharding, shape.dims)
+                for k, (sharding, shape) in enumerate(zip(self.results, shapes, strict=True))
+                if isinstance(shape, Shape)
+            ]
+        )
+
+    def run(self, inputs: Sequence[Any], fill: Any = 0) -> tuple[NDArray[Any], ...]:
+        """Execute the local program on simulated devices and return the arrays of the result.
+
+        Args:
+            inputs: an array for each leaf of the parameters.
+            fill: the value of padding of parameters.
+        Raises:
+            ExecutionError: the inputs do not match the parameters, or an instruction cannot be
+                executed.
+        """
+        return methods.plan_outputs(self, inputs, fill)
+
+    def __str__(self) -> str:
+        return methods.plan_text(self)
+
+    def __repr__(self) -> str:
+        return f"<plan of {self.program.name!r} on {self.mesh}, {self.bytes_sent:,} bytes sent>"
+
+    def _repr_html_(self) -> str:
+        return methods.html_of(self)
