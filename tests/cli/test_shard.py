@@ -101,3 +101,57 @@ def test_rules_of_an_invalid_instruction_are_an_error(run: Run) -> None:
     assert "taken" not in out
     assert "error[op-constraint]: gather C3" in err
     assert "bad.hlo:6:94" in err
+
+
+# ---------------------------------------------------------------- signatures
+
+
+def test_the_signatures_of_an_instruction(run: Run) -> None:
+    status, out, err = run("m.hlo --sbp -i taken")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "m.hlo: e: taken = f32[4,16] gather"
+    assert "  B, S(0) -> S(0)        divisors of 4" in lines
+    assert "  S(0), B -> P(sum)      divisors of 8         needs its place" in lines
+
+
+def test_what_breaks_a_signature_is_an_element(run: Run) -> None:
+    text = "ENTRY e { p = f32[4,6] parameter(0)  ROOT r = f32[24] reshape(p) }"
+    Path("r.hlo").write_text(text)
+    out = run("r.hlo --sbp --shards 2")[1]
+    refused = indexing.check_signature(hlo.parse(text).entry.root, ["S(1)"], ["B"], shards=2)
+    assert f"  refused: S(1) -> B: {refused}" in out.splitlines()
+
+
+def test_neighbours_send_halos(run: Run) -> None:
+    Path("w.hlo").write_text(
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
+        "ENTRY e { p = f32[8] parameter(0)  zero = f32[] constant(0)\n"
+        "ROOT r = f32[8] reduce-window(p, zero), window={size=3 pad=1_1}, to_apply=add }"
+    )
+    out = run("w.hlo --sbp")[1]
+    assert "operand 0: 1 below, 1 above" in out
+
+
+def test_the_records_have_the_signatures_of_the_library(run: Run) -> None:
+    (record,) = records(run, "m.hlo --sbp -i dot")
+    signatures = indexing.sbp(hlo.parse(MODULE).entry["dot"])
+    assert [each["operands"] for each in record["signatures"]] == [
+        list(s.operands) for s in signatures
+    ]
+    assert [each["shards"] for each in record["signatures"]] == [s.shards for s in signatures]
+    assert record["refused"] == []
+    (record,) = records(run, "m.hlo --sbp --shards 3 -i taken")
+    assert record["shards"] == 3
+    assert {"operands": ["B", "P(sum)"], "results": ["P(sum)"]}.items() <= record["refused"][
+        0
+    ].items()
+
+
+def test_options_without_effect_are_usage_errors(run: Run) -> None:
+    status, _, err = run("m.hlo --rule --shards 2")
+    assert status == 2
+    assert "--shards has no effect without --sbp" in err
+    status, _, err = run("m.hlo --sbp --shards 1")
+    assert status == 2
+    assert "1 is not in the range" in err

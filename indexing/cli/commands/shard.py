@@ -28,11 +28,30 @@ if TYPE_CHECKING:
     default=True,
     help="Print the sharding rule of each instruction, in the notation of Shardy",
 )
+@click.option(
+    "--sbp",
+    "view",
+    flag_value="sbp",
+    help="Print the signatures of instructions along one mesh axis: splits, broadcasts, partial "
+    "values",
+)
+@click.option(
+    "--shards",
+    metavar="N",
+    type=click.IntRange(min=2),
+    help="Print the signatures for N shards, by default those for every number that divides the "
+    "sizes",
+)
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
 def command(
-    reporter: Reporter, file: str, names: tuple[str, ...], view: str, notation: str
+    reporter: Reporter,
+    file: str,
+    names: tuple[str, ...],
+    view: str,
+    shards: int | None,
+    notation: str,
 ) -> None:
     """Print how the arrays of an HLO module can be split over devices.
 
@@ -45,14 +64,28 @@ def command(
     devices. Without --instruction, the rules of all instructions of ENTRY are printed; with it,
     also the reasons for the kind of each factor.
 
+    With --sbp: the states of operands and results in which devices along one mesh axis compute the
+    results: `S(i)`, split along dimension i; `B`, the whole array on every device; `P(sum)`,
+    partial values of which the sum is the array. A halo is the elements that a device needs from
+    its neighbours. Where a device `needs its place`, its program depends on its number. Splits and
+    partial sums of one operand that are in no signature are listed with an element that breaks
+    them. Without --instruction, the root of ENTRY is chosen.
+
     \b
     Examples:
       hlo-indexing shard m.hlo --rule
       hlo-indexing shard m.hlo --rule -i ynn_fusion.3
       hlo-indexing shard m.hlo --rule -i 'ynn*' --format json | jq '{instruction, rule}'
+      hlo-indexing shard m.hlo --sbp -i ynn_fusion.7
+      hlo-indexing shard m.hlo --sbp --shards 4 -i ynn_fusion.7 --format json | jq .signatures
     """
+    if shards is not None and view != "sbp":
+        raise click.UsageError("--shards has no effect without --sbp")
     reporter.check_inputs([file])
-    _print_rules(reporter, file, names, notation)
+    if view == "sbp":
+        _print_signatures(reporter, file, names, shards, notation)
+    else:
+        _print_rules(reporter, file, names, notation)
 
 
 def _print_rules(reporter: Reporter, file: str, names: tuple[str, ...], notation: str) -> None:
@@ -72,6 +105,22 @@ def _print_rules(reporter: Reporter, file: str, names: tuple[str, ...], notation
                 module.filename, rules, explain=bool(names), paint=reporter.paint
             ):
                 reporter.print(line)
+
+
+def _print_signatures(
+    reporter: Reporter, file: str, names: tuple[str, ...], shards: int | None, notation: str
+) -> None:
+    from indexing.views.signature_tables import SignatureTable
+
+    for module, instructions in _selected(reporter, file, names):
+        for instruction in instructions if names else [module.entry.root]:
+            with reporter.reporting(_place(instruction)):
+                table = SignatureTable.of(module.filename, instruction, shards)
+                if notation == "json":
+                    reporter.print(json.dumps(table.record()))
+                else:
+                    for line in table.lines(reporter.paint):
+                        reporter.print(line)
 
 
 def _place(instruction: Instruction) -> str:
