@@ -1,0 +1,227 @@
+"""Construction of terms by laws: equal formulas become one term.
+
+`FormulaAlgebra.apply` evaluates constants and applies the exact laws (`exact_laws`).  Every law
+is valid for each value of the type, NaN being one value.
+
+>>> algebra = FormulaAlgebra(FormulaTable())
+>>> x = algebra.table.read(algebra.table.array("symbol", ("p", 0, ()), "f32", ()), ())
+>>> one = algebra.table.constant(1, "f32")
+>>> algebra.apply("multiply", (), "f32", [one, x]) is x
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.equivalence.values.exact_laws import EXACT_LAWS
+from indexing.equivalence.values.functions import (
+    ROUNDED,
+    Attributes,
+    evaluated,
+    function_of,
+)
+from indexing.equivalence.values.integer_laws import integer_expr
+from indexing.equivalence.values.laws import Application
+from indexing.equivalence.values.terms import Formula, FormulaSubstitution, FormulaTable
+from indexing.ops.functions import ScalarFunction
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.interval import Interval, contains
+from simplifier.linear import Expr, as_expr
+from simplifier.semiaffine import maximum, minimum
+
+COMMUTATIVE: Final = frozenset(
+    ["add", "multiply", "maximum", "minimum", "and", "or", "xor", "sum", "product"]
+)
+MAX_PIECES: Final = 256
+"""Limit on the pieces of one choice that are merged."""
+
+
+@dataclass(slots=True)
+class FormulaAlgebra:
+    """Constructors of terms.
+
+    Attributes:
+        table: the table of the terms.
+        functions: functions of ops whose attributes do not determine them, by opcode and type.
+    """
+
+    table: FormulaTable
+    functions: dict[Hashable, ScalarFunction]
+
+    def __init__(self, table: FormulaTable) -> None:
+        self.table = table
+        self.functions = {}
+
+    # ------------------------------------------------------------ functions
+
+    def apply(
+        self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
+    ) -> Formula:
+        """Return a function of terms, with a result of this type."""
+        folded = self._folded(opcode, attributes, element_type, arguments)
+        if folded is not None:
+            return folded
+        call = Application(opcode, attributes, element_type, tuple(arguments))
+        for law in EXACT_LAWS.get(opcode, ()):
+            result = law.rewrite(self, call)
+            if result is not None:
+                return result
+        return self.raw(call)
+
+    def raw(self, call: Application) -> Formula:
+        """Return a function of terms by no law but commutation."""
+        arguments = call.arguments
+        is_equality = call.opcode == "compare" and dict(call.attributes)["direction"] in (
+            "EQ",
+            "NE",
+        )
+        if call.opcode in COMMUTATIVE or is_equality:
+            arguments = tuple(sorted(arguments, key=lambda t: (t.key, t.number)))
+        head = call.opcode, call.attributes
+        return self.table.make("apply", head, call.element_type, arguments)
+
+    def _folded(
+        self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
+    ) -> Formula | None:
+        """Return the value of a function of constants; None if it is not evaluated."""
+        if opcode in ROUNDED or not arguments or any(t.kind != "constant" for t in arguments):
+            return None
+        if not np_evaluable(element_type, *[t.type for t in arguments]):
+            return None
+        function = self.functions.get((opcode, attributes, element_type))
+        function = function or function_of(opcode, attributes, element_type)
+        if function is None:
+            return None
+        values = [t.value for t in arguments]
+        return self.table.constant(evaluated(function, values, element_type), element_type)
+
+    # ------------------------------------------------------------ indices
+
+    def index_of(self, term: Formula, clamp: Interval) -> Expr:
+        """Return the value of an integer term as an index, clamped."""
+        value = integer_expr(term)
+        if value is None:
+            return self.table.variable(term, clamp).as_expr()
+        if contains(clamp, value.bounds):
+            return value
+        return minimum(maximum(value, clamp[0]), clamp[1])
+
+    def rewriting(self, values: Mapping[Variable, Expr]) -> FormulaSubstitution:
+        """Return the substitution of expressions for variables."""
+        return FormulaSubstitution(self.table, values, self.rebuilt, self.index_of)
+
+    def rebuilt(
+        self, term: Formula, arguments: tuple[Formula, ...], index: tuple[Expr, ...]
+    ) -> Formula:
+        """Return a term of the same kind with other subterms, by the laws."""
+        match term.kind:
+            case "apply":
+                opcode, attributes = term.head
+                return self.apply(opcode, attributes, term.type, arguments)
+            case "choose":
+                uppers: tuple[int, ...] = term.head
+                return self.choose(index[0], list(zip(uppers, arguments, strict=True)))
+            case "index":
+                return self.table.index(index[0], term.type)
+            case "read":
+                assert term.array is not None
+                return self.read(term.array, index)
+            case _:
+                return self.table.make(term.kind, term.head, term.type, arguments, index,
+                                       term.array, term.dims)  # fmt: skip
+
+    def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
+        """Return an element of an array; the element of a table of constants at a fixed index."""
+        if array.kind == "table" and all(e.is_constant for e in index):
+            _, dims, data = array.head
+            values = np.frombuffer(data, dtype(array.type)).reshape(dims)
+            at = tuple([e.constant for e in index])
+            if all(0 <= i < size for i, size in zip(at, dims, strict=True)):
+                return self.table.constant(values[at], array.type)
+        return self.table.read(array, index)
+
+    def tabulated(self, values: Any, element_type: str, index: Sequence[Expr]) -> Formula:
+        """Return the element of an array of constants at an index."""
+        flat = np.ascontiguousarray(values).reshape(-1)
+        if (flat == flat[0]).all() or len(flat) == 1:
+            return self.table.constant(flat[0], element_type)
+        position = as_expr(0)
+        for size, expr in zip(values.shape, index, strict=True):
+            position = position * size + expr
+        table = self.table.array("table", (element_type, flat.shape, flat.tobytes()),
+                                 element_type, flat.shape)  # fmt: skip
+        return self.read(table, (position,))
+
+    # ------------------------------------------------------------ choices
+
+    def where(self, guards: Sequence[Constraint], value: Formula, otherwise: Formula) -> Formula:
+        """Return `value` where all guards hold, else `otherwise`."""
+        ordered = sorted(guards, key=lambda c: (self.table.expr_key(c.expr), str(c)), reverse=True)
+        for guard in ordered:
+            expr, lower, upper = _normal(guard)
+            pieces = [(lower - 1, otherwise), (upper, value), (upper + 1, otherwise)]
+            value = self.choose(expr, pieces)
+        return value
+
+    def choose(self, expr: Expr, pieces: Sequence[tuple[int, Formula]]) -> Formula:
+        """Return the term of the first piece whose upper bound `expr` does not exceed.
+
+        The upper bound of the last piece is ignored.
+        """
+        lower, upper = expr.bounds
+        last = len(pieces) - 1
+        flat: list[tuple[int, Formula]] = []
+        start = lower
+        for k, (bound, term) in enumerate(pieces):
+            end = upper if k == last else min(bound, upper)
+            if end < start:
+                continue
+            if term.kind == "choose" and term.index == (expr,) and len(flat) < MAX_PIECES:
+                flat += _restricted(term, start, end)
+            else:
+                flat.append((end, term))
+            start = end + 1
+        merged: list[tuple[int, Formula]] = []
+        for bound, term in flat:
+            if merged and merged[-1][1] is term:
+                merged.pop()
+            merged.append((bound, term))
+        if len(merged) == 1:
+            return merged[0][1]
+        terms = [term for _, term in merged]
+        return self.table.make("choose", tuple([bound for bound, _ in merged]), terms[0].type,
+                               terms, (expr,))  # fmt: skip
+
+
+def np_evaluable(*element_types: str) -> bool:
+    """Return True for types whose arithmetic NumPy has: no sub-byte integers, no complex."""
+    kinds = [ELEMENT_TYPES[name] for name in element_types]
+    return all(e.kind != "complex" and (e.bits >= 8 or e.kind == "pred") for e in kinds)
+
+
+def _restricted(term: Formula, start: int, end: int) -> list[tuple[int, Formula]]:
+    """Return the pieces of a choice between two values of its expression, both included."""
+    pieces: list[tuple[int, Formula]] = []
+    bounds: tuple[Any, ...] = term.head
+    for bound, inner in zip(bounds, term.arguments, strict=True):
+        if bound >= start and (not pieces or pieces[-1][0] < end):
+            pieces.append((min(bound, end), inner))
+    if not pieces or pieces[-1][0] < end:
+        pieces.append((end, term.arguments[-1]))
+    return pieces
+
+
+def _normal(guard: Constraint) -> tuple[Expr, int, int]:
+    """Return a guard on an expression without constant, with a positive coefficient."""
+    expr = guard.expr - guard.expr.constant
+    lower, upper = guard.lower - guard.expr.constant, guard.upper - guard.expr.constant
+    if expr.parts and all(factor < 0 for factor in expr.parts.values()):
+        return -expr, -upper, -lower
+    return expr, lower, upper

@@ -1,0 +1,297 @@
+"""The formula of one element of an array, over the dimensions ``d0, d1, …`` of the array.
+
+Movement changes the indices of the reads.  Elementwise ops apply functions.  Reductions, dots and
+convolutions are folds over range variables, closed in a canonical form (`closures`).  Ops without
+an element rule are opaque: equal ops of equal operands are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from hlo.modules.calls import called_by
+from hlo.modules.module import Computation
+from hlo.shapes.literal import read_literal
+from hlo.shapes.shape import ELEMENT_TYPES
+from hlo.text.source import HloError
+from indexing.dataflow.queries import element_reads
+from indexing.equivalence.values.algebra import FormulaAlgebra
+from indexing.equivalence.values.folds import KNOWN
+from indexing.equivalence.values.functions import is_float, is_integral
+from indexing.equivalence.values.integer_laws import fits
+from indexing.equivalence.values.numbering import (
+    NoFormula,
+    NumberedArray,
+    Numbering,
+    attributes_of,
+    needed,
+)
+from indexing.equivalence.values.steps import Step, own_index
+from indexing.equivalence.values.terms import Formula, FormulaTable
+from indexing.maps.answers import Answer, Unknown
+from indexing.maps.arrays import Path
+from indexing.maps.indexing_map import dims
+from indexing.ops.element import (
+    ConstantRule,
+    CopyRule,
+    ElementRule,
+    ElementwiseRule,
+    IotaRule,
+    OpaqueRule,
+    ReductionRule,
+    element_of,
+)
+from simplifier.linear import Expr
+from simplifier.unknown import first_unknown
+
+MAX_TERMS: Final = 1 << 19
+"""Limit on the terms of one comparison."""
+MAX_TERM_DEPTH: Final = 400
+"""Limit on the depth of a formula; a deeper one is closed, and read as an array."""
+
+Arguments: TypeAlias = Mapping[tuple[int, Path], Formula]
+
+
+@dataclass(slots=True)
+class Frame:
+    """A computation applied to arguments.
+
+    Attributes:
+        arguments: the formula of each leaf of an argument, over its own dimensions.
+        bodies: the formulas of arrays of the computation, by number.
+        level: the number of loops around it.
+    """
+
+    arguments: Arguments
+    bodies: dict[int, Formula] = field(default_factory=dict)
+    level: int = 0
+
+
+@dataclass(slots=True)
+class Elements:
+    """Formulas of elements of numbered arrays."""
+
+    numbering: Numbering
+    table: FormulaTable
+    algebra: FormulaAlgebra
+    functions: dict[Computation, tuple[Formula, ...]]
+
+    def __init__(self, numbering: Numbering) -> None:
+        self.numbering = numbering
+        self.table = FormulaTable()
+        self.algebra = FormulaAlgebra(self.table)
+        self.functions = {}
+
+    def body(self, array: NumberedArray, frame: Frame) -> Formula:
+        """Return the formula of an element of an array.
+
+        Raises:
+            NoFormula: a budget is exceeded.
+        """
+        if array.number not in frame.bodies:
+            for each in needed([array], frame.bodies):
+                frame.bodies[each.number] = self._limited(each, self._body(each, frame))
+                if len(self.table) > MAX_TERMS:
+                    reason = f"budget: the formulas have more than {MAX_TERMS} terms"
+                    raise NoFormula(Unknown(reason, each.instruction))
+        return frame.bodies[array.number]
+
+    def _limited(self, array: NumberedArray, body: Formula) -> Formula:
+        """Return a formula, or the element of an array of its values if it is deep."""
+        if body.depth <= MAX_TERM_DEPTH or array.shape is None:
+            return body
+        let = self.table.array("let", ("let", array.shape.dims), body.type, array.shape.dims,
+                               [body])  # fmt: skip
+        return self.table.read(let, own_index(array.shape))
+
+    def at(self, array: NumberedArray, frame: Frame, index: Sequence[Expr]) -> Formula:
+        """Return the formula of the element at an index."""
+        body = self.body(array, frame)
+        assert array.shape is not None
+        pairs = zip(dims(array.shape), index, strict=True)
+        values = {v: e for v, e in pairs if v.as_expr() != e}
+        return self.algebra.rewriting(values)(body) if values else body
+
+    # ------------------------------------------------------------ rules
+
+    def _body(self, array: NumberedArray, frame: Frame) -> Formula:
+        if array.argument is not None:
+            return frame.arguments[array.argument]
+        if array.view is not None:
+            return self.at(array.only, frame, array.view)
+        instruction, shape = array.instruction, array.shape
+        assert instruction is not None
+        if shape is None or _is_dynamic(array):
+            name = "token" if shape is None else shape.element_type
+            sizes = () if shape is None else shape.dims
+            opaque = self.table.array("opaque", ("unknown", array.number), name, sizes)
+            return self.table.read(opaque, () if shape is None else own_index(shape))
+        if 0 in shape.dims:
+            return self.table.constant(0, shape.element_type)
+        rule: ElementRule = element_of(instruction, array.leaf)
+        answer = None
+        if not isinstance(rule, OpaqueRule | ConstantRule | IotaRule):
+            answer = element_reads(instruction, array.leaf, exact=isinstance(rule, ReductionRule))
+            if first_unknown(*answer.unknown) is not None:
+                rule = OpaqueRule("its maps are unknown")
+        body = self._by_rule(array, frame, rule, answer)
+        return self._opaque(array, frame) if body is None else body
+
+    def _by_rule(
+        self, array: NumberedArray, frame: Frame, rule: ElementRule, answer: Answer | None
+    ) -> Formula | None:
+        """Return the formula by an element rule; None if the rule does not determine it."""
+        assert array.shape is not None
+        element_type = array.shape.element_type
+        match rule:
+            case ConstantRule():
+                return self._constant(array)
+            case IotaRule(dimension):
+                return self._iota(own_index(array.shape)[dimension], element_type)
+            case ElementwiseRule(reads_nothing=True):
+                return self.table.constant(0, element_type)
+        if answer is None:
+            return None
+        step = self._step(array, frame, answer)
+        match rule:
+            case ElementwiseRule():
+                return step.computed(rule)
+            case CopyRule():
+                return step.copied(rule)
+            case ReductionRule():
+                return step.reduced(rule)
+        return None
+
+    def _step(self, array: NumberedArray, frame: Frame, answer: Answer) -> Step:
+        assert array.instruction is not None
+        assert array.shape is not None
+        leaves = [list(tree.values()) for tree in array.operands]
+        return Step(
+            self.algebra,
+            array.instruction,
+            array.leaf,
+            array.shape,
+            answer,
+            operand=lambda number, index: self.at(leaves[number][0], frame, index),
+            function=self.function,
+            combiner=self.combiner,
+            applied=self.applied,
+        )
+
+    def combiner(self, computation: Computation) -> str:
+        """Return the opcode of a computation that applies a known op to its two parameters."""
+        results = list(self.numbering.result(computation).values())
+        if len(results) != 1 or results[0].instruction is None:
+            return ""
+        operands = [leaf.argument for tree in results[0].operands for leaf in tree.values()]
+        is_pair = sorted(operands, key=str) == [(0, ()), (1, ())]
+        opcode = results[0].instruction.opcode
+        return opcode if is_pair and opcode in KNOWN else ""
+
+    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | None:
+        """Return the result of a computation of scalars; None if it has other arrays."""
+        results = list(self.numbering.result(computation).values())
+        arrays = list(needed(results))
+        if len(results) != 1 or any(a.shape is None or a.shape.dims for a in arrays):
+            return None
+        frame = Frame({(k, ()): term for k, term in enumerate(arguments)})
+        return self.body(results[0], frame)
+
+    def _iota(self, expr: Expr, element_type: str) -> Formula | None:
+        if is_integral(element_type) and fits(expr, element_type):
+            return self.table.index(expr, element_type)
+        if is_float(element_type) and fits(expr, "s32"):
+            return self.algebra.apply("convert", (), element_type, [self.table.index(expr, "s32")])
+        return None
+
+    def _constant(self, array: NumberedArray) -> Formula | None:
+        instruction, shape = array.instruction, array.shape
+        assert instruction is not None
+        assert shape is not None
+        assert instruction.literal is not None
+        try:
+            value: Any = read_literal(instruction.literal.span, instruction.shape)
+        except HloError as error:
+            if error.code != "elided":
+                raise
+            return None
+        for step in array.path:
+            value = value[step]
+        data = np.asarray(value)
+        if data.dtype == object or ELEMENT_TYPES[shape.element_type].kind == "complex":
+            return self._opaque_constant(array)
+        return self.algebra.tabulated(data, shape.element_type, own_index(shape))
+
+    def _opaque_constant(self, array: NumberedArray) -> Formula:
+        assert array.instruction is not None
+        assert array.shape is not None
+        assert array.instruction.literal is not None
+        text = "".join(array.instruction.literal.printed.split())
+        head = "constant", text, array.path
+        shape = array.shape
+        opaque = self.table.array("opaque", head, shape.element_type, shape.dims)
+        return self.table.read(opaque, own_index(shape))
+
+    # ------------------------------------------------------------ opaque ops
+
+    def _opaque(self, array: NumberedArray, frame: Frame) -> Formula:
+        """Return an element of an op that is known by its name and operands only."""
+        instruction, shape = array.instruction, array.shape
+        assert instruction is not None
+        assert shape is not None
+        arguments: list[Formula] = []
+        sizes: list[object] = []
+        for tree in array.operands:
+            for path, leaf in tree.items():
+                arguments.append(self.body(leaf, frame))
+                sizes.append((path, None if leaf.shape is None else leaf.shape.dims))
+        for name, computations in sorted(called_by(instruction).items()):
+            for computation in computations:
+                terms = self.function(computation)
+                sizes.append((name if instruction.op is None else "", len(terms)))
+                arguments += terms
+        own: object = ()
+        is_unique = instruction.op is None or getattr(instruction.op, "has_effect", False)
+        is_elided = instruction.literal is not None
+        if is_unique or is_elided or instruction.opcode == "rng":
+            own = array.number
+        head = (instruction.opcode, attributes_of(instruction), array.path, tuple(sizes), own)
+        opaque = self.table.array("opaque", head, shape.element_type, shape.dims, arguments)
+        return self.table.read(opaque, own_index(shape))
+
+    def function(self, computation: Computation) -> tuple[Formula, ...]:
+        """Return the formulas of the results of a computation, over symbols for its arguments."""
+        if computation not in self.functions:
+            result = self.numbering.result(computation)
+            frame = Frame(self.symbols(result.values(), "argument"))
+            self.functions[computation] = tuple([self.body(x, frame) for x in result.values()])
+        return self.functions[computation]
+
+    def symbols(self, results: Iterable[NumberedArray], *name: object) -> dict[
+        tuple[int, Path], Formula
+    ]:  # fmt: skip
+        """Return symbols for the arguments on which arrays of a computation depend."""
+        made = {}
+        for array in needed(list(results)):
+            if array.argument is not None:
+                made[array.argument] = self.symbol(array, *name)
+        return made
+
+    def symbol(self, array: NumberedArray, *name: object) -> Formula:
+        """Return the element of a symbol for an argument."""
+        head = (*name, *(array.argument or ()))
+        if array.shape is None:
+            return self.table.read(self.table.array("symbol", head, "token", ()), ())
+        shape = array.shape
+        symbol = self.table.array("symbol", head, shape.element_type, shape.dims)
+        return self.table.read(symbol, own_index(shape))
+
+
+def _is_dynamic(array: NumberedArray) -> bool:
+    """Return True if an array or one of its operands has a dynamic shape."""
+    operands = [leaf.shape for tree in array.operands for leaf in tree.values()]
+    return any(shape is not None and shape.is_dynamic for shape in (array.shape, *operands))

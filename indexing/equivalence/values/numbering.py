@@ -1,0 +1,348 @@
+"""Value numbers of arrays: calls inlined, tuples routed, equal computations numbered once.
+
+Both programs share one `Numbering`.  Arrays with equal numbers have equal values, whatever the
+parameters are.
+
+>>> import hlo, indexing.ops
+>>> module = hlo.parse('''
+... double { x = f32[3] parameter(0)  ROOT y = f32[3] add(x, x) }
+... ENTRY e { p = f32[3] parameter(0)  f = f32[3] fusion(p), kind=kLoop, calls=double
+...   a = f32[3] add(p, p)  ROOT t = (f32[3], f32[3]) tuple(f, a) }''')
+>>> f, a = Numbering().outputs(module.entry)
+>>> f is a
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from hlo.modules.calls import called_by
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import AnyShape, Shape, leaves
+from indexing.dataflow.queries import element_reads
+from indexing.maps.answers import Unknown
+from indexing.maps.arrays import Path
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.ops.base import RoutingOp
+from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, element_of
+from indexing.ops.structured_ops import InlineOp
+from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
+from simplifier.unknown import first_unknown
+
+MAX_INLINED: Final = 1 << 17
+"""Limit on the instructions that are numbered, calls inlined."""
+
+IGNORED: Final = frozenset(
+    [
+        *("channel_id", "constrain_layout", "operand_layout_constraints", "operand_precision"),
+        *("indices_are_sorted", "unique_indices", "output_to_operand_aliasing", "api_version"),
+        *("shape", "called_computations", "number"),
+        *("to_apply", "calls", "body", "condition", "branch_computations", "true_computation"),
+        *("false_computation", "select", "scatter", "async_execution_thread"),
+        *("cross_program_prefetch_index", "parameter_replication", "kind", "is_composite"),
+    ]
+)
+"""Fields of ops that are no part of the value, or are part of the key elsewhere: shapes, called
+computations, hints to the compiler."""
+
+TEXTS: Final = frozenset(
+    [
+        *("metadata", "sharding", "frontend_attributes", "statistics", "origin", "channel_id"),
+        *("operand_layout_constraints", "api_version", "output_to_operand_aliasing"),
+    ]
+)
+"""Attributes of ops without typed fields that are no part of the value."""
+
+IDENTITIES: Final = frozenset(
+    ["Sharding", "xla.sdy.FuncResultSharding", "xla.sdy.Sharding", "annotate_device_placement"]
+)
+"""Targets of custom calls that return their operand."""
+
+
+class NoFormula(Exception):
+    """A program is beyond the comparison of values.
+
+    Attributes:
+        unknown: the reason.
+    """
+
+    def __init__(self, unknown: Unknown) -> None:
+        super().__init__(unknown.reason)
+        self.unknown = unknown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberedArray:
+    """An array of a program; arrays of equal value share one.
+
+    Attributes:
+        number: larger than the numbers of its operands.
+        shape: its shape; None for a token.
+        instruction: one of the instructions that compute it; None for an argument.
+        leaf: the number of the leaf of the instruction's value.
+        path: the same as a path.
+        operands: the leaves of each operand, by path.
+        view: the index of the element of the only operand, if the array only moves elements; over
+            the dimensions ``d0, d1, …``.
+        argument: the number and path of a parameter of the computation, or None.
+    """
+
+    number: int
+    shape: Shape | None
+    instruction: Instruction | None
+    leaf: int
+    path: Path
+    operands: tuple[Leaves, ...]
+    view: tuple[Expr, ...] | None = None
+    argument: tuple[int, Path] | None = None
+
+    @property
+    def only(self) -> NumberedArray:
+        """The array of the only operand."""
+        ((array,),) = [list(tree.values()) for tree in self.operands]
+        return array
+
+
+Leaves: TypeAlias = Mapping[Path, NumberedArray]
+
+
+class Numbering:
+    """Value numbers of the arrays of several programs."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[Hashable, NumberedArray] = {}
+        self.results: dict[Computation, Leaves] = {}
+        self._inlined: dict[Hashable, Leaves] = {}
+        self._effects: dict[tuple[int, Hashable], int] = {}
+        self._count = 0
+        self._instructions = 0
+
+    def outputs(self, computation: Computation) -> list[NumberedArray]:
+        """Return the leaves of a computation's result."""
+        return list(self.result(computation).values())
+
+    def result(self, computation: Computation) -> Leaves:
+        """Return the result of a computation as a function of its arguments."""
+        if computation not in self.results:
+            inputs = [self.argument(k, p.shape) for k, p in enumerate(computation.parameters)]
+            self.results[computation] = self.inlined(computation, inputs)
+        return self.results[computation]
+
+    def argument(self, number: int, shape: AnyShape) -> Leaves:
+        """Return the leaves of an argument of a computation."""
+        arrays = {}
+        for path, leaf in leaves(shape):
+            array_shape = leaf if isinstance(leaf, Shape) else None
+            key = "argument", number, path, _shape_key(array_shape)
+            arrays[path] = self._add(key, array_shape, argument=(number, path))
+        return arrays
+
+    def inlined(self, computation: Computation, inputs: Sequence[Leaves]) -> Leaves:
+        """Return the result of a computation applied to these arguments."""
+        return self.values(computation, inputs)[computation.root]
+
+    def values(
+        self, computation: Computation, inputs: Sequence[Leaves]
+    ) -> Mapping[Instruction, Leaves]:
+        """Return the values of the instructions of a computation applied to these arguments."""
+        self._instructions += len(computation)
+        if self._instructions > MAX_INLINED:
+            reason = f"budget: more than {MAX_INLINED} instructions, calls inlined"
+            raise NoFormula(Unknown(reason, computation.root))
+        values: dict[Instruction, Leaves] = {}
+        for parameter, value in zip(computation.parameters, inputs, strict=True):
+            _require_equal_types(parameter, value)
+            values[parameter] = value
+        for instruction in computation.instructions:
+            if instruction not in values:
+                operands = tuple([values[operand] for operand in instruction.operands])
+                values[instruction] = self.value(instruction, operands)
+        return values
+
+    def value(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
+        """Return the value of an instruction applied to these operands."""
+        op = instruction.op
+        if isinstance(op, InlineOp):
+            called = instruction.called_computations[0]
+            call = called, tuple([_numbers(operand) for operand in operands])
+            if call not in self._inlined:
+                self._inlined[call] = self.inlined(called, operands)
+            return self._inlined[call]
+        if isinstance(op, RoutingOp):
+            routed = {}
+            for path, _ in leaves(instruction.shape):
+                number, operand_path = op.route(path)
+                routed[path] = operands[number][operand_path]
+            return routed
+        if instruction.opcode == "custom-call" and _target(instruction) in IDENTITIES:
+            return operands[0]
+        key = self._key(instruction, operands)
+        result = {}
+        for leaf, (path, shape) in enumerate(leaves(instruction.shape)):
+            array_shape = shape if isinstance(shape, Shape) else None
+            result[path] = self._view(instruction, array_shape, operands) or self._add(
+                (*key, leaf, _shape_key(array_shape)),
+                array_shape, instruction, leaf, path, operands,
+            )  # fmt: skip
+        return result
+
+    def _key(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> tuple[Hashable, ...]:
+        numbers = [_numbers(operand) for operand in operands]
+        op = instruction.op
+        if is_commutative(instruction):
+            numbers.sort()
+        called = []
+        for name, computations in sorted(called_by(instruction).items()):
+            results = [_numbers(self.result(computation)) for computation in computations]
+            called.append((name if op is None else "", *results))
+        literal = None
+        if instruction.literal is not None:
+            literal = _literal_key(instruction)
+        key = instruction.opcode, attributes_of(instruction), tuple(numbers), tuple(called), literal
+        if op is None or getattr(op, "has_effect", False) or instruction.opcode == "rng":
+            program = id(instruction.module)
+            turn = self._effects.get((program, key), 0)
+            self._effects[program, key] = turn + 1
+            return (*key, turn)
+        return key
+
+    # ------------------------------------------------------------ views
+
+    def _view(
+        self, instruction: Instruction, shape: Shape | None, operands: tuple[Leaves, ...]
+    ) -> NumberedArray | None:
+        """Return the array of an instruction that only moves elements of one array."""
+        moved = self._movement(instruction, shape) if len(operands) == 1 else None
+        if moved is None or shape is None:
+            return None
+        (base,) = operands[0].values()
+        d = dims(shape)
+        own = [v.as_expr() if v.upper else as_expr(0) for v in d]
+        index = tuple(map(Substitution(dict(zip(moved.dims, own, strict=True))), moved.results))
+        while base.view is not None:
+            assert base.shape is not None
+            swap = Substitution(dict(zip(dims(base.shape), index, strict=True)))
+            index, base = tuple(map(swap, base.view)), base.only
+        if base.shape is not None and base.shape.dims == shape.dims and index == tuple(own):
+            return base
+        key = "view", base.number, shape.dims, index
+        return self._add(key, shape, instruction, 0, (), ({(): base},), view=index)
+
+    def _movement(self, instruction: Instruction, shape: Shape | None) -> IndexingMap | None:
+        """Return the map of an instruction that only moves elements, if it is one map."""
+        operand = instruction.operands[0].shape
+        if shape is None or not isinstance(operand, Shape):
+            return None
+        if operand.is_dynamic or shape.is_dynamic or operand.element_type != shape.element_type:
+            return None
+        rule = element_of(instruction)
+        if not isinstance(rule, CopyRule) or rule != CopyRule(rule.operands, is_view=rule.is_view):
+            return None
+        answer = element_reads(instruction, 0)
+        (maps,) = answer.maps
+        if first_unknown(*answer.unknown) is not None or len(maps) != 1:
+            return None
+        is_whole = [v.bounds for v in maps[0].dims] == [(0, size - 1) for size in shape.dims]
+        return maps[0] if is_whole and _is_plain(maps[0]) else None
+
+    def _add(
+        self,
+        key: Hashable,
+        shape: Shape | None,
+        instruction: Instruction | None = None,
+        leaf: int = 0,
+        path: Path = (),
+        operands: tuple[Leaves, ...] = (),
+        **more: Any,
+    ) -> NumberedArray:
+        known = self.arrays.get(key)
+        if known is None:
+            self._count += 1
+            known = NumberedArray(self._count, shape, instruction, leaf, path, operands, **more)
+            self.arrays[key] = known
+        return known
+
+
+def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
+    """Return the attributes of an instruction that are part of its value."""
+    op = instruction.op
+    attributes: dict[str, Hashable] = {}
+    if op is None or instruction.opcode == "custom-call":
+        called = {computation.name for computation in instruction.called_computations}
+        for name, text in instruction.attributes.items():
+            if name not in TEXTS and text.printed.lstrip("%") not in called:
+                attributes[name] = text.printed
+    if op is not None:
+        for field in dataclasses.fields(op):  # type: ignore[arg-type]
+            value = getattr(op, field.name)
+            if field.name not in IGNORED and field.name not in attributes:
+                attributes[field.name] = value if _is_hashable(value) else repr(value)
+    return tuple(sorted(attributes.items()))
+
+
+def is_commutative(instruction: Instruction) -> bool:
+    """Return True if the operands of an elementwise instruction can be exchanged."""
+    if len(instruction.operands) != 2 or not isinstance(instruction.op, ElementOp):
+        return False
+    rule = element_of(instruction)
+    return isinstance(rule, ElementwiseRule) and bool(rule.function and rule.function.commutes)
+
+
+def _is_plain(indexing_map: IndexingMap) -> bool:
+    """Return True for an exact map without further variables and constraints."""
+    others = indexing_map.ranges or indexing_map.runtime or indexing_map.constraints
+    return not others and indexing_map.grade == "exact"
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _target(instruction: Instruction) -> str:
+    text = instruction.attributes.get("custom_call_target")
+    return "" if text is None else text.printed.strip('"')
+
+
+def _literal_key(instruction: Instruction) -> Hashable:
+    assert instruction.literal is not None
+    text = instruction.literal.printed
+    return (id(instruction), text) if "..." in text else "".join(text.split())
+
+
+def _shape_key(shape: Shape | None) -> Hashable:
+    if shape is None:
+        return None
+    return shape.element_type, shape.dims, shape.is_dynamic
+
+
+def _numbers(tree: Leaves) -> tuple[tuple[Path, int], ...]:
+    return tuple([(path, array.number) for path, array in tree.items()])
+
+
+def _require_equal_types(parameter: Instruction, value: Leaves) -> None:
+    for path, leaf in leaves(parameter.shape):
+        given = value[path].shape
+        if isinstance(leaf, Shape) and _shape_key(leaf) != _shape_key(given):
+            reason = f"`{parameter.name}` is {leaf}, but the argument is {given}"
+            raise NoFormula(Unknown(reason, parameter))
+
+
+def needed(roots: Sequence[NumberedArray], known: Container[int] = ()) -> Iterator[NumberedArray]:
+    """Yield the arrays that the roots depend on, operands first, without those that are known."""
+    visited: dict[int, NumberedArray] = {}
+    pending = list(roots)
+    while pending:
+        array = pending.pop()
+        if array.number not in visited and array.number not in known:
+            visited[array.number] = array
+            pending += [leaf for tree in array.operands for leaf in tree.values()]
+    return (visited[number] for number in sorted(visited))

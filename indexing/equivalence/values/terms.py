@@ -1,0 +1,302 @@
+"""Terms: formulas of array elements, hash-consed, so that equal formulas are one object.
+
+A term has the index variables of its array as free variables.  An array term is closed: a
+parameter, or the result of a fold or of an opaque op, whose own variables are bound.
+
+>>> table = FormulaTable()
+>>> p = table.array("symbol", ("parameter", 0, ()), "f32", (4, 3))
+>>> i, j = Variable("d0", 0, 3).as_expr(), Variable("d1", 0, 2).as_expr()
+>>> table.read(p, (i, j)) is table.read(p, (i, j))
+True
+>>> print(table.read(p, (i, j * 1 + 0)))
+parameter 0[d0, d1]
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from hlo.shapes.shape import dtype
+from simplifier.atoms import Atom, Variable, mentioned
+from simplifier.interval import Interval
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
+
+Kind: TypeAlias = Literal[
+    "constant", "index", "apply", "choose", "read",
+    "symbol", "table", "fold", "opaque", "let",
+]  # fmt: skip
+ARRAYS: Final = frozenset(["symbol", "table", "fold", "opaque", "let"])
+NO_VARIABLES: Final[frozenset[Variable]] = frozenset()
+MAX_SHOWN: Final = 400
+"""Limit on the characters of a term in a text."""
+
+
+class Formula:
+    """One formula; equal formulas of a table are one object.
+
+    Attributes:
+        kind: a scalar ("constant", "index", "apply", "choose", "read") or an array (`ARRAYS`).
+        head: the part of the key that is not a term: an opcode with attributes, a value, bounds.
+        type: the element type.
+        arguments: the subterms; of an array term, its closed formulas.
+        index: the expressions: of a read, its index; of a choice, the deciding expression.
+        array: the array of a read, else None.
+        free: the free index variables.
+        children: the arguments, and the terms of the runtime variables in `index`.
+        dims: the sizes of an array term, else ().
+        number: the position in the table.
+        key: equal for terms that differ only in the names of variables.
+        depth: the length of the longest path to a leaf, through `children`.
+    """
+
+    __slots__ = (
+        *("kind", "head", "type", "arguments", "index", "array", "free", "children", "dims"),
+        *("number", "key", "depth"),
+    )
+
+    kind: Kind
+    head: Any
+    type: str
+    arguments: tuple[Formula, ...]
+    index: tuple[Expr, ...]
+    array: Formula | None
+    free: frozenset[Variable]
+    children: tuple[Formula, ...]
+    dims: tuple[int, ...]
+    number: int
+    key: int
+    depth: int
+
+    def __str__(self) -> str:
+        text = text_of(self)
+        return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+
+    def __repr__(self) -> str:
+        return f"<term {self.number}: {self}>"
+
+    @property
+    def value(self) -> Any:
+        """The value of a constant, as a NumPy scalar."""
+        _, data = self.head
+        return np.frombuffer(data, dtype(self.type))[0]
+
+
+class FormulaTable:
+    """A table of terms.
+
+    Attributes:
+        runtime: the term that each runtime variable is the value of; its bounds clamp the value.
+    """
+
+    def __init__(self) -> None:
+        self._terms: dict[Hashable, Formula] = {}
+        self.runtime: dict[Variable, Formula] = {}
+        self._keys: dict[Atom, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def make(
+        self,
+        kind: Kind,
+        head: Hashable,
+        element_type: str,
+        arguments: Sequence[Formula] = (),
+        index: Sequence[Expr] = (),
+        array: Formula | None = None,
+        dims: tuple[int, ...] = (),
+    ) -> Formula:
+        """Return the term with this structure, without simplification."""
+        arguments, index = tuple(arguments), tuple(index)
+        own = array.number if array is not None else -1
+        key = kind, head, element_type, tuple([t.number for t in arguments]), index, own, dims
+        known = self._terms.get(key)
+        if known is not None:
+            return known
+        term = Formula()
+        term.kind, term.head, term.type = kind, head, element_type
+        term.arguments, term.index, term.array, term.dims = arguments, index, array, dims
+        variables = mentioned(index) if index else ()
+        inside = [self.runtime[v] for v in variables if v in self.runtime]
+        term.children = (*arguments, *sorted(inside, key=lambda t: t.number))
+        term.free = NO_VARIABLES
+        if kind not in ARRAYS:
+            own_variables = frozenset([v for v in variables if v not in self.runtime])
+            term.free = own_variables.union(*[t.free for t in term.children])
+        term.number = len(self._terms)
+        term.depth = 1 + max([t.depth for t in term.children], default=0)
+        keys = [t.key for t in arguments] + [self.expr_key(e) for e in index]
+        term.key = stable_hash(
+            kind, _stable(head), element_type, *keys, 0 if array is None else array.key, *dims
+        )
+        self._terms[key] = term
+        return term
+
+    # ------------------------------------------------------------ leaves
+
+    def constant(self, value: Any, element_type: str) -> Formula:
+        """Return a scalar constant."""
+        data = np.asarray(value, dtype(element_type))
+        if data.dtype.kind == "f" or data.dtype.kind == "V":
+            data = np.where(data != data, np.asarray(np.nan).astype(data.dtype), data)
+        return self.make("constant", (element_type, data.tobytes()), element_type)
+
+    def array(
+        self, kind: Kind, head: Hashable, element_type: str, dims: tuple[int, ...],
+        arguments: Sequence[Formula] = (), index: Sequence[Expr] = (),
+    ) -> Formula:  # fmt: skip
+        """Return an array term."""
+        return self.make(kind, head, element_type, arguments, index, dims=dims)
+
+    def read(self, array: Formula, index: Iterable[Expr]) -> Formula:
+        """Return an element of an array."""
+        return self.make("read", (), array.type, (), tuple(index), array)
+
+    def index(self, expr: Expr, element_type: str) -> Formula:
+        """Return the value of an index expression, which the type can represent."""
+        if expr.is_constant:
+            return self.constant(expr.constant, element_type)
+        return self.make("index", (), element_type, (), (expr,))
+
+    def variable(self, term: Formula, clamp: Interval) -> Variable:
+        """Return the runtime variable with the value of a term, clamped."""
+        lower, upper = clamp
+        variable = Variable(f"v{term.number}", lower, upper)
+        self.runtime[variable] = term
+        return variable
+
+    # ------------------------------------------------------------ keys
+
+    def expr_key(self, expr: Expr) -> int:
+        """Return a number that is equal for expressions that differ only in names of variables."""
+        parts = sorted([(self._atom_key(atom), factor) for atom, factor in expr.parts.items()])
+        return stable_hash(expr.constant, *[x for part in parts for x in part])
+
+    def _atom_key(self, atom: Atom) -> int:
+        key = self._keys.get(atom)
+        if key is None:
+            if isinstance(atom, Variable):
+                value = self.runtime.get(atom)
+                name = atom.name[:1] if value is None else value.key
+                key = stable_hash(name, atom.lower, atom.upper)
+            else:
+                operands = [self.expr_key(e) for e in atom.operands]
+                divisor = getattr(atom, "divisor", 0)
+                divisor = divisor if isinstance(divisor, int) else 0
+                key = stable_hash(type(atom).__name__, divisor, *operands)
+            self._keys[atom] = key
+        return key
+
+    def first_variables(self, expr: Expr) -> list[Variable]:
+        """Return the variables of an expression in an order that does not depend on names."""
+        ordered: dict[Variable, None] = {}
+        pending = [expr]
+        while pending:
+            parts = pending.pop().parts.items()
+            inner: list[Expr] = []
+            for atom, _ in sorted(parts, key=lambda part: (self._atom_key(part[0]), part[1])):
+                if isinstance(atom, Variable):
+                    ordered[atom] = None
+                else:
+                    inner += atom.operands
+            pending += inner[::-1]
+        return list(ordered)
+
+
+class FormulaSubstitution:
+    """Substitution of expressions for the free variables of terms; each term is rebuilt once.
+
+    Args:
+        rebuild: makes a term of the same kind and head with other arguments and expressions.
+    """
+
+    def __init__(
+        self,
+        table: FormulaTable,
+        values: Mapping[Variable, Expr],
+        rebuild: Callable[[Formula, tuple[Formula, ...], tuple[Expr, ...]], Formula],
+        variable: Callable[[Formula, Interval], Expr],
+    ) -> None:
+        self.table, self.rebuild, self.variable = table, rebuild, variable
+        self.values = dict(values)
+        self._keys = frozenset(values)
+        self._rebuilt: dict[int, Formula] = {}
+
+    def __call__(self, term: Formula) -> Formula:
+        if not (term.free & self._keys):
+            return term
+        rebuilt = self._rebuilt
+        pending = [term]
+        while pending:
+            top = pending[-1]
+            if top.number in rebuilt:
+                pending.pop()
+                continue
+            waiting = [t for t in top.children if t.number not in rebuilt and t.free & self._keys]
+            if waiting:
+                pending += waiting
+                continue
+            pending.pop()
+            arguments = tuple([rebuilt.get(t.number, t) for t in top.arguments])
+            index = tuple([self.expr(e) for e in top.index])
+            rebuilt[top.number] = self.rebuild(top, arguments, index)
+        return rebuilt[term.number]
+
+    def expr(self, expr: Expr) -> Expr:
+        """Return an expression with the values of its variables; their terms are rebuilt."""
+        runtime = [v for v in mentioned([expr]) if v in self.table.runtime]
+        if not runtime:
+            return Substitution(self.values)(expr)
+        values = dict(self.values)
+        for v in runtime:
+            inner = self.table.runtime[v]
+            if inner.free & self._keys:
+                values[v] = self.variable(self(inner), v.bounds)
+        return Substitution(values)(expr)
+
+
+def stable_hash(*parts: object) -> int:
+    """Return a hash of strings, integers and None that is the same in every process."""
+    return zlib.crc32(repr(parts).encode()) | len(parts) << 32
+
+
+def _stable(head: Hashable) -> str:
+    """Return a text of a head in which array terms are their keys."""
+    if isinstance(head, tuple):
+        return f"({','.join([_stable(each) for each in head])})"
+    return str(head.key) if isinstance(head, Formula) else repr(head)
+
+
+def text_of(term: Formula, depth: int = 8) -> str:
+    """Return a term as text; subterms below `depth` are elided."""
+    if not depth:
+        return "(…)"
+    inner = [text_of(t, depth - 1) for t in term.arguments]
+    at = ", ".join(map(str, term.index))
+    match term.kind:
+        case "constant":
+            return f"{term.type} {term.value}"
+        case "index":
+            return f"{term.type}({at})"
+        case "apply":
+            name = term.head[0] if isinstance(term.head, tuple) else term.head
+            return f"{name}({', '.join(inner)})"
+        case "choose":
+            return f"choose({at} <= {term.head}: {', '.join(inner)})"
+        case "read":
+            assert term.array is not None
+            return f"{text_of(term.array, depth - 1)}[{at}]"
+        case "symbol":
+            *name, number, path = term.head
+            return " ".join(map(str, name)) + f" {'.'.join(map(str, (number, *path)))}"
+        case "table":
+            return f"constant {term.type}{list(term.dims)}"
+        case _:
+            name = term.head[0] if isinstance(term.head, tuple) else term.head
+            guards = f" where {at}" if at else ""
+            return f"{name}{list(term.dims)}({', '.join(inner)}{guards})"

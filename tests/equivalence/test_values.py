@@ -1,0 +1,133 @@
+"""Element formulas: pairs of programs that compute the same, and near misses that do not."""
+
+import pytest
+
+import hlo
+import indexing.ops  # noqa: F401 - registers the ops
+from indexing.equivalence.values.engine import EqualFormulas, Residual, compare_values
+
+ADD = "add.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
+X = "x = f32[4,6] parameter(0)"
+XY = f"{X}  y = f32[6,5] parameter(1)"
+
+# fmt: off
+EQUAL = {
+    "fusions are inlined": (
+        f"{X}  ROOT r = f32[4,6] negate(x)",
+        f"{X}  ROOT r = f32[4,6] fusion(x), kind=kLoop, calls=negated"),
+    "a transpose of an elementwise op": (
+        f"{X}  n = f32[4,6] negate(x)  ROOT r = f32[6,4] transpose(n), dimensions={{1,0}}",
+        f"{X}  t = f32[6,4] transpose(x), dimensions={{1,0}}  ROOT r = f32[6,4] negate(t)"),
+    "a reshape is a bitcast": (
+        f"{X}  ROOT r = f32[2,2,6] reshape(x)",
+        f"{X}  ROOT r = f32[2,2,6] bitcast(x)"),
+    "a slice of a concatenation": (
+        f"{X}  c = f32[8,6] concatenate(x, x), dimensions={{0}}  "
+        "ROOT r = f32[3,6] slice(c), slice={[5:8],[0:6]}",
+        f"{X}  ROOT r = f32[3,6] slice(x), slice={{[1:4],[0:6]}}"),
+    "a concatenation with a constant is a pad": (
+        f"{X}  z = f32[] constant(0)  b = f32[4,2] broadcast(z), dimensions={{}}  "
+        "ROOT r = f32[4,8] concatenate(b, x), dimensions={1}",
+        f"{X}  z = f32[] constant(0)  ROOT r = f32[4,8] pad(x, z), padding=0_0x2_0"),
+    "a dot of transposed operands": (
+        f"{XY}  ROOT r = f32[4,5] dot(x, y), lhs_contracting_dims={{1}}, "
+        "rhs_contracting_dims={0}",
+        f"{XY}  t = f32[5,6] transpose(y), dimensions={{1,0}}  d = f32[5,4] dot(t, x), "
+        "lhs_contracting_dims={1}, rhs_contracting_dims={1}  "
+        "ROOT r = f32[4,5] transpose(d), dimensions={1,0}"),
+    "a dot is a sum of products": (
+        f"{XY}  ROOT r = f32[4,5] dot(x, y), lhs_contracting_dims={{1}}, "
+        "rhs_contracting_dims={0}",
+        f"{XY}  a = f32[4,6,5] broadcast(x), dimensions={{0,1}}  "
+        "b = f32[4,6,5] broadcast(y), dimensions={1,2}  m = f32[4,6,5] multiply(a, b)  "
+        "z = f32[] constant(0)  ROOT r = f32[4,5] reduce(m, z), dimensions={1}, to_apply=add.f"),
+    "a reduction of a reshaped array": (
+        f"{X}  f = f32[24] reshape(x)  z = f32[] constant(0)  "
+        "ROOT r = f32[] reduce(f, z), dimensions={0}, to_apply=add.f",
+        f"{X}  z = f32[] constant(0)  "
+        "ROOT r = f32[] reduce(x, z), dimensions={1,0}, to_apply=add.f"),
+    "constants in the arithmetic of the type": (
+        "x = u8[3] parameter(0)  a = u8[] constant(200)  b = u8[] constant(100)  "
+        "s = u8[] add(a, b)  t = u8[3] broadcast(s), dimensions={}  ROOT r = u8[3] and(x, t)",
+        "x = u8[3] parameter(0)  s = u8[] constant(44)  t = u8[3] broadcast(s), dimensions={}  "
+        "ROOT r = u8[3] and(t, x)"),
+    "sums of integers wrap around": (
+        "x = u32[3] parameter(0)  c = u32[3] constant({7,7,7})  a = u32[3] add(x, c)  "
+        "d = u32[3] constant({4294967295,4294967295,4294967295})  ROOT r = u32[3] add(a, d)",
+        "x = u32[3] parameter(0)  c = u32[3] constant({6,6,6})  ROOT r = u32[3] add(x, c)"),
+    "a mask of indices": (
+        f"{X}  i = s32[4,6] iota(), iota_dimension=1  k = s32[] constant(3)  "
+        "b = s32[4,6] broadcast(k), dimensions={}  p = pred[4,6] compare(i, b), direction=LT  "
+        "z = f32[] constant(0)  w = f32[4,6] broadcast(z), dimensions={}  "
+        "ROOT r = f32[4,6] select(p, x, w)",
+        f"{X}  s = f32[4,3] slice(x), slice={{[0:4],[0:3]}}  z = f32[] constant(0)  "
+        "ROOT r = f32[4,6] pad(s, z), padding=0_0x0_3"),
+    "clamp is a minimum of a maximum": (
+        f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  ROOT r = f32[4,6] clamp(a, x, b)",
+        f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  "
+        "lo = f32[4,6] broadcast(a), dimensions={}  hi = f32[4,6] broadcast(b), dimensions={}  "
+        "m = f32[4,6] maximum(lo, x)  ROOT r = f32[4,6] minimum(hi, m)"),
+    "a start reached through a bitcast": (
+        f"{X}  s = s32[1] parameter(1)  i = s32[] reshape(s)  z = s32[] constant(0)  "
+        "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}",
+        f"{X}  s = s32[1] parameter(1)  i = s32[] bitcast(s)  z = s32[] constant(0)  "
+        "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}"),
+}
+DIFFERENT = {
+    "another permutation": (
+        "x = f32[3,3,3] parameter(0)  ROOT r = f32[3,3,3] transpose(x), dimensions={1,2,0}",
+        "x = f32[3,3,3] parameter(0)  ROOT r = f32[3,3,3] transpose(x), dimensions={2,0,1}"),
+    "swapped operands of a difference": (
+        f"{X}  y = f32[4,6] parameter(1)  ROOT r = f32[4,6] subtract(x, y)",
+        f"{X}  y = f32[4,6] parameter(1)  ROOT r = f32[4,6] subtract(y, x)"),
+    "another slice": (
+        f"{X}  ROOT r = f32[3,6] slice(x), slice={{[0:3],[0:6]}}",
+        f"{X}  ROOT r = f32[3,6] slice(x), slice={{[1:4],[0:6]}}"),
+    "another reduced dimension": (
+        "x = f32[4,4] parameter(0)  z = f32[] constant(0)  "
+        "ROOT r = f32[4] reduce(x, z), dimensions={0}, to_apply=add.f",
+        "x = f32[4,4] parameter(0)  z = f32[] constant(0)  "
+        "ROOT r = f32[4] reduce(x, z), dimensions={1}, to_apply=add.f"),
+    "a clamp that is dropped": (
+        "x = f32[9] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)  "
+        "a = f32[6] dynamic-slice(x, i), dynamic_slice_sizes={6}  "
+        "ROOT r = f32[2] dynamic-slice(a, j), dynamic_slice_sizes={2}",
+        "x = f32[9] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)  "
+        "k = s32[] add(i, j)  ROOT r = f32[2] dynamic-slice(x, k), dynamic_slice_sizes={2}"),
+    "another constant": (
+        f"{X}  c = f32[] constant(2)  b = f32[4,6] broadcast(c), dimensions={{}}  "
+        "ROOT r = f32[4,6] multiply(x, b)",
+        f"{X}  c = f32[] constant(2.0000002)  b = f32[4,6] broadcast(c), dimensions={{}}  "
+        "ROOT r = f32[4,6] multiply(x, b)"),
+    "narrowed before it is widened": (
+        "x = s32[3] parameter(0)  a = s8[3] convert(x)  ROOT r = s32[3] convert(a)",
+        "x = s32[3] parameter(0)  ROOT r = s32[3] copy(x)"),
+    "a sum that is added twice to a carry": (
+        f"{X}  z = f32[] constant(1)  ROOT r = f32[6] reduce(x, z), dimensions={{0}}, "
+        "to_apply=add.f",
+        f"{X}  z = f32[] constant(0)  ROOT r = f32[6] reduce(x, z), dimensions={{0}}, "
+        "to_apply=add.f"),
+}
+# fmt: on
+
+
+def program(body: str) -> hlo.Module:
+    negated = "negated { q = f32[4,6] parameter(0)  ROOT n = f32[4,6] negate(q) }"
+    return hlo.parse(f"HloModule m\n{ADD}\n{negated}\nENTRY e {{ {body} }}")
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_formulas_are_proved(name: str) -> None:
+    before, after = map(program, EQUAL[name])
+    for one, two in ((before, after), (after, before)):
+        (result,) = compare_values(one.entry, two.entry, exact_arithmetic=True)
+        assert isinstance(result, EqualFormulas), result
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different_formulas_are_not_proved(name: str) -> None:
+    before, after = map(program, DIFFERENT[name])
+    for one, two in ((before, after), (after, before)):
+        (result,) = compare_values(one.entry, two.entry)
+        assert isinstance(result, Residual)
+        assert result.reason
