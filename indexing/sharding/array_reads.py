@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,9 +10,9 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, leaf_number, leaves
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.simplify import TIGHTENED
 from indexing.ops.base import MappedOp
 from indexing.ops.element import ElementRule, ReductionRule, element_of
-from indexing.sharding.combiners import combiner_of
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
@@ -61,28 +61,41 @@ class ResultReads:
     reads: tuple[ArrayRead, ...]
     unknown: tuple[tuple[int, str], ...]
 
-
-def arrays_of(shape: AnyShape) -> tuple[Shape | OpaqueShape, ...]:
-    """Return the leaves of a shape."""
-    return tuple([leaf for _, leaf in leaves(shape)])
-
-
-def result_reads(instruction: Instruction) -> list[ResultReads]:
-    """Return the reads of each array of the result of an instruction."""
-    count = len(leaves(instruction.shape))
-    if isinstance(instruction.op, MappedOp):
-        return [_reads_of_op(instruction, instruction.op, output_id) for output_id in range(count)]
-    return [_composed_reads(instruction, output_id) for output_id in range(count)]
+    def has_all_steps(self, step: Variable) -> bool:
+        """Return True if every value is read in all steps, from 0, of a range variable."""
+        same = [(read, v) for read in self.reads for v in read.steps if v.name == step.name]
+        values = [(read, v) for read, v in same if read.is_value]
+        bounds = {v.bounds for _, v in values} | {step.bounds}
+        constrained = any(v in read.constrained for read, v in values)
+        return step.lower == 0 and len(bounds) == 1 and not constrained
 
 
-def _reads_of_op(instruction: Instruction, op: MappedOp, output_id: int) -> ResultReads:
-    """Return the reads by the maps to which the element rule of the op refers."""
-    rule = element_of(instruction, output_id)
-    shapes = tuple([operand.shape for operand in instruction.operands])
-    entries = op.reads(instruction.shape, shapes, output_id)
+def arrays_of(*shapes: AnyShape) -> tuple[Shape | OpaqueShape, ...]:
+    """Return the leaves of shapes."""
+    return tuple([leaf for shape in shapes for _, leaf in leaves(shape)])
+
+
+def reads_of_op(
+    op: MappedOp, out: AnyShape, operands: tuple[AnyShape, ...], names: Sequence[str | None]
+) -> list[ResultReads]:
+    """Return the reads of each array of an op's result, by the maps of its element rule.
+
+    Args:
+        out: shape of the result.
+        operands: shapes of the operands.
+        names: for each array of the result, the function that a called computation applies.
+    """
+    return [_reads_of_op(op, out, operands, k, name) for k, name in enumerate(names)]
+
+
+def _reads_of_op(
+    op: MappedOp, out: AnyShape, operands: tuple[AnyShape, ...], number: int, name: str | None
+) -> ResultReads:
+    rule = op.element(leaves(out)[number][1], *operands)
+    entries = op.reads(out, operands, number)
+    reduces = isinstance(rule, ReductionRule)
     values = rule.values if isinstance(rule, ReductionRule) else getattr(rule, "operands", ())
     indirect = {rt.source for entry in entries for m in _maps(entry) for rt in m.runtime}
-    reduces = isinstance(rule, ReductionRule)
     reads: list[ArrayRead] = []
     unknown = []
     for operand, entry in enumerate(entries):
@@ -96,13 +109,17 @@ def _reads_of_op(instruction: Instruction, op: MappedOp, output_id: int) -> Resu
                 reads.append(_read(m, rt.source, rt.index, False, reduces))
     combiner = None
     if isinstance(rule, ReductionRule):
-        combiner = combiner_of(instruction, rule, output_id)
+        combiner = name if rule.uses_computation else "sum"
     return ResultReads(rule, combiner, tuple(reads), tuple(unknown))
 
 
 def _maps(entry: object) -> Iterator[IndexingMap]:
-    if isinstance(entry, tuple):
-        yield from (m for m in entry if not m.is_known_empty)
+    """Yield maps with tight bounds; range variables keep their names, which values share."""
+    _, tightened = TIGHTENED
+    for m in entry if isinstance(entry, tuple) else ():
+        tight = tightened(m) if m.constraints else m
+        if not tight.is_known_empty:
+            yield tight
 
 
 def _read(
@@ -114,22 +131,29 @@ def _read(
     return ArrayRead(operand, indices, m.dims, steps, runtime, constrained, is_value)
 
 
-def _composed_reads(instruction: Instruction, output_id: int) -> ResultReads:
-    """Return the reads by composed maps; a reduction inside of a computation is not split."""
-    answer = output_to_input(instruction, output_id)
+def composed_reads(instruction: Instruction) -> list[ResultReads]:
+    """Return the reads of each array of a result by maps composed through called computations.
+
+    A reduction inside of a computation is not split.
+    """
+    count = len(leaves(instruction.shape))
+    return [_composed_reads(instruction, number) for number in range(count)]
+
+
+def _composed_reads(instruction: Instruction, number: int) -> ResultReads:
+    answer = output_to_input(instruction, number)
     first = _first_leaves(instruction)
-    rule = element_of(instruction, output_id)
     reads, unknown = [], []
     for k, operand in enumerate(instruction.operands):
         reason = answer.unknown[k]
         if reason is not None:
-            leaf_count = len(leaves(operand.shape))
-            unknown += [(first[k] + leaf, str(reason.reason)) for leaf in range(leaf_count)]
+            count = len(leaves(operand.shape))
+            unknown += [(first[k] + leaf, str(reason.reason)) for leaf in range(count)]
         for m, path in zip(answer.maps[k], answer.paths[k], strict=True):
             if not m.is_known_empty:
-                number = first[k] + leaf_number(operand.shape, path)
-                reads.append(_read(m, number, m.results, False, False))
-    return ResultReads(rule, None, tuple(reads), tuple(unknown))
+                array = first[k] + leaf_number(operand.shape, path)
+                reads.append(_read(m, array, m.results, False, False))
+    return ResultReads(element_of(instruction, number), None, tuple(reads), tuple(unknown))
 
 
 def _first_leaves(instruction: Instruction) -> list[int]:

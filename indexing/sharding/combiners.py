@@ -8,8 +8,6 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
 from indexing.ops.element import ReductionRule
 
-COMPUTATION: Final = "computation"
-"""Partial results are combined by the computation that the instruction calls."""
 _NAMES: Final = {
     "add": "sum",
     "multiply": "prod",
@@ -23,43 +21,40 @@ _OF_PREDICATES: Final = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
 
 def combiner_of(instruction: Instruction, rule: ReductionRule, output_id: int) -> str | None:
-    """Return the name of the function that combines partial results of a reduction.
-
-    Returns:
-        "sum", "prod", "max", "min", "and" or "or"; "computation" for another computation of a
-        ``reduce``, whose order of steps is not specified; None if parts cannot be combined.
-
-    >>> import hlo
-    >>> root = hlo.parse('''
-    ... f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(b, a) }
-    ... ENTRY e { p = f32[4] parameter(0) z = f32[] constant(0)
-    ...   ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=f }''').entry.root
-    >>> combiner_of(root, ReductionRule((1,), (0,), uses_computation=True), 0)
-    'max'
-    """
+    """Return the name of the function that combines partial results of a reduction, or None."""
     if not rule.uses_computation:
         return "sum"
-    name = binary_name(instruction.called_computations[0], output_id, len(rule.values))
-    return name or (None if rule.is_scatter else COMPUTATION)
+    return reducing_function(instruction.called_computations[0], output_id)
 
 
-def binary_name(computation: Computation, output_id: int, count: int) -> str | None:
-    """Return the name of a computation that applies one function to parameters k and count + k."""
-    root = computation.root
-    if root.opcode == "tuple":
-        if any(binary_name_of(value, k, count) is None for k, value in enumerate(root.operands)):
-            return None
-        return binary_name_of(root.operands[output_id], output_id, count)
-    return binary_name_of(root, 0, count) if count == 1 else None
+def reducing_function(computation: Computation, output_id: int) -> str | None:
+    """Return the name of the function that a reduction by a computation applies to one result.
+
+    Returns:
+        "sum", "prod", "max", "min", "and" or "or"; None for another computation: it may not be
+        associative, and the init value would count once for each part.
+
+    >>> import hlo
+    >>> module = hlo.parse('''
+    ... f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(b, a) }
+    ... ENTRY e { p = f32[4] parameter(0) z = f32[] constant(0)
+    ...   ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=f }''')
+    >>> reducing_function(module.computations["f"], 0)
+    'max'
+    """
+    root, count = computation.root, len(computation.parameters) // 2
+    if root.opcode != "tuple":
+        return _name_of(root, 0, count) if count == 1 else None
+    names = [_name_of(value, k, count) for k, value in enumerate(root.operands)]
+    return None if None in names or len(names) != count else names[output_id]
 
 
-def binary_name_of(value: Instruction, output_id: int, count: int) -> str | None:
-    """Return the name of the function that gives `value`, if its arguments are the two values."""
+def _name_of(value: Instruction, output_id: int, count: int) -> str | None:
+    """Return the name of the function of parameters k and `count` + k that gives result k."""
     parameters = value.computation.parameters
     ends = {parameters[output_id], parameters[count + output_id]}
     if len(value.operands) != 2 or set(value.operands) != ends:
         return None
     name = _NAMES.get(value.opcode)
-    shape = value.shape
-    is_predicate = isinstance(shape, Shape) and shape.element_type == "pred"
+    is_predicate = isinstance(value.shape, Shape) and value.shape.element_type == "pred"
     return _OF_PREDICATES.get(name or "", name) if is_predicate else name

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import OpaqueShape, Shape
+from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, leaves
 from indexing.dataflow.soundness import require_sound
-from indexing.sharding.array_reads import PASSES_LEAVES, arrays_of, result_reads
-from indexing.sharding.derivation import Derivation
+from indexing.ops.base import MappedOp
+from indexing.sharding.array_reads import (
+    PASSES_LEAVES,
+    ResultReads,
+    arrays_of,
+    composed_reads,
+    reads_of_op,
+)
+from indexing.sharding.axes import Axes
+from indexing.sharding.combiners import reducing_function
+from indexing.sharding.derivation import derived_rule
 from indexing.sharding.rules import Factors, ShardingRule
 
 
@@ -36,11 +46,32 @@ def sharding_rule(instruction: Instruction) -> ShardingRule:
     ([i, k], [k, j])->([i, j]) {i=8, j=32, k=16} reduction={k}
     """
     require_sound([instruction])
-    operands = [leaf for operand in instruction.operands for leaf in arrays_of(operand.shape)]
-    results = arrays_of(instruction.shape)
+    out, op = instruction.shape, instruction.op
+    operands = tuple([operand.shape for operand in instruction.operands])
     if instruction.opcode in PASSES_LEAVES:
-        return ShardingRule((), _no_factors(operands), _no_factors(results))
-    return Derivation(operands, results, result_reads(instruction)).rule()
+        return ShardingRule((), _no_factors(arrays_of(*operands)), _no_factors(arrays_of(out)))
+    if isinstance(op, MappedOp):
+        called = instruction.called_computations
+        count = len(leaves(out))
+        names = [reducing_function(called[0], k) if called else None for k in range(count)]
+        return _rule_of_op(op, out, operands, tuple(names))
+    return instruction.module.memoised(
+        (sharding_rule, instruction),
+        lambda: _derived(out, operands, composed_reads(instruction)),
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def _rule_of_op(
+    op: MappedOp, out: AnyShape, operands: tuple[AnyShape, ...], names: tuple[str | None, ...]
+) -> ShardingRule:
+    return _derived(out, operands, reads_of_op(op, out, operands, names))
+
+
+def _derived(
+    out: AnyShape, operands: Sequence[AnyShape], results: Sequence[ResultReads]
+) -> ShardingRule:
+    return derived_rule(Axes(arrays_of(*operands), arrays_of(out), results))
 
 
 def _no_factors(arrays: Sequence[Shape | OpaqueShape]) -> tuple[Factors, ...]:

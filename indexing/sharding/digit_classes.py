@@ -51,6 +51,11 @@ class DigitClasses:
         low, high = digit.stride, digit.stride * digit.size
         return [d for d in self.digits[digit.axis] if low <= d.stride < high]
 
+    def members(self, digit: IndexDigit) -> list[IndexDigit]:
+        """Return the digits of the class of a digit that is in a link."""
+        first = self.of(digit)
+        return [d for d in sorted(self.linked) if self.of(d) == first]
+
     def of(self, digit: IndexDigit) -> IndexDigit:
         """Return the representative of the class of a digit."""
         while self._parent[digit] != digit:

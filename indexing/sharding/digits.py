@@ -34,7 +34,7 @@ def links_of(
     size: int,
     roots: Mapping[Variable, tuple[int, int]],
     total: Collection[Variable],
-) -> list[DigitLink] | None:
+) -> list[DigitLink]:
     """Return the digits of an operand's index that equal digits of variables.
 
     Args:
@@ -42,18 +42,16 @@ def links_of(
         roots: for each variable, the number of its axis and the size of that axis.
         total: the variables that have all values of their axes and are in no constraint.
     Returns:
-        Links for disjoint digits, minor to major; None if there is none that a contiguous split
-        can use.
+        Links for disjoint digits.
     """
-    variable = expr.as_variable
-    if variable is not None and variable in roots and roots[variable][1] == size:
-        whole = IndexDigit(roots[variable][0], 1, size)
-        return [DigitLink(IndexDigit(axis, 1, size), whole)]
+    for variable, (root, extent) in roots.items():
+        if extent == size and (expr - variable).bounds == (0, 0):
+            return [DigitLink(IndexDigit(axis, 1, size), IndexDigit(root, 1, size))]
     variables = expr.variables()
-    if expr.bounds != (0, size - 1) or any(v not in total for v in variables):
-        return None
-    if prod(roots[v][1] for v in variables) < size:
-        return None
+    low, high = expr.bounds
+    covers = low <= 0 and high >= size - 1 and prod(v.upper + 1 for v in variables) >= size
+    if not covers or any(v not in total for v in variables):
+        return []
     links: list[DigitLink] = []
     rest, stride = expr, 1
     while stride < size:
@@ -62,7 +60,24 @@ def links_of(
             break
         links.append(DigitLink(IndexDigit(axis, stride, digit.size), digit))
         rest, stride = rest // digit.size, stride * digit.size
-    return links or None
+    major = _major_digit(rest, size // stride, roots) if stride < size else None
+    if major is not None:
+        links.append(DigitLink(IndexDigit(axis, size // major.size, major.size), major))
+    return links
+
+
+def _major_digit(
+    expr: Expr, size: int, roots: Mapping[Variable, tuple[int, int]]
+) -> IndexDigit | None:
+    """Return the largest major digit of a variable that is the major digit of `expr`."""
+    digits = [
+        IndexDigit(axis, extent // common, common)
+        for variable in expr.variables()
+        for axis, extent in [roots[variable]]
+        for common in _divisors(gcd(size, extent))
+        if expr // (size // common) == variable // (extent // common)
+    ]
+    return max(digits, key=lambda digit: digit.size, default=None)
 
 
 def _minor_digit(

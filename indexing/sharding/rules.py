@@ -29,8 +29,7 @@ class Factor:
             "need_replication": a device needs all values; "permutation": it needs values of other
             devices.
         reduction: of a reduction factor, the function that combines partial results: "sum", "max",
-            "min", "and", "or", "prod"; "computation" for another computation that the instruction
-            calls.
+            "min", "and", "or", "prod".
         is_masked: the partial result of a device is 0 where the element that is read is not in its
             shard: runtime values are the indices along this factor.
     """

@@ -1,9 +1,19 @@
 """Sharding rules derived from maps."""
 
-import pytest
+from math import prod
 
+import pytest
+from hypothesis import given
+
+from hlo.shapes.shape import Shape
 from indexing.ops.samples import instruction_of
 from indexing.sharding import sharding_rule
+from tests.checks import checks
+from tests.indexing.sharding_checks import broken_factors
+from tests.ops import strategies
+from tests.ops.samples import MAPPED, parse_sample, samples_of
+from tests.ops.test_random_ops import ELEMENTWISE, STRATEGIES
+from tests.oracles import fuzz
 
 # fmt: off
 TABLE = [
@@ -70,3 +80,27 @@ def test_indices_along_a_split_dimension_give_masked_sums() -> None:
     )
     rule = sharding_rule(instruction_of(gather))
     assert [f.is_masked for f in rule.factors] == [False, False, True]
+
+
+# ---------------------------------------------------------------- by brute force
+
+
+@pytest.mark.parametrize("opcode", MAPPED)
+def test_factors_of_samples_hold(opcode: str) -> None:
+    with checks() as check:
+        for sample in samples_of(opcode):
+            if all(isinstance(shape, Shape) for shape in sample.shapes):
+                with check(sample.text):
+                    assert not broken_factors(sample, sharding_rule(sample.instruction))
+
+
+@pytest.mark.parametrize("name", [*STRATEGIES, "elementwise"])
+def test_factors_of_random_instructions_hold(name: str) -> None:
+    @fuzz(20)
+    @given(STRATEGIES.get(name, strategies.elementwise(ELEMENTWISE)))
+    def check(text: str) -> None:
+        sample = parse_sample(text)
+        if sum(prod(shape.dims) for shape in (*sample.outputs, *sample.arrays)) <= 200:
+            assert not broken_factors(sample, sharding_rule(sample.instruction))
+
+    check()
