@@ -20,7 +20,7 @@ from indexing.ops.functions import neutral
 from indexing.ops.samples import instruction_of
 from indexing.sharding.partial_laws import combining_function, has_reduction
 from indexing.sharding.states import ArrayState, parse_state
-from indexing.sharding.subjects import Subject
+from indexing.sharding.subjects import Subject, SubjectArray
 
 MAX_POINTS = 60_000
 Pairs = list[tuple[tuple[int, ...], tuple[int, ...]]]
@@ -82,9 +82,20 @@ def drawn(shape: Shape, random: np.random.Generator, extreme: bool = False) -> n
     return values.astype(kind)
 
 
+def operand_value(subject: Subject, array: SubjectArray, random: np.random.Generator) -> np.ndarray:
+    """The value of a constant operand, or random values."""
+    source = subject.sources[array.position]
+    if source.opcode == "constant" and isinstance(source.op, MappedOp):
+        return np.asarray(source.op.kernel())
+    return drawn(array.shape, random)
+
+
 def executed(subject: Subject, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The results of a sample, or of the computation that a fusion calls."""
+    is_fusion = subject.root.opcode == "fusion"
+    program = subject.root.called_computations[0] if is_fusion else subject.root.computation
     with np.errstate(all="ignore"):
-        return list(flattened(run(subject.root.computation, arrays)))
+        return list(flattened(run(program, arrays)))
 
 
 def same(expected: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -134,7 +145,7 @@ def first_fault(
         whole: list[np.ndarray] = []
         devices: list[list[np.ndarray]] = [[] for _ in range(shards)]
         for array, state, halo in zip(subject.inputs, ins, halos, strict=True):
-            value = drawn(array.shape, random)
+            value = operand_value(subject, array, random)
             if state.reduction:
                 parts = [drawn(array.shape, random, draw % 2 == 1) for _ in range(shards)]
                 with np.errstate(all="ignore"):
@@ -186,3 +197,41 @@ def candidates(subject: Subject, reduction: str) -> Iterator[tuple[list[str], li
     ]
     for operands in product(*states):
         yield list(operands), [f"P({reduction})"] * len(subject.results)
+
+
+def is_separable(
+    subject: Subject, operands: Sequence[str], results: Sequence[str], seed: int
+) -> bool:
+    """True if sums of partial values are functions of each device's data, added up.
+
+    ``f(a, b) = g(a) + h(b)`` for all data a, b of two devices if and only if ``f(a, b) - f(a, b')
+    - f(a', b) + f(a', b')`` is 0.
+    """
+    random = np.random.default_rng(seed)
+    states = list(map(state_of, operands))
+
+    def data() -> list[np.ndarray]:
+        return [operand_value(subject, array, random) for array in subject.inputs]
+
+    def combined(first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarray]:
+        arrays = []
+        for a, b, both, state in zip(first, second, whole, states, strict=True):
+            array = both
+            if state.reduction:
+                array = np.asarray(a + b, a.dtype)
+            elif state.dimension is not None:
+                array = a.copy()
+                inside = own(array, state.dimension, 1, 2)
+                array[inside] = b[inside]
+            arrays.append(array)
+        return arrays
+
+    whole, a, b, a2, b2 = [data() for _ in range(5)]
+    mixed = [executed(subject, combined(*pair)) for pair in ((a, b), (a, b2), (a2, b), (a2, b2))]
+    for k, state in enumerate(map(state_of, results)):
+        if state.reduction:
+            ab, ab2, a2b, a2b2 = [values[k].astype(np.float64) for values in mixed]
+            bound = 1e-3 * (1 + abs(ab) + abs(ab2) + abs(a2b) + abs(a2b2))
+            if (abs(ab - ab2 - a2b + a2b2) > bound).any():
+                return False
+    return True
