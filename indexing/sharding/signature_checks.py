@@ -227,10 +227,15 @@ class _Check:
                 return contained
             case Breach(element, needed, shard, owner, m, runtime):
                 values = "".join([f" if {name} is {value}" for name, value in runtime])
-                whole = "has" if self.outputs[result].dimension is not None else "needs"
+                is_split = self.outputs[result].dimension is not None
+                who = (
+                    f"shard {shard} of result {result} has"
+                    if is_split
+                    else (f"device {shard} needs result {result} with")
+                )
                 return Refused(
-                    f"shard {shard} of result {result} {whole} element {list(element)}, which "
-                    f"needs element {list(needed)} of operand {source} in shard {owner}{values}",
+                    f"{who} element {list(element)}, which needs element {list(needed)} of "
+                    f"operand {source} in shard {owner}{values}",
                     *((result, element), (source, needed), (shard, owner), m),
                 )
 
