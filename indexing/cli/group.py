@@ -30,7 +30,7 @@ COMMANDS = {
     "check": "Verify the syntax, attributes and shapes of HLO modules",
     "tile": "Tile instructions: which elements each tile needs, as boxes, and which bytes move",
     "access": "Count the sectors and lines of memory that the warps of an instruction touch",
-    "shard": "Split arrays over devices: sharding rules and signatures",
+    "shard": "Split programs over devices: plans, sharding rules, signatures",
     "run": "Execute an HLO module on NumPy",
     "validate": "Check maps by executing them, and modules against XLA",
     "ops": "List the supported ops and the grades of their maps",

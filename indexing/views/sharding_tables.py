@@ -1,20 +1,24 @@
-"""Sharding rules as ``hlo-indexing shard`` prints them: tables, or JSON records.
+"""Sharding rules and plans as ``hlo-indexing shard`` prints them: tables, or JSON records.
 
 `schemas/shard.json` is the JSON schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.sharding.rules import Factors, ShardingRule, factor_name
 from indexing.views.alignment import aligned
+from indexing.views.plans import PLAN_COLUMNS, plan_head, plan_notes, plan_rows
 from indexing.views.records import SCHEMA_VERSION, shape_record
 from indexing.views.report import Paint, plain
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
+    from hlo.shardings.sharding import Sharding
+    from indexing.sharding.planning.plan import Plan, PlannedCollective
 
 Rules = Sequence[tuple["Instruction", ShardingRule]]
 """Instructions of one module, with their sharding rules."""
@@ -90,3 +94,89 @@ _WITHOUT_RULE = frozenset({"parameter", "constant", "tuple", "get-tuple-element"
 def computing(instructions: Iterable[Instruction]) -> list[Instruction]:
     """Return the instructions that have a sharding rule."""
     return [instruction for instruction in instructions if has_rule(instruction)]
+
+
+# ---------------------------------------------------------------- plans
+
+
+def plan_lines(file: str, plan: Plan, shown: Container[str], paint: Paint = plain) -> Iterator[str]:
+    """Yield a heading, a table with a row for each instruction and collective, and notes.
+
+    Args:
+        file: the name of the file.
+        plan: the plan.
+        shown: the names of the instructions that have rows; collectives of others are left out.
+        paint: colours a text.
+    """
+    yield f"{file}: {plan_head(plan)}"
+    rows: list[Sequence[str]] = [PLAN_COLUMNS]
+    is_shown = False
+    for name, *cells in plan_rows(plan):
+        if name:  # the rows without a name belong to the one before
+            is_shown = name in shown or name not in plan.specs
+        if is_shown:
+            rows.append((paint(name, "name") if name else "", *cells))
+    yield from (f"  {line}" for line in aligned(rows, right=[4, 5]))
+    yield from (f"  {note}" for note in plan_notes(plan))
+
+
+def plan_record(file: str, plan: Plan) -> dict[str, Any]:
+    """Return the record of a plan."""
+    instructions = []
+    for name, instruction in planned_instructions(plan).items():
+        shardings = plan.specs[name]
+        listed = shardings if isinstance(shardings, tuple) else (shardings,)
+        instructions.append(
+            {
+                "instruction": name,
+                "opcode": instruction.opcode,
+                "shape": shape_record(instruction.shape),
+                "specs": [str(sharding) for sharding in listed],
+                "local_dims": [_local_dims(each) for each in _leaves(instruction, listed)],
+            }
+        )
+    return {
+        "file": file,
+        "computation": plan.program.entry.name,
+        "view": "plan",
+        "mesh": dict(plan.mesh.axes),
+        "devices": plan.mesh.size,
+        "instructions": instructions,
+        "collectives": list(map(_collective_record, plan.collectives)),
+        "bytes_sent": plan.bytes_sent,
+        "peak_bytes": plan.peak_bytes,
+        "is_cheapest": plan.is_cheapest,
+        "reasons": [str(reason) for reason in plan.reasons],
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def planned_instructions(plan: Plan) -> dict[str, Instruction]:
+    """Return the instructions of a plan by their names in `Plan.specs`."""
+    return dict(zip(plan.specs, plan.assignment.instructions, strict=True))
+
+
+def _collective_record(collective: PlannedCollective) -> dict[str, Any]:
+    return {
+        "instruction": collective.instruction,
+        "loop": collective.loop,
+        "kind": collective.kind,
+        "axes": [str(axis) for axis in collective.axes],
+        "bytes": collective.bytes_sent,
+        "executions": collective.executions.number,
+        "total_bytes": collective.total_bytes,
+        "name": collective.name,
+        "reason": collective.reason,
+    }
+
+
+def _leaves(
+    instruction: Instruction, shardings: Sequence[Sharding]
+) -> list[tuple[AnyShape, Sharding]]:
+    shapes = [shape for _, shape in leaves(instruction.shape)]
+    return list(zip(shapes, shardings, strict=True))
+
+
+def _local_dims(leaf: tuple[AnyShape, Sharding]) -> list[int] | None:
+    shape, sharding = leaf
+    return list(sharding.local_dims(shape.dims)) if isinstance(shape, Shape) else None

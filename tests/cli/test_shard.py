@@ -1,4 +1,5 @@
 """``hlo-indexing shard``: its tables, its records and its errors."""
+# ruff: noqa: E501 - a row of a table is a line
 
 from __future__ import annotations
 
@@ -155,3 +156,131 @@ def test_options_without_effect_are_usage_errors(run: Run) -> None:
     status, _, err = run("m.hlo --sbp --shards 1")
     assert status == 2
     assert "1 is not in the range" in err
+
+
+# ---------------------------------------------------------------- plans
+
+MLP = """\
+ENTRY mlp {
+  x = f32[8,16] parameter(0)
+  a = f32[16,32] parameter(1)
+  b = f32[32,16] parameter(2)
+  h = f32[8,32] dot(x, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[8,32] tanh(h)
+  ROOT y = f32[8,16] dot(t, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+SPECS = "--spec a=_,x --spec b=x,_"
+
+
+@pytest.fixture(autouse=True)
+def mlp(tmp_path: Path) -> None:
+    (tmp_path / "mlp.hlo").write_text(MLP)
+
+
+def test_a_plan_has_the_split_and_the_collectives_of_each_instruction(run: Run) -> None:
+    status, out, err = run(f"mlp.hlo --mesh x=4 {SPECS}")
+    assert (status, err) == (0, "")
+    plan = indexing.shard(hlo.parse(MLP), "x=4", {"a": "_,x", "b": "x,_"})
+    assert "768 bytes sent" in out.splitlines()[0]
+    rows = [line.split()[0] for line in out.splitlines()[2:]]
+    assert rows == list(plan.specs) == ["x", "a", "b", "h", "t", "y"]
+    assert "  y            [_, _]  all-reduce  x       768" in out
+
+
+def test_a_selected_instruction_has_a_row(run: Run) -> None:
+    status, out, _ = run(f"mlp.hlo --mesh x=4 {SPECS} -i 't*'")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["t"]
+    status, out, err = run(f"mlp.hlo --mesh x=4 {SPECS} -i none")
+    assert status == 1
+    assert "no instruction named `none`" in err
+
+
+def test_collectives_in_loops_have_rows(run: Run) -> None:
+    Path("loop.hlo").write_text("""
+body { s = (s32[], f32[4,8], f32[8,8]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)  j = s32[] add(i, one)  x = f32[4,8] get-tuple-element(s), index=1
+  w = f32[8,8] get-tuple-element(s), index=2
+  y = f32[4,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (s32[], f32[4,8], f32[8,8]) tuple(j, y, w) }
+condition { s = (s32[], f32[4,8], f32[8,8]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)  ROOT less = pred[] compare(i, n), direction=LT }
+ENTRY e { x = f32[4,8] parameter(0)  w = f32[8,8] parameter(1)  zero = s32[] constant(0)
+  s = (s32[], f32[4,8], f32[8,8]) tuple(zero, x, w)
+  l = (s32[], f32[4,8], f32[8,8]) while(s), condition=condition, body=body
+  ROOT r = f32[4,8] get-tuple-element(l), index=1 }""")
+    (record,) = records(run, "loop.hlo --mesh x=2 --spec w=x,_")
+    assert record["collectives"]
+    out = run("loop.hlo --mesh x=2 --spec w=x,_")[1]
+    for each in record["collectives"]:
+        assert each["reason"] in out
+        assert f"{each['bytes']:,}" in out
+    in_loop = [each for each in record["collectives"] if each["loop"]]
+    assert all(each["total_bytes"] == 5 * each["bytes"] for each in in_loop)
+
+
+def test_the_program_of_a_device_is_hlo(run: Run) -> None:
+    status, out, _ = run(f"mlp.hlo --mesh x=4 {SPECS} --format hlo")
+    assert status == 0
+    local = hlo.parse(out)
+    assert [str(each.shape) for each in local.entry.parameters][1:] == ["f32[16,8]", "f32[8,16]"]
+    assert "all-reduce" in [each.opcode for each in local.instructions]
+    assert hlo.verify(local) == []
+
+
+def test_the_record_of_a_plan_has_its_numbers(run: Run) -> None:
+    (record,) = records(run, f"mlp.hlo --mesh x=2,y=2 {SPECS} --spec x=y,_")
+    plan = indexing.shard(hlo.parse(MLP), "x=2,y=2", {"a": "_,x", "b": "x,_", "x": "y,_"})
+    assert (record["bytes_sent"], record["peak_bytes"]) == (plan.bytes_sent, plan.peak_bytes)
+    assert record["mesh"] == {"x": 2, "y": 2}
+    assert {each["instruction"]: each["specs"][0] for each in record["instructions"]} == {
+        name: str(spec) for name, spec in plan.specs.items()
+    }
+    assert [each["total_bytes"] for each in record["collectives"]] == [
+        c.total_bytes for c in plan.collectives
+    ]
+    assert record["instructions"][-1]["local_dims"] == [[4, 16]]
+
+
+def test_sizes_that_the_shards_do_not_divide_are_padded(run: Run) -> None:
+    status, out, _ = run("mlp.hlo --mesh x=3 --spec x=x,_")
+    assert status == 0
+    assert "`x` dimension 0: 8 elements in 3 shards of 3, 1 of padding" in out
+
+
+# fmt: off
+WRONG = [
+    # arguments                             status  error
+    ("--mesh x=4 --spec wx=x,_",            1,      "no parameter named `wx`"),
+    ("--mesh x=4 --spec wx=x,_",            1,      "the parameters are x, a, b"),
+    ("--mesh batch=4 --spec a=bath,_",      2,      "the mesh has no axis `bath`: its axes are batch=4 (column 1 of `bath,_`); did you mean `batch`?"),
+    ("--mesh x=4 --spec a=x,x",             2,      "axis x is used twice (column 3 of `x,x`)"),
+    ("--mesh x=4 --spec a=x:(3)2,_",        2,      "the sub-axis x:(3)2 does not divide x=4"),
+    ("--mesh x=4 --spec a=x,_,_",           1,      "mlp.hlo:3:"),
+    ("--mesh x=4 --spec a",                 2,      "expected NAME=SPEC such as p0=x,_ got 'a'"),
+    ("--mesh x:4",                          2,      "expected `=` (column 2 of `x:4`)"),
+    ("--mesh x=4,x=2",                      2,      "axis `x` is named twice (column 5 of `x=4,x=2`)"),
+    ("--mesh x=0",                          2,      "the size of an axis must be positive, not 0"),
+    ("",                                    2,      "--mesh is required, unless --rule or --sbp is given"),
+    ("--rule --mesh x=2",                   2,      "--mesh and --spec have no effect with --rule"),
+    ("--sbp --format hlo",                  2,      "--format hlo has no effect with --sbp"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("arguments", "status", "message"), WRONG)
+def test_wrong_arguments_are_refused(run: Run, arguments: str, status: int, message: str) -> None:
+    actual, out, err = run(f"mlp.hlo {arguments}")
+    assert (actual, out) == (status, "")
+    assert message in err
+
+
+def test_a_program_that_is_already_divided_is_refused(run: Run) -> None:
+    Path("divided.hlo").write_text(
+        "ENTRY e { p = f32[4] parameter(0)  ROOT g = f32[8] all-gather(p), dimensions={0} }"
+    )
+    status, out, err = run("divided.hlo --mesh x=2")
+    assert (status, out) == (1, "")
+    assert "divided.hlo:1:" in err
+    assert "already divided over devices" in err

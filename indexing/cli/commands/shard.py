@@ -1,10 +1,12 @@
-"""``hlo-indexing shard``: splits of arrays over devices."""
+"""``hlo-indexing shard``: plans of programs, and the splits of instructions."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,19 +15,85 @@ from indexing.cli.options import format_option, instruction_option, max_input_si
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hlo.modules.module import Instruction, Module
+    from hlo.shardings.mesh import Mesh
+    from hlo.shardings.sharding import Sharding
+    from hlo.text.source import HloError
+    from indexing.sharding.planning.plan import Plan
+
+
+MAX_LISTED: Final = 8
+"""Limit on the parameters that an error lists."""
+
+
+class MeshText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """The axes of a mesh.
+
+    >>> MeshText().convert("x=4,y=2", None, None).axes
+    (('x', 4), ('y', 2))
+    """
+
+    name = "mesh"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> Mesh:
+        from hlo.shardings.mesh import Mesh
+        from hlo.text.source import HloError
+
+        try:
+            return value if isinstance(value, Mesh) else Mesh.parse(str(value))
+        except HloError as error:
+            self.fail(_line(error, str(value)), param, context)
+
+
+class SpecText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """The name of a parameter, and the axes that split each of its dimensions.
+
+    >>> SpecText().convert("p0=x,_", None, None)
+    ('p0', 'x,_')
+    """
+
+    name = "spec"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, spec = str(value).partition("=")
+        if not (equals and name.strip()):
+            self.fail(f"expected NAME=SPEC such as p0=x,_ got {value!r}", param, context)
+        return name.strip().removeprefix("%"), spec
+
+
+def _line(error: HloError, text: str) -> str:
+    """Return an error in a value of an option on one line, with its column."""
+    repair = f"; {error.help}" if error.help else ""
+    return f"{error.label} (column {error.span.column} of `{text}`){repair}"
 
 
 @click.command("shard")
 @click.argument("file", metavar="FILE", type=FilePath())
-@instruction_option
+@click.option(
+    "--mesh",
+    metavar="AXES",
+    type=MeshText(),
+    help="Choose the mesh of devices: names and sizes of its axes, such as x=4,y=2",
+)
+@click.option(
+    "--spec",
+    "specs",
+    metavar="NAME=SPEC",
+    multiple=True,
+    type=SpecText(),
+    help="Split a parameter, by its name or p0, p1, ...: for each dimension an axis, several axes "
+    "in parentheses, or _, such as p0=x,_ or w=_,(x,y); may be repeated",
+)
 @click.option(
     "--rule",
     "view",
     flag_value="rule",
-    default=True,
     help="Print the sharding rule of each instruction, in the notation of Shardy",
 )
 @click.option(
@@ -42,24 +110,32 @@ if TYPE_CHECKING:
     help="Print the signatures for N shards, by default those for every number that divides the "
     "sizes",
 )
+@instruction_option
 @max_input_size_option
-@format_option(click.Choice(["text", "json"]))
+@format_option(click.Choice(["text", "json", "hlo"]))
 @click.pass_obj
 def command(
     reporter: Reporter,
     file: str,
-    names: tuple[str, ...],
-    view: str,
+    mesh: Mesh | None,
+    specs: tuple[tuple[str, str], ...],
+    view: str | None,
     shards: int | None,
+    names: tuple[str, ...],
     notation: str,
 ) -> None:
-    """Print how the arrays of an HLO module can be split over devices.
+    """Split the program of an HLO module over a mesh of devices.
 
     FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Calls and fusions of ENTRY are inlined. The splits of the parameters propagate along the
+    sharding rules of the instructions; the bytes that devices send decide between conflicting
+    splits. The table has the split of each instruction, and the collectives that it needs with the
+    bytes that a device sends. Sizes that the shards do not divide are padded. `--format hlo` prints
+    the program that each device executes.
 
-    With --rule: the factors that the dimensions of operands and results share, derived from the
-    maps of the instruction. `([i, k], [k, j])->([i, j])` is the rule of a matrix product: a factor
-    of a result passes through; along a `reduction` factor devices compute partial results; of a
+    With --rule: the factors that the dimensions of operands and results share, in the notation of
+    Shardy. `([i, k], [k, j])->([i, j])` is the rule of a matrix product: a factor of a result
+    passes through; along a `reduction` factor devices compute partial results; of a
     `need_replication` factor each device needs all values, of a `permutation` factor those of other
     devices. Without --instruction, the rules of all instructions of ENTRY are printed; with it,
     also the reasons for the kind of each factor.
@@ -73,19 +149,111 @@ def command(
 
     \b
     Examples:
+      hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x
+      hlo-indexing shard m.hlo --mesh x=4,y=2 --spec x.1=y,_,_ --spec p0=_,x -i 'dot*'
+      hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --format json | jq .bytes_sent
       hlo-indexing shard m.hlo --rule
       hlo-indexing shard m.hlo --rule -i ynn_fusion.3
-      hlo-indexing shard m.hlo --rule -i 'ynn*' --format json | jq '{instruction, rule}'
       hlo-indexing shard m.hlo --sbp -i ynn_fusion.7
       hlo-indexing shard m.hlo --sbp --shards 4 -i ynn_fusion.7 --format json | jq .signatures
     """
     if shards is not None and view != "sbp":
         raise click.UsageError("--shards has no effect without --sbp")
+    if view is None:
+        if mesh is None:
+            raise click.UsageError("--mesh is required, unless --rule or --sbp is given")
+        reporter.check_inputs([file])
+        _print_plans(reporter, file, names, mesh, dict(specs), notation)
+        return
+    if mesh is not None or specs:
+        raise click.UsageError(f"--mesh and --spec have no effect with --{view}")
+    if notation == "hlo":
+        raise click.UsageError(f"--format hlo has no effect with --{view}")
     reporter.check_inputs([file])
     if view == "sbp":
         _print_signatures(reporter, file, names, shards, notation)
     else:
         _print_rules(reporter, file, names, notation)
+
+
+# ---------------------------------------------------------------- plans
+
+
+def _print_plans(
+    reporter: Reporter,
+    file: str,
+    names: tuple[str, ...],
+    mesh: Mesh,
+    specs: Mapping[str, str],
+    notation: str,
+) -> None:
+    from indexing.sharding.planning.sharded import shard
+    from indexing.views.sharding_tables import plan_lines, plan_record
+
+    import_module("indexing.ops")  # registers the ops
+    shardings = {name: _parsed(text, mesh) for name, text in specs.items()}
+    for module in reporter.modules([file]):
+        with reporter.reporting(module.filename), _specs_reported(reporter, module):
+            plan = shard(module, mesh, shardings)
+            if notation == "hlo":
+                for line in str(plan.module).rstrip().split("\n"):
+                    reporter.print(line)
+            elif notation == "json":
+                reporter.print(json.dumps(plan_record(module.filename, plan)))
+            else:
+                shown = _shown(reporter, plan, names)
+                for line in plan_lines(module.filename, plan, shown, reporter.paint):
+                    reporter.print(line)
+
+
+def _parsed(text: str, mesh: Mesh) -> Sharding:
+    """Return the sharding of a spec; a usage error if it does not fit the mesh."""
+    from hlo.shardings.short_notation import parse_spec
+    from hlo.text.source import HloError
+
+    try:
+        return parse_spec(text, mesh)
+    except HloError as error:
+        raise click.BadParameter(_line(error, text), param_hint="--spec") from None
+
+
+@contextmanager
+def _specs_reported(reporter: Reporter, module: Module) -> Iterator[None]:
+    """Report the spec of a parameter that does not exist, or that does not fit its array."""
+    from hlo.text.names import UnknownName
+
+    try:
+        yield
+    except UnknownName as error:
+        names = [parameter.name for parameter in module.entry.parameters]
+        rest = ", ..." if len(names) > MAX_LISTED else ""
+        listed = ", ".join(names[:MAX_LISTED]) + rest
+        reporter.error(
+            f"error[name]: {module.filename}: --spec: {error}",
+            f"  = help: the parameters are {listed or 'none'}",
+        )
+    except ValueError as error:
+        reporter.error(f"error[sharding]: {module.filename}: {str(error).removeprefix('shard: ')}")
+
+
+def _shown(reporter: Reporter, plan: Plan, names: tuple[str, ...]) -> set[str]:
+    """Return the names of the selected instructions, by default all but constants."""
+    from indexing.cli.printing import note_matches, report_missed
+    from indexing.views.selection import Selection
+    from indexing.views.sharding_tables import planned_instructions
+
+    planned = planned_instructions(plan)
+    if not names:
+        return {name for name, each in planned.items() if each.opcode != "constant"}
+    selection = Selection(names)
+    computations = list(plan.program.computations.values())
+    selected = set(selection.instructions(plan.program, computations))
+    note_matches(reporter, plan.program, selection.conditions, is_one_file=True)
+    report_missed(reporter, selection.conditions, is_one_file=True)
+    return {name for name, each in planned.items() if each in selected}
+
+
+# ---------------------------------------------------------------- rules and signatures
 
 
 def _print_rules(reporter: Reporter, file: str, names: tuple[str, ...], notation: str) -> None:
