@@ -119,6 +119,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Sequence[ShardingSpec | None] | None": (None,     "None list"),
     "tuple[PlanReason, ...]":       ((),               ""),
     "tuple[PlannedCollective, ...]": ((),              ""),
+    "tuple[RankedPlan, ...]":       ((),               ""),
     "BlockOrder | str":             (ORDER,            "str"),
     "Callable[[Tiling], bool] | None": (None,          "None map"),
     "Collection[Facet]":            ((),               ""),

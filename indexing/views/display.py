@@ -17,6 +17,7 @@ from indexing.dataflow.queries import Groups
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
 from indexing.sharding.planning.plan import Plan
+from indexing.sharding.planning.search import BestShardings
 from indexing.tiling.collapsing import Collapse, CollapsedArray
 from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.tiling import Tiling
@@ -31,7 +32,16 @@ from indexing.views.best_tilings import (
     comparison_head,
     ranked_row,
 )
-from indexing.views.plans import PLAN_COLUMNS, plan_head, plan_notes, plan_rows
+from indexing.views.plans import (
+    PLAN_COLUMNS,
+    SHARDINGS_COLUMNS,
+    plan_head,
+    plan_notes,
+    plan_rows,
+    shardings_head,
+    shardings_notes,
+    shardings_rows,
+)
 from indexing.views.report import MapTable, map_line, path_text, runtime_text, shape_text
 from indexing.views.tilings import COLUMNS, head, operand_rows
 
@@ -73,6 +83,9 @@ def html_of(value: object) -> str:
         case Plan():
             title = "; ".join([plan_head(value), *plan_notes(value)])
             return _table(PLAN_COLUMNS, plan_rows(value), title)
+        case BestShardings():
+            title = "; ".join([shardings_head(value), *shardings_notes(value)])
+            return _table(SHARDINGS_COLUMNS, shardings_rows(value), title)
         case LoopNest() | MapLoopNest():
             return preformatted(value.source)
         case _:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from indexing.sharding.planning.plan import LeafSharding, Plan, PlannedCollective
+from indexing.sharding.planning.search import BestShardings
 from indexing.views.alignment import aligned
+
+SHARDINGS_COLUMNS = ("bytes sent", "bytes held", "specs")
+"""The columns of `shardings_rows`."""
 
 PLAN_COLUMNS = ("instruction", "spec", "collective", "axes", "bytes", "times", "reason")
 """The columns of `plan_rows`."""
@@ -46,6 +50,36 @@ def plan_notes(plan: Plan) -> Iterator[str]:
     yield from map(str, plan.reasons)
     if not plan.is_cheapest:
         yield "the choice between conflicting splits is not proved to be the cheapest"
+
+
+def best_shardings_text(best: BestShardings) -> str:
+    """Return the table of the best shardings, and how they were searched."""
+    rows = list(shardings_rows(best))
+    table = list(aligned([SHARDINGS_COLUMNS, *rows], right=[0, 1])) if rows else []
+    return "\n".join([shardings_head(best), *table, *shardings_notes(best)])
+
+
+def shardings_head(best: BestShardings) -> str:
+    """Return the title of the table of the best shardings."""
+    limit = "" if best.memory_limit is None else f", at most {best.memory_limit:,} bytes held"
+    return f"shardings on {best.mesh}{limit}"
+
+
+def shardings_rows(best: BestShardings) -> Iterator[tuple[str, ...]]:
+    """Yield the values of `SHARDINGS_COLUMNS` for each choice."""
+    for ranked in best.ranked:
+        split = [f"{name} {spec}" for name, spec in ranked.specs.items() if any(spec.dims)]
+        sent, held = ranked.plan.bytes_sent, ranked.plan.peak_bytes
+        yield f"{sent:,}", f"{held:,}", ", ".join(split) or "all replicated"
+
+
+def shardings_notes(best: BestShardings) -> Iterator[str]:
+    """Yield the effort of the search, and whether its result is optimal."""
+    yield f"{best.planned:,} of {best.choices:,} choices planned"
+    if not best.ranked:
+        yield f"no choice holds so few bytes: at least {best.least_held:,} in the plans made"
+    if not best.is_optimal:
+        yield "choices that send fewer bytes may exist: raise max_plans"
 
 
 def _spec_text(spec: LeafSharding) -> str:

@@ -56,11 +56,15 @@ class GivenSplits(NamedTuple):
         leaves: the splits of leaves of instructions; those of parameters are () by default.
         results: for each leaf of the result, its split, or None if it is free.
         banned: axes that must not be used on leaves of instructions.
+        choices: the splits among which those of leaves are chosen, for leaves without given split.
+        held_weight: the cost of a byte of `choices` that a device holds.
     """
 
     leaves: Mapping[tuple[Instruction, int], ArraySplit]
     results: tuple[ArraySplit | None, ...] = ()
     banned: Mapping[tuple[Instruction, int], frozenset[str]] = MappingProxyType({})
+    choices: Mapping[tuple[Instruction, int], tuple[ArraySplit, ...]] = MappingProxyType({})
+    held_weight: float = 0.0
 
 
 class WorkSplit(NamedTuple):
@@ -133,19 +137,26 @@ class _Planner:
             if instruction.opcode not in STRUCTURAL
         ]
         banned = {classes.of[i][leaf]: names for (i, leaf), names in given.banned.items()}
-        self.reached = reached(classes, self.works, self.given, self.sizes, banned)
+        self.choices = {classes.of[i][leaf]: each for (i, leaf), each in given.choices.items()}
+        self.reached = reached(classes, self.works, self.given, self.sizes, banned, self.choices)
         self.graph = CostGraph()
         self.splits = [self._class_splits(number) for number in range(len(classes.shapes))]
-        self.variables = [self.graph.variable([0.0] * len(each)) for each in self.splits]
-        self.choices: dict[Instruction, list[WorkSplit]] = {}
+        self.variables = [
+            self.graph.variable(self._held(number, splits, given.held_weight))
+            for number, splits in enumerate(self.splits)
+        ]
+        self.work_splits: dict[Instruction, list[WorkSplit]] = {}
         self.work_variables: dict[Instruction, int] = {}
 
     def _given(self, given: GivenSplits) -> dict[LeafClass, ArraySplit]:
         splits: dict[LeafClass, ArraySplit] = {}
         for (instruction, leaf), split in given.leaves.items():
             splits[self.classes.of[instruction][leaf]] = split
+        free = {self.classes.of[instruction][leaf] for instruction, leaf in given.choices}
         for parameter in self.module.entry.parameters:
             for number in self.classes.of[parameter]:
+                if number in free:
+                    continue
                 shape = self.classes.shapes[number]
                 rank = shape.rank if isinstance(shape, Shape) else 0
                 splits.setdefault(number, ArraySplit(((),) * rank))
@@ -173,6 +184,13 @@ class _Planner:
         if number in self.classes.outputs and number not in self.given:
             splits = [split for split in splits if not split.partial]
         return splits
+
+    def _held(self, number: LeafClass, splits: Sequence[ArraySplit], weight: float) -> list[float]:
+        """Return the cost of holding an array in each split."""
+        shape = self.classes.shapes[number]
+        if number not in self.choices or not isinstance(shape, Shape):
+            return [0.0] * len(splits)
+        return [weight * shape.bytes / each.shards(self.sizes) for each in splits]
 
     def _executions(self, computation: Computation) -> int:
         count = self.counts.get(computation)
@@ -240,7 +258,7 @@ class _Planner:
         count = self._executions(instruction.computation)
         amount = work_of(instruction) * BYTES_OF_WORK * count
         variable = self.graph.variable([amount / each.shards(self.sizes) for each in splits])
-        self.choices[instruction], self.work_variables[instruction] = splits, variable
+        self.work_splits[instruction], self.work_variables[instruction] = splits, variable
         for position, number in enumerate(work.operands):
             needed = [each.operands[position] for each in splits]
             self._pair(number, self.splits[number], variable, needed, count, True)
@@ -298,7 +316,7 @@ class _Planner:
             if instruction not in rules:
                 assignments[instruction] = InstructionAssignment(NO_FACTORS, (), results)
                 continue
-            split = self.choices[instruction][choice.labels[self.work_variables[instruction]]]
+            split = self.work_splits[instruction][choice.labels[self.work_variables[instruction]]]
             axes = tuple([tuple([Axis(name) for name in names]) for names in split.axes])
             partial = tuple(
                 [tuple([(Axis(name), kind) for name, kind in each]) for each in split.passed]

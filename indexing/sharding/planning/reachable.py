@@ -53,6 +53,7 @@ class Reached:
         given: the split of each class that is given.
         sizes: the size of each axis.
         banned: the axes that must not be used on a class.
+        choices: the splits that a class may have, if only some.
         dims: for each class and dimension, the axes that may split it.
         partial: for each class, the axes along which it may be partial, with the reduction.
         factors: for each instruction and factor, the axes that may split it.
@@ -62,6 +63,7 @@ class Reached:
     given: Mapping[LeafClass, ArraySplit]
     sizes: Mapping[str, int]
     banned: Mapping[LeafClass, frozenset[str]]
+    choices: Mapping[LeafClass, Sequence[ArraySplit]]
     dims: dict[LeafClass, list[dict[AxisNames, None]]] = field(default_factory=dict)
     partial: dict[LeafClass, dict[tuple[str, str], None]] = field(default_factory=dict)
     factors: dict[Instruction, list[dict[AxisNames, None]]] = field(default_factory=dict)
@@ -70,6 +72,8 @@ class Reached:
         """Return the splits that an array may have; the given one, or the replicated one first."""
         if number in self.given:
             return [self.given[number]]
+        if number in self.choices:
+            return list(self.choices[number])
         shape = self.classes.shapes[number]
         if not isinstance(shape, Shape):
             return [ArraySplit(())]
@@ -106,9 +110,10 @@ def reached(
     given: Mapping[LeafClass, ArraySplit],
     sizes: Mapping[str, int],
     banned: Mapping[LeafClass, frozenset[str]],
+    choices: Mapping[LeafClass, Sequence[ArraySplit]],
 ) -> Reached:
     """Propagate given splits to a fixed point."""
-    result = Reached(classes, given, sizes, banned)
+    result = Reached(classes, given, sizes, banned, choices)
     for number, shape in enumerate(classes.shapes):
         rank = shape.rank if isinstance(shape, Shape) else 0
         result.dims[number] = [{} for _ in range(rank)]
@@ -135,7 +140,12 @@ class _Propagation:
                 self.users[number].append((leaf.source, leaf.target))
 
     def run(self) -> None:
-        for number, split in self.result.given.items():
+        given = [(number, [split]) for number, split in self.result.given.items()]
+        for number, split in [
+            (number, split)
+            for number, splits in (*given, *self.result.choices.items())
+            for split in splits
+        ]:
             for dim, names in enumerate(split.dims):
                 self._reach(number, dim, names)
             for name, kind in split.partial:

@@ -85,7 +85,7 @@ def shard(
     >>> [(c.kind, c.instruction, c.bytes_sent) for c in plan.collectives]
     [('all-reduce', 'y', 768)]
     >>> print(plan.specs["t"], plan.bytes_sent, plan.peak_bytes)
-    [_, x] 768 2048
+    [_, x] 768 2560
     """
     computation = program.entry if isinstance(program, Module) else program
     original = mesh_of_spec(mesh)

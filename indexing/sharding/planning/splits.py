@@ -41,6 +41,10 @@ class ArraySplit(NamedTuple):
         """True if no axis is used twice."""
         return len(set(self.axes)) == len(self.axes)
 
+    def shards(self, sizes: Mapping[str, int]) -> int:
+        """Return the number of different shards."""
+        return prod(sizes[name] for names in self.dims for name in names)
+
     def sharding(self, mesh: Mesh) -> Sharding:
         """Return the sharding on a mesh."""
         dims = tuple([tuple([Axis(name) for name in names]) for names in self.dims])
