@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Final, TypeAlias
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
 from indexing.maps.arrays import Path
+from indexing.ops.control import Conditional, While
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
 from indexing.sharding.partial_rules import OperandState, PartialRules
@@ -92,17 +93,16 @@ class PartialValues:
         if subject.computation is not None:
             return self._of(root, path, partial(reduction), None)
         if _executes_computation(root):
-            return self._of(root.called_computations[0].root, path, partial(reduction), root)
-        requirements = []
-        for each in self.rules.operand_states(root, path, reduction):
-            states = {
-                (k, p): BROADCAST
-                if state.reduction and is_neutral(root.operands[k], p, state.reduction)
-                else state
-                for k, p, state in each.needed
-            }
-            requirements.append(Requirement(states, (each.words,), each.shards, each.needs_place))
-        return requirements
+            requirements = list(self._called(root, path, reduction))
+        else:
+            requirements = [
+                Requirement(
+                    {(k, p): state for k, p, state in each.needed},
+                    *((each.words,), each.shards, each.needs_place),
+                )
+                for each in self.rules.operand_states(root, path, reduction)
+            ]
+        return [replace(each, states=_given(root, each.states)) for each in requirements]
 
     # ------------------------------------------------------------ the walk
 
@@ -184,14 +184,60 @@ class PartialValues:
         if is_neutral(instruction, path, reduction):
             yield Requirement()
         elif _executes_computation(instruction):
-            root = instruction.called_computations[0].root
-            for inner in self._of(root, path, partial(reduction), instruction):
+            for inner in self._called(instruction, path, reduction):
                 needed = [OperandState(*key, state) for key, state in inner.states.items()]
                 yield from self._joined(instruction, needed, replace(inner, states={}), call)
         else:
             for each in self.rules.operand_states(instruction, path, reduction):
                 own = Requirement({}, (each.words,), each.shards, each.needs_place)
                 yield from self._joined(instruction, each.needed, own, call)
+
+    def _called(
+        self, instruction: Instruction, path: Path, reduction: str
+    ) -> Iterator[Requirement]:
+        """Yield the states of operands of an instruction that executes computations."""
+        state, called = partial(reduction), instruction.called_computations
+        match instruction.op:
+            case While(condition=condition, body=body):
+                computations = instruction.computation.module.computations
+                start = Requirement({(0, path): state})
+                tested = self._broadcast(computations[condition].root, ())
+                required = start.joined(tested)
+                if required is not None and required.states[0, path] == state:
+                    yield from self._kept(computations[body], required, frozenset())
+            case Conditional():
+                index = Requirement({(0, ()): BROADCAST})
+                partials: list[Requirement] = [index]
+                for number, branch in enumerate(called, 1):
+                    inner = [
+                        replace(each, states={(number, p): s for (_, p), s in each.states.items()})
+                        for each in self._of(branch.root, path, state, None)
+                    ]
+                    pairs = [a.joined(b) for a in partials for b in inner]
+                    partials = [pair for pair in pairs if pair is not None][:MAX_ALTERNATIVES]
+                yield from partials
+            case _:
+                yield from self._of(called[0].root, path, state, instruction)
+
+    def _kept(
+        self, body: Computation, required: Requirement, kept: frozenset[Key]
+    ) -> Iterator[Requirement]:
+        """Yield states of a loop's value that each iteration keeps.
+
+        Args:
+            required: states of some leaves.
+            kept: the leaves of which the state after an iteration is already required.
+        """
+        self._steps += 1
+        open_keys = [key for key in required.states if key not in kept]
+        if not open_keys or self._steps > MAX_STEPS:
+            yield from () if open_keys else (required,)
+            return
+        key = open_keys[0]
+        for before in self._of(body.root, key[1], required.states[key], None):
+            joined = required.joined(before)
+            if joined is not None and required.states.items() <= joined.states.items():
+                yield from self._kept(body, joined, kept | {key})
 
     def _joined(
         self,
@@ -214,10 +260,20 @@ class PartialValues:
 
 
 def _executes_computation(instruction: Instruction) -> bool:
-    """Return True if the result is that of a computation, applied to operands or their elements."""
-    if isinstance(instruction.op, InlineOp):
+    """Return True if the result is that of computations, applied to operands or their elements."""
+    if isinstance(instruction.op, InlineOp | While | Conditional):
         return True
     match element_of(instruction):
         case ElementwiseRule(uses_computation=True):
             return True
     return False
+
+
+def _given(root: Instruction, states: dict[Key, ArrayState]) -> dict[Key, ArrayState]:
+    """Return the states of operands; constants are partial values of which they are neutral."""
+    return {
+        (k, path): BROADCAST
+        if state.reduction and is_neutral(root.operands[k], path, state.reduction)
+        else state
+        for (k, path), state in states.items()
+    }

@@ -52,8 +52,8 @@ class SbpSignature:
             needs from its neighbours.
         needs_place: the devices' functions of their shards differ: a device must know its number.
             False is proved.
-        shards: the signature holds for each number of shards that divides this one; None if
-            nothing is split, so that it holds for any number.
+        shards: the number of shards if one was given; otherwise the signature holds for each number
+            of shards that divides this one. None for any number: nothing is split.
         proof: why it holds.
 
     >>> print(SbpSignature(("S(0)", "B"), ("S(0)",)))
@@ -289,7 +289,8 @@ def sbp(instruction: Instruction | Computation, shards: int | None = None) -> Sb
 
     Signatures that follow from others are not listed: an operand that is split, or that has partial
     values of a reduction such as ``max``, may also be ``B``; and splits that do not belong together
-    may be combined.  `check_signature` accepts them.
+    may be combined.  `check_signature` accepts them.  Operands may have any values, except
+    constants.
 
     Args:
         instruction: an instruction with its operands, or a computation with its parameters.

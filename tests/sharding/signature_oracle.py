@@ -12,6 +12,7 @@ import indexing.ops  # noqa: F401 - registers the ops
 from hlo.modules.module import Instruction
 from hlo.ops.op import OPS
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
+from indexing import SbpSignature
 from indexing.execution import flattened, run
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp
@@ -235,3 +236,36 @@ def is_separable(
             if (abs(ab - ab2 - a2b + a2b2) > bound).any():
                 return False
     return True
+
+
+def differing_shards(subject: Subject, signature: SbpSignature) -> list[str]:
+    """The maps that are not the same in each shard of equal size, by enumeration.
+
+    Indices are those in the shards of split arrays; elements around a shard have negative ones.
+    """
+    n = signature.shards
+    states = list(map(state_of, signature.operands))
+    faults = []
+    for r, text in enumerate(signature.results):
+        j = state_of(text).dimension
+        if j is None or n is None or subject.results[r].shape.dims[j] % n:
+            continue
+        size = subject.results[r].shape.dims[j] // n
+        for k, (array, state) in enumerate(zip(subject.inputs, states, strict=True)):
+            for m in subject.accesses(r, k).maps:
+                pairs = pairs_of(m)
+                if m.runtime or pairs is None:
+                    continue
+                shards: list[set[tuple[tuple[int, ...], tuple[int, ...]]]] = [
+                    set() for _ in range(n)
+                ]
+                for d, e in pairs:
+                    at, local, element = d[j] // size, list(d), list(e)
+                    local[j] -= at * size
+                    if state.dimension is not None:
+                        of = -(-array.shape.dims[state.dimension] // n)
+                        element[state.dimension] -= at * of
+                    shards[at].add((tuple(local), tuple(element)))
+                if any(each != shards[0] for each in shards):
+                    faults.append(f"{signature}: {m}")
+    return faults

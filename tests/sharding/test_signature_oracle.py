@@ -22,6 +22,7 @@ from indexing.sharding.subjects import Subject
 from tests.sharding.signature_oracle import (
     Pairs,
     candidates,
+    differing_shards,
     executable,
     first_fault,
     pairs_of,
@@ -101,6 +102,25 @@ def test_listed_signatures_execute(text: str) -> None:
             assert not first_fault(subject, s.operands, s.results, s.halo, n, seed=n), str(s)
 
 
+@pytest.mark.parametrize("text", INDEPENDENT)
+def test_a_signature_without_places_has_the_same_maps_in_each_shard(text: str) -> None:
+    subject = subject_of(text)
+    for n in (None, 2):
+        signatures = [s for s in sbp(subject.root, n) if not s.needs_place]
+        assert not [fault for s in signatures for fault in differing_shards(subject, s)]
+
+
+@pytest.mark.parametrize("text", INDEPENDENT)
+def test_a_signature_holds_for_each_divisor_of_its_shards(text: str) -> None:
+    root = subject_of(text).root
+    for s in sbp(root):
+        for n in range(2, (s.shards or 1) + 1):
+            if (s.shards or 1) % n == 0:
+                verdict = check_signature(root, s.operands, s.results, n)
+                assert isinstance(verdict, SbpSignature), f"{s}, {n} shards: {verdict}"
+                assert verdict.halo == s.halo
+
+
 def decided(text: str) -> Counter[str]:
     """Count the verdicts about partial values of all operands; executed if valid."""
     subject, verdicts = subject_of(text), Counter[str]()
@@ -172,3 +192,10 @@ def test_a_refusal_names_an_element_that_breaks() -> None:
     (_, element), (_, needed), (own, other) = refused.result, refused.operand, refused.shards
     assert needed == (element[1], element[2], element[0])
     assert own == element[0] // 2 != other == needed[0] // 1
+
+
+def test_a_missing_mark_of_places_is_seen() -> None:
+    text = "f32[6] pad(f32[4] p, f32[] v), padding=1_1"
+    (split,) = [s for s in sbp(subject_of(text).root, 2) if s.operands[0] == "S(0)"]
+    assert split.needs_place
+    assert differing_shards(subject_of(text), split)

@@ -324,6 +324,49 @@ def test_a_loop_is_split_along_a_dimension_that_it_keeps() -> None:
     assert "B, S(1) -> B, S(1)" not in signatures
 
 
+ACCUMULATED = """
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+less { s = (s32[], f32[4], f32[4,6]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)  ROOT c = pred[] compare(i, n), direction=LT }
+next { s = (s32[], f32[4], f32[4,6]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  total = f32[4] get-tuple-element(s), index=1  x = f32[4,6] get-tuple-element(s), index=2
+  one = s32[] constant(1)  j = s32[] add(i, one)  zero = f32[] constant(0)
+  r = f32[4] reduce(x, zero), dimensions={1}, to_apply=add  t = f32[4] add(total, r)
+  y = f32[4,6] reverse(x), dimensions={0}
+  ROOT n = (s32[], f32[4], f32[4,6]) tuple(j, t, y) }
+ENTRY e { x = f32[4,6] parameter(0)  i = s32[] constant(0)  zero = f32[] constant(0)
+  z = f32[4] broadcast(zero), dimensions={}
+  s = (s32[], f32[4], f32[4,6]) tuple(i, z, x)
+  w = (s32[], f32[4], f32[4,6]) while(s), condition=less, body=next
+  ROOT t = f32[4] get-tuple-element(w), index=1 }
+"""
+
+
+def test_a_loop_accumulates_partial_values() -> None:
+    module = hlo.parse(ACCUMULATED)
+    signatures = [str(s) for s in sbp(module.entry)]
+    assert "S(1) -> P(sum)" in signatures
+    assert "P(sum) -> P(sum)" in signatures
+    loop = module.entry["w"]
+    assert "B, B, S(1) -> B, P(sum), S(1)" in map(str, sbp(loop))  # the total is 0 at first
+
+
+def test_a_loop_that_adds_a_constant_accumulates_none() -> None:
+    text = ACCUMULATED.replace("zero = f32[] constant(0)\n  r", "zero = f32[] constant(1)\n  r")
+    assert "S(1) -> P(sum)" not in map(str, sbp(hlo.parse(text).entry))
+
+
+def test_branches_agree_on_partial_values() -> None:
+    text = """
+    f { p = f32[4] parameter(0)  ROOT n = f32[4] negate(p) }
+    g { q = f32[4] parameter(0)  ROOT r = f32[4] reverse(q), dimensions={0} }
+    ENTRY e { c = pred[] parameter(0)  p = f32[4] parameter(1)  q = f32[4] parameter(2)
+      ROOT r = f32[4] conditional(c, p, q), true_computation=f, false_computation=g }"""
+    signatures = [str(s) for s in sbp(root(text))]
+    assert "B, P(sum), P(sum) -> P(sum)" in signatures
+    assert "B, S(0), S(0) -> S(0)" not in signatures  # the other branch reverses its operand
+
+
 def test_a_collective_is_undecided() -> None:
     text = """
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
