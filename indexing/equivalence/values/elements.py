@@ -7,9 +7,9 @@ an element rule are opaque: equal ops of equal operands are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from hlo.text.source import HloError
 from indexing.dataflow.queries import element_reads
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.folds import KNOWN
+from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.functions import is_float, is_integral
 from indexing.equivalence.values.integer_laws import fits
+from indexing.equivalence.values.loops import controlled
 from indexing.equivalence.values.numbering import (
     NoFormula,
     NumberedArray,
@@ -52,23 +54,6 @@ MAX_TERMS: Final = 1 << 19
 """Limit on the terms of one comparison."""
 MAX_TERM_DEPTH: Final = 400
 """Limit on the depth of a formula; a deeper one is closed, and read as an array."""
-
-Arguments: TypeAlias = Mapping[tuple[int, Path], Formula]
-
-
-@dataclass(slots=True)
-class Frame:
-    """A computation applied to arguments.
-
-    Attributes:
-        arguments: the formula of each leaf of an argument, over its own dimensions.
-        bodies: the formulas of arrays of the computation, by number.
-        level: the number of loops around it.
-    """
-
-    arguments: Arguments
-    bodies: dict[int, Formula] = field(default_factory=dict)
-    level: int = 0
 
 
 @dataclass(slots=True)
@@ -132,6 +117,9 @@ class Elements:
             return self.table.read(opaque, () if shape is None else own_index(shape))
         if 0 in shape.dims:
             return self.table.constant(0, shape.element_type)
+        body = controlled(self, array, frame)
+        if body is not None:
+            return body
         rule: ElementRule = element_of(instruction, array.leaf)
         answer = None
         if not isinstance(rule, OpaqueRule | ConstantRule | IotaRule):

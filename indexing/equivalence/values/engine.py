@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
-from indexing.equivalence.values.elements import Elements, Frame
+from indexing.equivalence.values.elements import Elements
+from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.matching import Difference, Matching
 from indexing.equivalence.values.numbering import Leaves, NoFormula, NumberedArray, Numbering
 from indexing.maps.arrays import ArrayRef

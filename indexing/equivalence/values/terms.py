@@ -131,8 +131,11 @@ class FormulaTable:
         term.number = len(self._terms)
         term.depth = 1 + max([t.depth for t in term.children], default=0)
         keys = [t.key for t in arguments] + [self.expr_key(e) for e in index]
+        name = (
+            head[:3] if kind == "symbol" and isinstance(head, tuple) and head[0] == "loop" else head
+        )
         term.key = stable_hash(
-            kind, _stable(head), element_type, *keys, 0 if array is None else array.key, *dims
+            kind, _stable(name), element_type, *keys, 0 if array is None else array.key, *dims
         )
         self._terms[key] = term
         return term

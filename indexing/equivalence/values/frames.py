@@ -1,0 +1,40 @@
+"""Computations applied to arguments, and the interface by which their formulas are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from indexing.equivalence.values.algebra import FormulaAlgebra
+from indexing.equivalence.values.numbering import NumberedArray, Numbering
+from indexing.equivalence.values.terms import Formula, FormulaTable
+from indexing.maps.arrays import Path
+
+Arguments: TypeAlias = Mapping[tuple[int, Path], Formula]
+
+
+@dataclass(slots=True)
+class Frame:
+    """A computation applied to arguments.
+
+    Attributes:
+        arguments: the formula of each leaf of an argument, over its own dimensions.
+        bodies: the formulas of arrays of the computation, by number.
+        level: the number of loops around it.
+    """
+
+    arguments: Arguments
+    bodies: dict[int, Formula] = field(default_factory=dict)
+    level: int = 0
+
+
+class Bodies(Protocol):
+    """Formulas of arrays (`indexing.equivalence.values.elements.Elements`)."""
+
+    numbering: Numbering
+    table: FormulaTable
+    algebra: FormulaAlgebra
+
+    def body(self, array: NumberedArray, frame: Frame) -> Formula:
+        """Return the formula of an element of an array."""
