@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.numbering import NumberedArray, Numbering
@@ -22,11 +22,13 @@ class Frame:
         arguments: the formula of each leaf of an argument, over its own dimensions.
         bodies: the formulas of arrays of the computation, by number.
         level: the number of loops around it.
+        loops: the analyses of loops of the computation, by the numbers of their arrays.
     """
 
     arguments: Arguments
     bodies: dict[int, Formula] = field(default_factory=dict)
     level: int = 0
+    loops: dict[Hashable, Any] = field(default_factory=dict)
 
 
 class Bodies(Protocol):

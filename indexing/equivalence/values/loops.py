@@ -39,7 +39,10 @@ def controlled(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | 
     if not isinstance(instruction.op, While):
         return None
     inside = {leaf.shape is None for leaf in array.operands[0].values()}
-    return None if True in inside else _Loop.of(bodies, array, instruction, frame).result()
+    if True in inside:
+        return None
+    loop = _Loop.of(bodies, array, instruction, frame)
+    return loop.result(array.path)
 
 
 def _chosen(
@@ -76,28 +79,49 @@ class _Loop:
     """A loop with the initial values of its carried leaves."""
 
     bodies: Bodies
-    path: Path
     inits: dict[Path, Formula]
     shapes: dict[Path, Shape]
     condition: NumberedArray
     results: Leaves
     level: int
+    unrolled: Mapping[Path, Formula] | None = None
+    preserved: tuple[Mapping[Path, Formula], Mapping[Path, Formula], Formula] | None = None
 
     @classmethod
     def of(
         cls, bodies: Bodies, array: NumberedArray, instruction: Instruction, frame: Frame
     ) -> _Loop:
-        """Return the loop of which an array is a leaf."""
+        """Return the loop of which an array is a leaf; it is analysed once."""
         condition, body = callees(instruction, "condition", "body")
         (carried,) = array.operands
         (truth,) = bodies.numbering.result(condition).values()
+        results = bodies.numbering.result(body)
+        numbers = [leaf.number for leaf in (*carried.values(), truth, *results.values())]
+        known = frame.loops.get(tuple(numbers))
+        if known is not None:
+            assert isinstance(known, cls)
+            return known
         shapes = {path: leaf.shape for path, leaf in carried.items() if leaf.shape is not None}
         inits = {path: bodies.body(leaf, frame) for path, leaf in carried.items()}
-        results = bodies.numbering.result(body)
-        return cls(bodies, array.path, inits, shapes, truth, results, frame.level)
+        loop = cls(bodies, inits, shapes, truth, results, frame.level)
+        frame.loops[tuple(numbers)] = loop
+        return loop
 
-    def result(self) -> Formula:
+    def result(self, path: Path) -> Formula:
         """Return the formula of the leaf after the loop."""
+        if self.unrolled is None:
+            self.unrolled = self._unrolled()
+        if self.unrolled:
+            return self.unrolled[path]
+        if self.preserved is None:
+            self.preserved = self._preserved()
+        state, after, truth = self.preserved
+        if state[path] is self.inits[path]:
+            return state[path]
+        return self._closed(path, state, after, truth)
+
+    def _unrolled(self) -> Mapping[Path, Formula]:
+        """Return the leaves after a loop of few iterations; {} if the number is not known."""
         values: Mapping[Path, Formula] = self.inits
         for _ in range(MAX_UNROLLED + 1):
             frame = self._frame(values)
@@ -105,12 +129,9 @@ class _Loop:
             if truth.kind != "constant":
                 break
             if not truth.value:
-                return values[self.path]
+                return values
             values = self._after(frame)
-        state, after, truth = self._preserved()
-        if state[self.path] is self.inits[self.path]:
-            return state[self.path]
-        return self._closed(state, after, truth)
+        return {}
 
     def _frame(self, values: Mapping[Path, Formula]) -> Frame:
         return Frame({(0, path): term for path, term in values.items()}, level=self.level + 1)
@@ -164,13 +185,17 @@ class _Loop:
     # ------------------------------------------------------------ canonical form
 
     def _closed(
-        self, state: Mapping[Path, Formula], after: Mapping[Path, Formula], truth: Formula
+        self,
+        result: Path,
+        state: Mapping[Path, Formula],
+        after: Mapping[Path, Formula],
+        truth: Formula,
     ) -> Formula:
         """Return the leaf after the loop, as an element of a closed array."""
         table = self.bodies.table
         own = {_array(self._symbol(path)): path for path in state}
         order: dict[Path, None] = {}
-        for roots in ([truth], [state[self.path]]):
+        for roots in ([truth], [state[result]]):
             order.update({own[symbol]: None for symbol in symbols_in(roots) if symbol in own})
             _complete(order, after, own)
         names = {}
@@ -179,11 +204,11 @@ class _Loop:
             head = "carried", self.level, number, ()
             names[symbol] = table.array("symbol", head, symbol.type, symbol.dims)
         renamed = Renaming(self.bodies.algebra, names)
-        place = list(order).index(own[_array(state[self.path])])
+        place = list(order).index(own[_array(state[result])])
         sizes = tuple([self.shapes[path].dims for path in order])
         terms = [truth, *[self.inits[p] for p in order], *[after[p] for p in order]]
-        shape = self.shapes[self.path]
-        array = table.array("opaque", ("loop", self.level, place, sizes), state[self.path].type,
+        shape = self.shapes[result]
+        array = table.array("opaque", ("loop", self.level, place, sizes), state[result].type,
                             shape.dims, [renamed(term) for term in terms])  # fmt: skip
         return table.read(array, own_index(shape))
 
