@@ -12,14 +12,12 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
-from indexing.equivalence.values.exact_laws import EXACT_LAWS
 from indexing.equivalence.values.functions import (
     ROUNDED,
     Attributes,
@@ -27,7 +25,8 @@ from indexing.equivalence.values.functions import (
     function_of,
 )
 from indexing.equivalence.values.integer_laws import integer_expr
-from indexing.equivalence.values.laws import Application
+from indexing.equivalence.values.law_table import EXACT_LAWS
+from indexing.equivalence.values.laws import Application, ValueLaw
 from indexing.equivalence.values.terms import Formula, FormulaSubstitution, FormulaTable
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
@@ -43,21 +42,35 @@ MAX_PIECES: Final = 256
 """Limit on the pieces of one choice that are merged."""
 
 
-@dataclass(slots=True)
 class FormulaAlgebra:
     """Constructors of terms.
 
     Attributes:
         table: the table of the terms.
         functions: functions of ops whose attributes do not determine them, by opcode and type.
+        laws: the laws to apply, by opcode, in this order.
+        reassociates: sums and products of floats may be reordered.
+        computed: constants that laws of the reals computed, with other roundings than the program.
+        uses: the names of the laws used since the list was emptied that are not exact.
     """
 
-    table: FormulaTable
-    functions: dict[Hashable, ScalarFunction]
+    reassociates: bool = False
 
-    def __init__(self, table: FormulaTable) -> None:
+    def __init__(
+        self,
+        table: FormulaTable,
+        functions: dict[Hashable, ScalarFunction] | None = None,
+        laws: Mapping[str, Sequence[ValueLaw]] = EXACT_LAWS,
+    ) -> None:
         self.table = table
-        self.functions = {}
+        self.functions = {} if functions is None else functions
+        self.laws = laws
+        self.uses: list[str] = []
+        self.computed: set[Formula] = set()
+
+    def note(self, names: Iterable[str]) -> None:
+        """Record uses of laws that are not exact."""
+        self.uses += names
 
     # ------------------------------------------------------------ functions
 
@@ -66,10 +79,11 @@ class FormulaAlgebra:
     ) -> Formula:
         """Return a function of terms, with a result of this type."""
         folded = self._folded(opcode, attributes, element_type, arguments)
+        folded = folded or self._by_piece(opcode, attributes, element_type, arguments)
         if folded is not None:
             return folded
         call = Application(opcode, attributes, element_type, tuple(arguments))
-        for law in EXACT_LAWS.get(opcode, ()):
+        for law in self.laws.get(opcode, ()):
             result = law.rewrite(self, call)
             if result is not None:
                 return result
@@ -97,10 +111,24 @@ class FormulaAlgebra:
             return None
         function = self.functions.get((opcode, attributes, element_type))
         function = function or function_of(opcode, attributes, element_type)
-        if function is None:
+        if function is None or (len(arguments) > 2 and opcode in COMMUTATIVE):
             return None
         values = [t.value for t in arguments]
         return self.table.constant(evaluated(function, values, element_type), element_type)
+
+    def _by_piece(
+        self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
+    ) -> Formula | None:
+        """Return a function of constants, and of choices among constants, as a choice."""
+        choices = [t for t in arguments if t.kind == "choose"]
+        if not choices or opcode in ROUNDED or not _is_piecewise(arguments, choices[0].index):
+            return None
+        bounds = sorted({bound for t in choices for bound in t.head})
+        pieces = []
+        for bound in bounds:
+            values = [_piece(t, bound) if t.kind == "choose" else t for t in arguments]
+            pieces.append((bound, self.apply(opcode, attributes, element_type, values)))
+        return self.choose(choices[0].index[0], pieces)
 
     # ------------------------------------------------------------ indices
 
@@ -198,6 +226,23 @@ class FormulaAlgebra:
         terms = [term for _, term in merged]
         return self.table.make("choose", tuple([bound for bound, _ in merged]), terms[0].type,
                                terms, (expr,))  # fmt: skip
+
+
+def _is_piecewise(arguments: Sequence[Formula], index: tuple[Expr, ...]) -> bool:
+    """Return True for constants, and choices among constants by the same expression."""
+    return all(
+        t.kind == "constant"
+        or (t.index == index and all(part.kind == "constant" for part in t.arguments))
+        for t in arguments
+    )
+
+
+def _piece(choice: Formula, value: int) -> Formula:
+    """Return the term of a choice where its expression has a value."""
+    for bound, term in zip(choice.head, choice.arguments, strict=True):
+        if value <= bound:
+            return term
+    return choice.arguments[-1]
 
 
 def np_evaluable(*element_types: str) -> bool:

@@ -11,6 +11,7 @@ from hlo.modules.module import Computation, Instruction
 from indexing.equivalence.values.elements import Elements
 from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.matching import Difference, Matching
+from indexing.equivalence.values.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.numbering import Leaves, NoFormula, NumberedArray, Numbering
 from indexing.maps.arrays import ArrayRef
 
@@ -93,14 +94,16 @@ def compare_values(
         return [EqualFormulas(is_structural=True)] * len(ours)
     elements = Elements(numbering)
     frame = Frame(elements.symbols([*ours, *theirs], "parameter"))
-    return [
-        _compared(elements, frame, a, b, exact_arithmetic)
-        for a, b in zip(ours, theirs, strict=True)
-    ]
+    normal = Normalising(RealAlgebra(elements.algebra, exact_arithmetic=exact_arithmetic))
+    return [_compared(elements, frame, a, b, normal) for a, b in zip(ours, theirs, strict=True)]
 
 
 def _compared(
-    elements: Elements, frame: Frame, before: NumberedArray, after: NumberedArray, exact: bool
+    elements: Elements,
+    frame: Frame,
+    before: NumberedArray,
+    after: NumberedArray,
+    normal: Normalising,
 ) -> ValueResult:
     if before is after:
         return EqualFormulas(is_structural=True)
@@ -114,8 +117,12 @@ def _compared(
         return Residual("", "", None, error.unknown.reason)
     matching = Matching(elements.algebra)
     if matching.equal(ours, theirs):
-        return EqualFormulas(MappingProxyType(dict(matching.laws)))
-    pair = matching.pair
+        return EqualFormulas()
+    normal_matching = Matching(normal.algebra, allows_rounding=normal.algebra.reassociates)
+    if normal_matching.equal(normal(ours), normal(theirs)):
+        laws = normal.uses(ours, theirs) + normal_matching.laws
+        return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
+    pair = normal_matching.pair
     if pair is None:
         return Residual(str(ours), str(theirs), None, "the formulas differ")
     reason = f"the formulas differ in a part: {pair.difference}"

@@ -289,17 +289,17 @@ def keeps_values(source: str, target: str) -> bool:
     if is_integral(source) and is_integral(target):
         ours, theirs = range_of(source), range_of(target)
         return ours is not None and theirs is not None and contains(theirs, ours)
-    if target not in _MANTISSA:
+    if target not in MANTISSA:
         return False
     if is_integral(source):
-        return ELEMENT_TYPES[source].bits <= _MANTISSA[target] and target not in NARROW
-    if source not in _MANTISSA:
+        return ELEMENT_TYPES[source].bits <= MANTISSA[target] and target not in NARROW
+    if source not in MANTISSA:
         return False
     is_wide = _EXPONENT[source] <= _EXPONENT[target]
-    return is_wide and _MANTISSA[source] <= _MANTISSA[target]
+    return is_wide and MANTISSA[source] <= MANTISSA[target]
 
 
-_MANTISSA: Final = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
+MANTISSA: Final = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
 _EXPONENT: Final = {"bf16": 8, "f16": 5, "f32": 8, "f64": 11}
 
 
@@ -388,9 +388,3 @@ FLOAT_LAWS: Final = (
     ValueLaw("bitcast-convert(bitcast-convert(x)) = bitcast-convert(x)", "exact",
              ("bitcast-convert",), "equal widths", "The same bits.", _bitcast),
 )  # fmt: skip
-
-TABLE: Final = (*integer_laws.LAWS, *FLOAT_LAWS)
-EXACT_LAWS: Final[dict[str, list[ValueLaw]]] = {}
-for _law in TABLE:
-    for _opcode in _law.opcodes:
-        EXACT_LAWS.setdefault(_opcode, []).append(_law)

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -37,6 +37,7 @@ class Constructors(Protocol):
     """Constructors of terms (`indexing.equivalence.values.algebra.FormulaAlgebra`)."""
 
     table: FormulaTable
+    computed: set[Formula]
 
     def apply(
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
@@ -45,6 +46,9 @@ class Constructors(Protocol):
 
     def raw(self, call: Application) -> Formula:
         """Return a function of terms by no law but commutation."""
+
+    def note(self, names: Iterable[str]) -> None:
+        """Record uses of laws that are not exact."""
 
     def choose(self, expr: Expr, pieces: Sequence[tuple[int, Formula]]) -> Formula:
         """Return the term of the first piece whose upper bound `expr` does not exceed."""

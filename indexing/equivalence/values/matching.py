@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from indexing.equivalence.values.algebra import COMMUTATIVE, FormulaAlgebra
+from indexing.equivalence.values.exact_laws import MANTISSA
+from indexing.equivalence.values.functions import is_float
 from indexing.equivalence.values.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import mentioned
@@ -19,6 +21,9 @@ from simplifier.linear import Expr
 
 Difference: TypeAlias = Literal["index", "constant", "function", "array", "number of elements"]
 
+MAX_ROUNDED: Final = 4
+"""Relative distance of constants that differ by rounding, in units of the last place."""
+ROUNDED_ONCE: Final = "constants are computed with other roundings"
 MAX_COMPARED: Final = 1 << 12
 """Limit on the pairs of terms that one comparison descends into."""
 
@@ -37,11 +42,13 @@ class Matching:
     """A comparison of terms over the same variables.
 
     Attributes:
+        allows_rounding: constants that the laws computed may differ by rounding.
         laws: the number of uses of each law that is not exact.
         pair: the smallest pair of subterms that is not proved equal, once a comparison failed.
     """
 
     algebra: FormulaAlgebra
+    allows_rounding: bool = False
     laws: Counter[str] = field(default_factory=Counter)
     pair: UnequalTerms | None = None
     _decided: dict[tuple[int, int], bool] = field(default_factory=dict)
@@ -68,7 +75,7 @@ class Matching:
         if before.kind != after.kind or before.type != after.type:
             return self._differ(before, after, "function")
         if before.kind == "constant":
-            return self._differ(before, after, "constant")
+            return self._close(before, after) or self._differ(before, after, "constant")
         same_array = before.array is after.array
         if before.kind == "read" and not same_array:
             assert before.array is not None
@@ -80,6 +87,19 @@ class Matching:
         if not self._equal_exprs(before.index, after.index):
             return self._differ(before, after, "index")
         return self._equal_arguments(before, after)
+
+    def _close(self, before: Formula, after: Formula) -> bool:
+        """Return True for float constants that differ by rounding only, if that is accepted."""
+        if not self.allows_rounding or not is_float(before.type):
+            return False
+        if not {before, after} & self.algebra.computed:
+            return False
+        ours, theirs = float(before.value), float(after.value)
+        spacing = 2.0 ** (1 - MANTISSA.get(before.type, 1))
+        if not abs(ours - theirs) <= MAX_ROUNDED * spacing * min(abs(ours), abs(theirs)):
+            return False
+        self.laws[ROUNDED_ONCE] += 1
+        return True
 
     def equal_arrays(self, before: Formula, after: Formula) -> bool:
         """Return True if two closed arrays are proved equal."""
@@ -101,7 +121,7 @@ class Matching:
                     ours.remove(term)
                     theirs.remove(term)
             if len(ours) == 2:
-                quiet = Matching(self.algebra, Counter(self.laws))
+                quiet = Matching(self.algebra, self.allows_rounding, Counter(self.laws))
                 if quiet.equal(ours[0], theirs[1]) and quiet.equal(ours[1], theirs[0]):
                     self.laws = quiet.laws
                     return True

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, Shape, leaves
+from hlo.text.syntax import CALLEE_ATTRIBUTES
 from indexing.dataflow.queries import element_reads
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
@@ -273,9 +274,8 @@ def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
     op = instruction.op
     attributes: dict[str, Hashable] = {}
     if op is None or instruction.opcode == "custom-call":
-        called = {computation.name for computation in instruction.called_computations}
         for name, text in instruction.attributes.items():
-            if name not in TEXTS and text.printed.lstrip("%") not in called:
+            if name not in TEXTS | CALLEE_ATTRIBUTES:
                 attributes[name] = text.printed
     if op is not None:
         for field in dataclasses.fields(op):  # type: ignore[arg-type]

@@ -121,24 +121,26 @@ class FormulaTable:
         term = Formula()
         term.kind, term.head, term.type = kind, head, element_type
         term.arguments, term.index, term.array, term.dims = arguments, index, array, dims
-        variables = mentioned(index) if index else ()
-        inside = [self.runtime[v] for v in variables if v in self.runtime]
-        term.children = (*arguments, *sorted(inside, key=lambda t: t.number))
-        term.free = NO_VARIABLES
-        if kind not in ARRAYS:
-            own_variables = frozenset([v for v in variables if v not in self.runtime])
-            term.free = own_variables.union(*[t.free for t in term.children])
-        term.number = len(self._terms)
-        term.depth = 1 + max([t.depth for t in term.children], default=0)
+        self._relate(term)
         keys = [t.key for t in arguments] + [self.expr_key(e) for e in index]
-        name = (
-            head[:3] if kind == "symbol" and isinstance(head, tuple) and head[0] == "loop" else head
-        )
         term.key = stable_hash(
-            kind, _stable(name), element_type, *keys, 0 if array is None else array.key, *dims
-        )
+            kind, _name_key(kind, head), element_type, *keys,
+            0 if array is None else array.key, *dims,
+        )  # fmt: skip
         self._terms[key] = term
         return term
+
+    def _relate(self, term: Formula) -> None:
+        """Compute the children, the free variables, the number and the depth of a new term."""
+        variables = mentioned(term.index) if term.index else ()
+        inside = [self.runtime[v] for v in variables if v in self.runtime]
+        term.children = (*term.arguments, *sorted(inside, key=lambda t: t.number))
+        term.free = NO_VARIABLES
+        if term.kind not in ARRAYS:
+            own = frozenset([v for v in variables if v not in self.runtime])
+            term.free = own.union(*[t.free for t in term.children])
+        term.number = len(self._terms)
+        term.depth = 1 + max([t.depth for t in term.children], default=0)
 
     # ------------------------------------------------------------ leaves
 
@@ -266,6 +268,12 @@ class FormulaSubstitution:
 def stable_hash(*parts: object) -> int:
     """Return a hash of strings, integers and None that is the same in every process."""
     return zlib.crc32(repr(parts).encode()) | len(parts) << 32
+
+
+def _name_key(kind: Kind, head: Hashable) -> str:
+    """Return a text of a head; the carried leaves of a loop differ by initial value only."""
+    is_carried = kind == "symbol" and isinstance(head, tuple) and head[0] == "loop"
+    return _stable(head[:3] if isinstance(head, tuple) and is_carried else head)
 
 
 def _stable(head: Hashable) -> str:
