@@ -232,3 +232,25 @@ def test_a_whole_gather_names_the_reason_and_the_least_exchange() -> None:
     assert str(reason).startswith("`r` gathers `p` [x, _] whole: dimension 0 cannot be split")
     assert reason.least_bytes == 8 * 6 * 4 * 3 // 4
     check_equal(plan, module)
+
+
+def test_a_dimension_that_a_gather_reads_at_0_is_split() -> None:
+    """Dimension 1 is collapsed and has no start: only the first device holds the element."""
+    text = """ENTRY e { p = f32[4,6,7] parameter(0)  i = s32[3,2,2] parameter(1)
+      ROOT g = f32[3,2,2,3] gather(p, i), offset_dims={1,3}, collapsed_slice_dims={1},
+        start_index_map={2,0}, index_vector_dim=2, slice_sizes={2,1,3} }"""
+    module = hlo.parse(text)
+    plan = indexing.shard(module, {"x": 3}, {"p": (None, "x", None)})
+    assert [c.kind for c in plan.collectives] == ["all-reduce"]
+    check_equal(plan, module)
+
+
+def test_a_reducer_may_call_a_computation() -> None:
+    text = """larger { a = f32[] parameter(0)  b = f32[] parameter(1)
+      ROOT m = f32[] maximum(a, b) }
+      apply { c = f32[] parameter(0)  d = f32[] parameter(1)
+      ROOT n = f32[] call(c, d), to_apply=larger }
+      ENTRY e { p = f32[4,6] parameter(0)  z = f32[] constant(-inf)
+      ROOT r = f32[4] reduce(p, z), dimensions={1}, to_apply=apply }"""
+    module = hlo.parse(text)
+    check_equal(indexing.shard(module, {"x": 2}, {"p": ("x", None)}), module)

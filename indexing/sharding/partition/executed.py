@@ -26,7 +26,7 @@ def computations_of(entry: Computation) -> tuple[list[Computation], list[Computa
     while waiting:
         computation = waiting.pop()
         for instruction in computation.instructions:
-            if isinstance(instruction.op, InlineOp):
+            if computation in executed and isinstance(instruction.op, InlineOp):
                 message = f"{instruction.opcode} `{instruction.name}` must be flattened first"
                 raise HloError(message, instruction.span, "partition", "use `flatten`")
             is_branching = instruction.opcode in _BRANCHING and computation in executed

@@ -31,9 +31,12 @@ def gather(
     """Add a gather; `emit` adds the instruction for the operands of `split`."""
     op = split.instruction.op
     assert isinstance(op, Gather)
-    masks = []
+    masks, is_first = [], []
     for number, axes in split.reduced:
         for _, dim in split.rule.dims_of(number, split.rule.operands):
+            if dim not in op.start_index_map:  # element 0 of the dimension, which device 0 has
+                is_first.append(axes)
+                continue
             component = op.start_index_map.index(dim)
             indices, mask = _shifted(body, split, 1, dim, component, op.index_vector_dim, axes)
             split.operands[1] = indices
@@ -42,6 +45,8 @@ def gather(
     kept = [k for k in range(value.array.rank) if k not in op.offset_dims]
     for mask in masks:
         value = _only(body, value, mask, kept)
+    for axes in is_first:
+        value = on_first_device(body, value, axes, body.zero(value.array.element_type))
     return [value]
 
 
