@@ -13,11 +13,12 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import literal
 from indexing.dataflow.needed import needed_by
-from indexing.dataflow.queries import grouped
+from indexing.dataflow.queries import grouped, output_to_input
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, array_leaves
 from indexing.maps.indexing_map import IndexingMap
-from indexing.ops.element import ConstantRule, IotaRule, element_of
+from indexing.ops.base import MappedOp
+from indexing.ops.element import ConstantRule, CopyRule, IotaRule, OpaqueRule, element_of
 from indexing.ops.random_numbers import Rng, RngBitGenerator
 from indexing.ops.structured_ops import InlineOp
 from indexing.sharding.splits import (
@@ -34,6 +35,14 @@ from indexing.sharding.subjects import Subject
 MAX_CHOICES: Final = 64
 """Limit on the choices of splits that go with one split of a result."""
 
+
+_SLICED: Final = frozenset(
+    [
+        *("sort", "topk", "fft", "cholesky", "triangular-solve"),
+        *("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
+    ]
+)
+"""Ops without an element rule that compute slices alike along dimensions that they keep."""
 
 _InputOption: TypeAlias = tuple[int, ArrayState, tuple[int, int], int]
 """The number of an input, its state and halo, and the number of shards; 0 for any number."""
@@ -224,4 +233,25 @@ def _placed_dimensions(instruction: Instruction) -> tuple[int, ...]:
             values = literal(ArrayRef(instruction))
             is_splat = values is not None and values.size and (values == values.flat[0]).all()
             return () if is_splat else tuple(range(shape.rank))
+        case OpaqueRule(), _ if isinstance(instruction.op, MappedOp) and instruction.operands:
+            return _unkept_dimensions(instruction, is_sliced=instruction.opcode in _SLICED)
+        case CopyRule(parts=parts), _ if parts > 1:  # the index has the number of the part
+            return _unkept_dimensions(instruction, is_sliced=True)
     return ()
+
+
+def _unkept_dimensions(instruction: Instruction, *, is_sliced: bool) -> tuple[int, ...]:
+    """The dimensions along which an op may compute elements in another way at each index.
+
+    Args:
+        is_sliced: it computes slices alike along dimensions that it keeps.
+    """
+    every: set[int] = set()
+    for number, _, shape in array_leaves(instruction.shape):
+        dims = set(range(shape.rank))
+        if is_sliced:
+            answer = output_to_input(instruction, number)
+            for m in [m for maps in answer.maps for m in maps]:
+                dims -= {k for k in dims if any(r == m.dims[k].as_expr() for r in m.results)}
+        every |= dims
+    return tuple(sorted(every))

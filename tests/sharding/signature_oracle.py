@@ -269,3 +269,24 @@ def differing_shards(subject: Subject, signature: SbpSignature) -> list[str]:
                 if any(each != shards[0] for each in shards):
                     faults.append(f"{signature}: {m}")
     return faults
+
+
+def unequal_shards(subject: Subject, signature: SbpSignature, shards: int, seed: int) -> str:
+    """Execute with equal data on all devices: equal functions have equal results."""
+    random = np.random.default_rng(seed)
+    arrays = []
+    for array, text in zip(subject.inputs, signature.operands, strict=True):
+        value, dimension = operand_value(subject, array, random), state_of(text).dimension
+        if dimension is not None:
+            size = value.shape[dimension] // shards
+            block = value[own(value, dimension, 0, shards)]
+            value = np.concatenate([block] * shards, axis=dimension)
+            assert size == block.shape[dimension]
+        arrays.append(value)
+    for values, text in zip(executed(subject, arrays), signature.results, strict=True):
+        dimension = state_of(text).dimension
+        if dimension is not None:
+            parts = [values[own(values, dimension, p, shards)] for p in range(shards)]
+            if not all(same(parts[0], part).all() for part in parts):
+                return f"{parts}"
+    return ""

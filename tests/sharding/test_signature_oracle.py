@@ -29,6 +29,7 @@ from tests.sharding.signature_oracle import (
     samples,
     shard,
     subject_of,
+    unequal_shards,
 )
 
 SAMPLES = samples()
@@ -108,6 +109,14 @@ def test_a_signature_without_places_has_the_same_maps_in_each_shard(text: str) -
     for n in (None, 2):
         signatures = [s for s in sbp(subject.root, n) if not s.needs_place]
         assert not [fault for s in signatures for fault in differing_shards(subject, s)]
+
+
+@pytest.mark.parametrize("text", EXECUTABLE)
+def test_a_signature_without_places_has_equal_results_for_equal_shards(text: str) -> None:
+    subject = subject_of(text)
+    for s in sbp(subject.root):
+        if not s.needs_place and s.shards and not any(map(any, s.halo)):
+            assert not unequal_shards(subject, s, s.shards, seed=3), str(s)
 
 
 @pytest.mark.parametrize("text", INDEPENDENT)

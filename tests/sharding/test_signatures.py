@@ -124,6 +124,9 @@ PLACES = [
     ("f32[2] dynamic-slice(f32[6] p, s32[] i), dynamic_slice_sizes={2}", "S(0), B -> P(sum)", True),
     ("f32[6] dynamic-update-slice(f32[6] p, f32[2] u, s32[] i)",    "S(0), B, B -> S(0)",  True),
     ("f32[4,6] add(f32[4,6] p, f32[4,6] q)",                        "B, S(0) -> S(0)",     True),
+    ("f32[4,6] sort(f32[4,6] p), dimensions={1}, to_apply=less_than", "S(0) -> S(0)",      False),
+    ("f32[4,6] sort(f32[4,6] p), dimensions={1}, to_apply=less_than", "B -> S(1)",         True),
+    ("c64[4,6] fft(c64[4,6] p), fft_type=FFT, fft_length={6}",      "S(0) -> S(0)",        False),
 ]
 # fmt: on
 
