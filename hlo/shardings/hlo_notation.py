@@ -29,13 +29,13 @@ from hlo.shardings.reading import (
     AxisReader,
     Context,
     check_rank,
-    checked_mesh,
     cursor_over,
     listed,
-    read_sizes,
+    read_named_mesh,
+    read_permutation,
 )
 from hlo.shardings.sharding import Hints, Sharding
-from hlo.shardings.tiles import axes_of_devices, axes_of_tiles, iota_devices, iota_form
+from hlo.shardings.tiles import axes_of_devices, axes_of_tiles, iota_form
 from hlo.text.cursor import Cursor
 from hlo.text.names import nearest
 from hlo.text.source import Span
@@ -119,31 +119,13 @@ def _read_single(cursor: Cursor, context: Context, number: int) -> Sharding:
         cursor.expect("]")
         return _NamedReader(cursor, mesh, Hints(version=3, any_rank=True), rank).read()
     if cursor.accepts("mesh["):
-        return _NamedReader(cursor, *_named_mesh(cursor, start), rank).read()
+        mesh, lists_devices = read_named_mesh(cursor)
+        hints = Hints(version=3, lists_devices=lists_devices)
+        return _NamedReader(cursor, mesh, hints, rank).read()
     return _TileReader(cursor, context, start).read(rank)
 
 
 # ---------------------------------------------------------------- axes of a mesh
-
-
-def _named_mesh(cursor: Cursor, start: int) -> tuple[Mesh, Hints]:
-    """Read a mesh after ``mesh[``."""
-    axes = read_sizes(cursor)
-    devices: list[int] | tuple[int, ...] | None = None
-    lists_devices = False
-    comma = cursor.position
-    if cursor.accepts(",") and cursor.accepts("device_ids=("):
-        if cursor.accepts("["):
-            reshape = listed(cursor, "]", lambda: positive(cursor, "a dimension"))
-            devices = iota_devices(reshape, _permutation(cursor, len(reshape)))
-            cursor.expect(")")
-        else:
-            devices = listed(cursor, ")", cursor.integer)
-            lists_devices = iota_form(devices) is not None
-    else:
-        cursor.position = comma
-    mesh = checked_mesh(cursor, start, axes, devices)
-    return mesh, Hints(version=3, lists_devices=lists_devices)
 
 
 class _NamedReader:
@@ -278,7 +260,7 @@ class _TileReader:
         if self.cursor.accepts("<="):
             self.cursor.expect("[")
             tiles.reshape = self._integers()
-            tiles.transpose = _permutation(self.cursor, len(tiles.reshape))
+            tiles.transpose = read_permutation(self.cursor, len(tiles.reshape))
         else:
             self.hints = replace(self.hints, version=1)
             tiles.devices = [self.cursor.integer()]
@@ -328,19 +310,6 @@ class _TileReader:
         partial = [(axis, "sum") for kind, each in kinds if kind == "unreduced" for axis in each]
         manual = [axis for kind, each in kinds if kind == "manual" for axis in each]
         return Sharding(mesh, axes[:rank], tuple(partial), tuple(manual), self.hints)
-
-
-def _permutation(cursor: Cursor, rank: int) -> tuple[int, ...]:
-    """Read ``T(...)`` of an iota; the identity if it is missing."""
-    if not cursor.accepts("T"):
-        return tuple(range(rank))
-    start = cursor.position
-    cursor.expect("(")
-    order = tuple(listed(cursor, ")", cursor.integer))
-    if sorted(order) != list(range(rank)):
-        span = cursor.source.span(start, cursor.position)
-        raise cursor.fault(f"not a permutation of the {rank} dimensions of the iota", span)
-    return order
 
 
 def _unknown_word(cursor: Cursor, word: re.Match[str], words: tuple[str, ...]) -> Exception:

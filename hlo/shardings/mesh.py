@@ -171,16 +171,19 @@ class Mesh:
         ((0, 2), (1, 3))
         """
         chosen = tuple(axes)
-        groups: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
-        for device in self.devices:
-            rest = dict(self.coordinates(device))
-            for axis in chosen:
-                whole = self.sizes[axis.name]
-                minor = whole // axis.pre_size // self.size_of(axis)
-                rest[axis.name] -= self.coordinate(device, axis) * minor
-            group = groups.setdefault(tuple(rest.items()), {})
-            group[self.number(device, chosen)] = device
-        return tuple(tuple(group[k] for k in sorted(group)) for group in groups.values())
+        own = [self.split(axis) for axis in chosen]
+        rest = [
+            part
+            for part in self.parts(chosen)
+            if not any(
+                part.name == axis.name and begin <= part.pre_size < end
+                for axis, (begin, end) in zip(chosen, own, strict=True)
+            )
+        ]
+        order = np.lexsort((self.numbers(chosen), self.numbers(rest)))
+        width = prod(self.size_of(axis) for axis in chosen)
+        rows = np.array(self.devices)[order].reshape(-1, width)
+        return tuple(tuple(row) for row in rows.tolist())
 
     def numbers(self, axes: Iterable[Axis]) -> NDArray[np.int64]:
         """Return the number of each device along several axes, in the order of `devices`.

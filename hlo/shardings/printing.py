@@ -64,7 +64,7 @@ def shardy_mesh_text(mesh: Mesh) -> str:
 
 def _named_text(sharding: Sharding) -> str:
     mesh, hints = sharding.mesh, sharding.hints
-    items = [_mesh_text(mesh, hints.lists_devices)]
+    items = [mesh_text(mesh, hints.lists_devices)]
     if whole := _whole_word(sharding):
         items.append(whole)
     elif not mesh.is_maximal:
@@ -96,7 +96,12 @@ def _size(mesh: Mesh, axes: Iterable[Axis]) -> int:
     return prod(mesh.size_of(axis) for axis in axes)
 
 
-def _mesh_text(mesh: Mesh, lists_devices: bool) -> str:
+def mesh_text(mesh: Mesh, lists_devices: bool = False) -> str:
+    """Return HLO's text of a mesh.
+
+    >>> mesh_text(Mesh.of({"x": 2, "y": 2}, [0, 2, 1, 3]))
+    "mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0))"
+    """
     if mesh.is_maximal:
         return f"maximal_mesh[device_id={mesh.devices[0]}]"
     axes = ",".join(f"'{name}'={size}" for name, size in mesh.axes)

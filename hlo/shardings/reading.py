@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Final, TypeVar
 
 from hlo.shardings.mesh import Axis, Mesh, axis_fault, mesh_fault, overlap_fault, positive
 from hlo.shardings.sharding import Sharding
+from hlo.shardings.tiles import iota_devices, iota_form
 from hlo.text.cursor import Cursor
 from hlo.text.source import Source, Span
 
@@ -20,6 +22,7 @@ OWNER: Final = "invalid sharding"
 # quotes have backslashes where the text is in a string
 _QUOTED: Final = re.compile(r"""\\*"([^"\\]++)\\*"|\\*'([^'\\]++)\\*'""")
 _PART: Final = re.compile(r":\(")
+_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,56 @@ def read_sizes(cursor: Cursor) -> dict[str, int]:
     return axes
 
 
+def read_named_mesh(cursor: Cursor) -> tuple[Mesh, bool]:
+    """Read a mesh of HLO after ``mesh[``.
+
+    Returns:
+        the mesh, and whether the text lists its devices although they are a permuted iota.
+    """
+    start = cursor.position
+    axes = read_sizes(cursor)
+    comma = cursor.position
+    if not (cursor.accepts(",") and cursor.accepts("device_ids=")):
+        cursor.position = comma
+        return checked_mesh(cursor, start, axes, None), False
+    start = cursor.position
+    cursor.expect("(")
+    if not cursor.accepts("["):
+        listed_devices = listed(cursor, ")", cursor.integer)
+        mesh = checked_mesh(cursor, start, axes, listed_devices)
+        return mesh, iota_form(listed_devices) is not None
+    reshape = listed(cursor, "]", lambda: positive(cursor, "a dimension"))
+    transpose = read_permutation(cursor, len(reshape))
+    cursor.expect(")")
+    span = cursor.source.span(start, cursor.position)
+    if prod(reshape) != prod(axes.values()):
+        label = f"{prod(reshape)} devices for a mesh of {prod(axes.values())}"
+        raise cursor.fault(label, span)
+    checked_mesh(cursor, start, axes, None)
+    return checked_mesh(cursor, start, axes, iota_devices(reshape, transpose)), False
+
+
+def read_permutation(cursor: Cursor, rank: int) -> tuple[int, ...]:
+    """Read ``T(...)`` of an iota; the identity if it is missing."""
+    if not cursor.accepts("T"):
+        return tuple(range(rank))
+    start = cursor.position
+    cursor.expect("(")
+    order = tuple(listed(cursor, ")", cursor.integer))
+    if sorted(order) != list(range(rank)):
+        span = cursor.source.span(start, cursor.position)
+        raise cursor.fault(f"expected a permutation of {rank} dimensions", span)
+    return order
+
+
 def checked_mesh(
     cursor: Cursor, start: int, axes: Mapping[str, int], devices: Sequence[int] | None
 ) -> Mesh:
     """Return a mesh, or raise the error for the text from `start` on."""
-    if fault := mesh_fault(tuple(axes.items()), devices):
+    fault = mesh_fault(tuple(axes.items()), devices)
+    if not fault and axes and devices and sorted(devices) != list(range(len(devices))):
+        fault = f"expected a permutation of the device IDs 0 to {len(devices) - 1}"
+    if fault:
         raise cursor.fault(fault, cursor.source.span(start, cursor.position))
     if not axes and devices is None:
         return Mesh((), ())
@@ -101,7 +149,7 @@ class AxisReader:
 
     def read(self) -> Axis:
         """Read an axis or a part of one: ``"x"`` or ``"x":(pre_size)size``."""
-        name, span = quoted(self.cursor)
+        name, span = self._name()
         axis = Axis(name)
         if self.cursor.take(_PART):
             pre_size = self.cursor.integer()
@@ -109,6 +157,8 @@ class AxisReader:
             axis = Axis(name, pre_size, self.cursor.integer())
             span = self.cursor.source.span(span.start, self.cursor.position)
         fault, repair = axis_fault(self.mesh, axis)
+        if axis.size == 1:
+            fault = f"the size of the sub-axis {axis} must be at least 2"
         if fault:
             raise self.cursor.fault(fault, span, help=repair)
         self.axes.append(axis)
@@ -116,6 +166,15 @@ class AxisReader:
         if overlap := overlap_fault(self.mesh, self.axes):
             raise self.cursor.fault(overlap[2], span)
         return axis
+
+    def _name(self) -> tuple[str, Span]:
+        """Read a quoted name, or the number of an axis."""
+        number = self.cursor.take(_NUMBER)
+        if number is None:
+            return quoted(self.cursor)
+        names = list(self.mesh.sizes)
+        name = names[int(number[0])] if int(number[0]) < len(names) else number[0]
+        return name, self.cursor.source.span(*number.span())
 
     def braces(self) -> tuple[Axis, ...]:
         """Read a list of axes in braces."""

@@ -26,8 +26,9 @@ from typing import Final, Literal, TypeAlias
 from hlo.arguments import checked, checked_constructor
 from hlo.modules.module import Module
 from hlo.moved import with_old_keywords
+from hlo.shardings.mesh import MAX_DEVICES
 from hlo.text.source import HloError
-from indexing.devices.groups import EMPTY_GROUPS, MAX_DEVICES, DeviceGroup, ReplicaGroups
+from indexing.devices.groups import EMPTY_GROUPS, DeviceGroup, ReplicaGroups
 from indexing.maps.indexing_map import Extents, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
