@@ -14,6 +14,7 @@ from hlo.arguments import checked
 from hlo.modules.calls import signature_errors
 from hlo.modules.instruction_checks import check_instruction, instruction_errors
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.shardings import sharding_of
 from hlo.ops.attributes import Kind, enum, integer, number
 from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import AnyShape, Shape, leaves
@@ -27,9 +28,9 @@ def verify(module: Module) -> list[HloError]:
     """Return all semantic errors of a module, in text order.
 
     Checks the attributes, operands and declared shape of each instruction, literals, parameter
-    numbers, called computations, layouts and the header's ``entry_computation_layout``. Only
-    registered ops are checked; ``import indexing`` registers the ops of HLO. A valid module gives
-    an empty list.
+    numbers, called computations, layouts, shardings and the header's
+    ``entry_computation_layout``. Only registered ops are checked; ``import indexing`` registers the
+    ops of HLO. A valid module gives an empty list.
 
     Source: XLA ``xla/service/hlo_verifier.cc``.
 
@@ -56,6 +57,7 @@ def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
         yield from parameter_errors(computation)
         for instruction in computation.instructions:
             yield from _value_errors(instruction)
+            yield from _sharding_errors(instruction)
             if not wrong or not any(operand.start in wrong for operand in instruction.operands):
                 yield from _call_errors(instruction)
             if instruction.declared_shape and (fault := layout_fault(instruction.declared_shape)):
@@ -110,6 +112,15 @@ def parameter_errors(computation: Computation) -> Iterator[HloError]:
         message = f"`{computation.name}` has a parameter {max(seen)}, but no parameter {missing}"
         label = "parameters are numbered from 0"
         yield HloError(message, seen[max(seen)].span, "parameter", label)
+
+
+def _sharding_errors(instruction: Instruction) -> Iterator[HloError]:
+    """Yield the error of the sharding in the attributes, if it is invalid."""
+    if instruction.attributes.keys() & {"sharding", "frontend_attributes"}:
+        try:
+            sharding_of(instruction)
+        except HloError as error:
+            yield error
 
 
 def _call_errors(instruction: Instruction) -> Iterator[HloError]:

@@ -408,6 +408,7 @@ def test_a_module_with_an_invalid_sharding_loads_and_its_sharding_has_an_error(
     assert caught.value.label == label
     assert caught.value.span.line == 3
     assert caught.value.span.text in str(root)
+    assert [str(error) for error in hlo.verify(root.module)] == [str(caught.value)]
 
 
 def test_meshes_of_a_module_header() -> None:
