@@ -98,12 +98,19 @@ def test_a_collective_records_its_instruction_groups_and_reason() -> None:
     assert local.module.header("num_partitions") == 4
 
 
-def test_an_initial_value_counts_once_and_needs_no_mask_if_it_is_neutral() -> None:
-    """The initial value 3 is added on one device; 0 is added on all of them."""
+def test_an_initial_value_is_added_on_one_device_unless_it_is_neutral() -> None:
     for init, selects in (("3", 1), ("0", 0)):
         module = hlo.parse(SUMS.replace("constant(3)", f"constant({init})").replace("7", "8"))
         local = check(assignment(module, {"p": "x _"}, {"d": "j=x"}), module)
         assert [i.opcode for i in local.module.entry].count("select") == selects
+
+
+def test_random_numbers_are_those_of_one_device() -> None:
+    text = """ENTRY e { a = f32[] constant(0) b = f32[] constant(1)
+      ROOT r = f32[3,5] rng(a, b), distribution=rng_uniform }"""
+    module = hlo.parse(text)
+    local = check(assignment(module, {"r": "x _"}, {}), module)
+    assert [c.kind for c in local.collectives] == ["reduce-scatter", "all-reduce"]
 
 
 def test_a_sum_of_partial_sums_needs_one_reduction() -> None:

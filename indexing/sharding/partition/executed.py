@@ -14,7 +14,7 @@ _BRANCHING: Final = ("while", "conditional")
 _REFUSED: Final = frozenset(
     [
         *("add-dependency", "after-all", "infeed", "outfeed", "partition-id", "recv"),
-        *("recv-done", "replica-id", "send", "send-done", "shuffle"),
+        *("replica-id", "send", "shuffle"),
     ]
 )
 
@@ -45,11 +45,12 @@ def require_local_form(instruction: Instruction) -> None:
     Raises:
         HloError: it has none.
     """
-    reason = ""
-    if isinstance(instruction.op, Collective) or instruction.opcode in _REFUSED:
-        reason = f"{instruction.opcode} is an exchange with other devices, the host or an effect"
+    reason, opcode = "", instruction.opcode
+    is_collective = isinstance(instruction.op, Collective) or opcode.endswith("-done")
+    if is_collective or opcode in _REFUSED:
+        reason = f"{opcode} is an exchange with other devices, the host or an effect"
     elif instruction.op is None:
-        reason = f"{instruction.opcode} is not a registered op"
+        reason = f"{opcode} is not a registered op"
     elif "custom_call_has_side_effect=true" in str(instruction):
         reason = "a custom call with side effects would have them on every device"
     for _, leaf in leaves(instruction.shape):

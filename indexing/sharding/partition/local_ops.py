@@ -6,18 +6,20 @@ It has the opcode of the global one, the shapes of shards, and attributes adapte
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Final, TypeAlias
 
 from hlo.shapes.shape import Shape
+from hlo.shardings.mesh import Axis
 from indexing.ops.convolution import Convolution
 from indexing.ops.dynamic import DynamicSlice
 from indexing.ops.gather import Gather
 from indexing.ops.iota import Iota
-from indexing.sharding.partition import indexed
+from indexing.sharding.partition import indexed, windows
 from indexing.sharding.partition.masks import masked, on_first_device
 from indexing.sharding.partition.split_instruction import SplitInstruction, add_local
-from indexing.sharding.partition.writer import LocalBody, LocalValue
+from indexing.sharding.partition.writer import REDUCTIONS, LocalBody, LocalValue
 
 
 def local_results(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
@@ -38,27 +40,35 @@ def _iota(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
     return [body.scalar_op("add", value, body.broadcast(scalar, shape.dims))]
 
 
-def _slice(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
-    (operand,), (sharding,) = split.operands, split.needed
-    cuts = split.instruction.op.slice  # type: ignore[union-attr]
-    ranges = [
-        f"[0:{size}]" if axes else str(cut)
-        for cut, size, axes in zip(cuts, operand.array.dims, sharding.dims, strict=True)
-    ]
-    return add_local(body, split, slice=f"{{{', '.join(ranges)}}}")
-
-
 def _reduce(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
-    """Reduce shards: the initial value counts on one device, padding is neutral."""
-    for number, axes in split.reduced:
-        kind = split.rule.factors[number].reduction
-        element_type = split.operands[0].array.element_type
-        neutral = body.neutral(kind, element_type)
+    """Reduce shards: padding is neutral, and the initial value counts on one device.
+
+    The initial value is combined with the result: XLA takes that of a reduce for neutral.
+    """
+    reduced = list(split.reduced)
+    if not reduced:
+        return add_local(body, split)
+    kind = split.rule.factors[reduced[0][0]].reduction
+    neutral = body.neutral(kind, split.operands[0].array.element_type)
+    for number, _ in reduced:
         for array, dim in split.rule.dims_of(number, split.rule.operands):
             split.operands[array] = masked(body, split, array, dim, kind)
-        for array in split.rule.inits:
-            split.operands[array] = on_first_device(body, split.operands[array], axes, neutral)
-    return add_local(body, split)
+    init, split.operands[1] = split.operands[1], neutral
+    (value,) = add_local(body, split)
+    if init == neutral:
+        return [value]
+    first = on_first_device(body, init, tuple(a for _, axes in reduced for a in axes), neutral)
+    opcode, _ = REDUCTIONS[kind]
+    return [body.scalar_op(opcode, value, body.broadcast(first, value.array.dims))]
+
+
+def _random(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
+    """Generate numbers on the first device only: generators of devices may have other states."""
+    axes = tuple(Axis(name) for name in body.mesh.sizes)
+    (value,) = add_local(body, split)
+    zero = body.zero(value.array.element_type)
+    split.results = [replace(split.results[0], partial=tuple((axis, "sum") for axis in axes))]
+    return [on_first_device(body, value, axes, zero)]
 
 
 def _sum_of_products(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
@@ -83,6 +93,7 @@ def _convolution(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
     for number, _ in split.reduced:
         for array, dim in split.rule.dims_of(number, split.rule.operands):
             split.operands[array] = masked(body, split, array, dim, "sum")
+    changed |= windows.convolution_windows(body, split)
     return add_local(body, split, **changed)
 
 
@@ -113,7 +124,12 @@ Handler: TypeAlias = Callable[[LocalBody, SplitInstruction], list[LocalValue]]
 
 _HANDLERS: Final[dict[str, Handler]] = {
     "iota": _iota,
-    "slice": _slice,
+    "rng": _random,
+    "rng-get-and-update-state": _random,
+    "slice": windows.slice_of_shards,
+    "pad": windows.pad,
+    "reverse": windows.reverse,
+    "reduce-window": windows.reduce_window,
     "reduce": _reduce,
     "dot": _sum_of_products,
     "convolution": _convolution,

@@ -7,6 +7,7 @@ factor stays whole: the operands are gathered, and the result is sliced.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Final, TypeAlias
 
 from hlo.modules.module import Instruction
@@ -25,6 +26,7 @@ from indexing.ops.scatter import Scatter
 from indexing.ops.select_and_scatter import SelectAndScatter
 from indexing.ops.slicing import Slice
 from indexing.sharding.partition.moves import Axes
+from indexing.sharding.partition.windows import halo_of
 from indexing.sharding.partition.writer import REDUCTIONS
 from indexing.sharding.rules import Factors, ShardingRule
 
@@ -58,7 +60,8 @@ def usable_axes(
     usable: list[Axes] = []
     for number, axes in enumerate(factor_axes):
         split = tuple(axis for axis in axes if mesh.size_of(axis) > 1)
-        if used & set(split) or not (split and _is_executable(instruction, rule, number)):
+        count = prod([mesh.size_of(axis) for axis in split])
+        if used & set(split) or not (split and _is_executable(instruction, rule, number, count)):
             split = ()
         used |= set(split)
         usable.append(split)
@@ -88,13 +91,15 @@ def _not_contiguous(rule: ShardingRule, axes: Sequence[Axes], mesh: Mesh) -> int
     return None
 
 
-def _is_executable(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
+def _is_executable(instruction: Instruction, rule: ShardingRule, number: int, count: int) -> bool:
     factor = rule.factors[number]
     operand_dims = list(rule.dims_of(number, rule.operands))
     result_dims = list(rule.dims_of(number, rule.results))
     match factor.kind:
-        case "need_replication" | "permutation":
+        case "need_replication":
             return False
+        case "permutation":
+            return halo_of(instruction, rule, number, count) is not None
         case "reduction":
             is_known = instruction.opcode in _REDUCING and factor.reduction in REDUCTIONS
             is_single = isinstance(instruction.shape, Shape)

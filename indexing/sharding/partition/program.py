@@ -266,7 +266,7 @@ class _ComputationPartitioner:
         values = local_results(self.body, split)
         return [
             ShardedArray(value, shape.with_layout(None), sharding)
-            for value, shape, sharding in zip(values, shapes, results, strict=True)
+            for value, shape, sharding in zip(values, shapes, split.results, strict=True)
         ]
 
     # ------------------------------------------------------------ arrays and tuples

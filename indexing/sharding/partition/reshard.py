@@ -7,7 +7,7 @@ no axis splits there is none.
 from __future__ import annotations
 
 from hlo.shapes.shape import Shape
-from hlo.shardings.mesh import Mesh
+from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.sharding.partition.moves import ShardingMove, cheapest_moves, same_distribution
 from indexing.sharding.partition.writer import LocalBody, LocalValue
@@ -98,12 +98,18 @@ def _exchanged(
     return body.cut(body.reshape(value, merged), dim, 0, local[dim])
 
 
-def permuted(body: LocalBody, value: LocalValue, pairs: tuple[Pair, ...], sent: int) -> LocalValue:
+def permuted(
+    body: LocalBody,
+    value: LocalValue,
+    pairs: tuple[Pair, ...],
+    sent: int,
+    axes: tuple[Axis, ...] = (),
+) -> LocalValue:
     """Return the values of other devices, given by pairs of source and target; otherwise zero."""
     text = ",".join(f"{{{source},{target}}}" for source, target in pairs)
     return body.collective("collective-permute", value, value.array,
                            f"source_target_pairs={{{text}}}",
-                           axes=(), groups=pairs, sent=sent)  # fmt: skip
+                           axes=axes, groups=pairs, sent=sent)  # fmt: skip
 
 
 def _permutation(mesh: Mesh, move: ShardingMove) -> tuple[Pair, ...]:

@@ -230,6 +230,11 @@ class LocalBody:
         mesh = self.mesh
         return self.of_device([mesh.number(d, axes) * times for d in range(mesh.size)])
 
+    def by_number(self, axes: Sequence[Axis], values: Sequence[int]) -> LocalValue:
+        """Return a scalar index, given for each number of a device along axes."""
+        mesh = self.mesh
+        return self.of_device([values[mesh.number(d, axes)] for d in range(mesh.size)])
+
     # ------------------------------------------------------------ ops on arrays
 
     def scalar_op(self, opcode: str, *operands: LocalValue, attributes: str = "") -> LocalValue:
