@@ -23,8 +23,8 @@ from indexing.maps.arrays import array_leaves
 from indexing.sharding import sharding_rule
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.program import Partitioned, partition
+from indexing.sharding.planning.array_shards import assembled_array, shard_of
 from indexing.sharding.rules import ShardingRule
-from indexing.sharding.shards import assemble, split
 
 Array = NDArray[Any]
 Axes = tuple[Axis, ...]
@@ -100,6 +100,11 @@ def _rounded(array: Array) -> Array:
     return np.rint(2 * array.astype(np.float64)).astype(array.dtype)
 
 
+def split(array: Array, sharding: Sharding, padding: Any) -> list[Array]:
+    """The shard of each device."""
+    return [shard_of(array, sharding, device, padding) for device in range(sharding.mesh.size)]
+
+
 def garbage(array: Array) -> Any:
     """A value of padding that spoils every result that depends on it."""
     return {"b": True, "i": 77, "u": 77}.get(array.dtype.kind, float("nan"))
@@ -116,7 +121,7 @@ def run_partitioned(local: Partitioned, module: Module, inputs: Sequence[Array])
         local.module, [[each[d] for each in shards] for d in range(count)], replicas=count
     )
     return [
-        assemble([results[d][k] for d in range(count)], sharding, shape.dims)
+        assembled_array([results[d][k] for d in range(count)], sharding, shape.dims)
         for k, (sharding, shape) in enumerate(
             zip(local.results, shapes_of(module.entry.root), strict=True)
         )

@@ -121,6 +121,14 @@ def test_bodies_of_loops_are_flattened_and_functions_of_elements_remain() -> Non
     same_results(hlo.parse(LOOP), flat)
 
 
+def test_annotations_are_forwarded() -> None:
+    text = """ENTRY e { p = f32[3] parameter(0)
+      s = f32[3] custom-call(p), custom_call_target="Sharding", sharding={replicated}
+      ROOT r = f32[3] custom-call(s), custom_call_target="xla.sdy.FuncResultSharding",
+        custom_call_has_side_effect=true }"""
+    assert [i.opcode for i in flattened(text).entry] == ["parameter"]
+
+
 def test_only_needed_instructions_and_effects_remain() -> None:
     text = """ENTRY e { p = f32[3] parameter(0) q = f32[2] parameter(1) n = f32[3] negate(p)
       k = token[] after-all() o = token[] outfeed(n, k) z = f32[3] exponential(p)

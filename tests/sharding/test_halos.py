@@ -80,7 +80,7 @@ ROWS = [
 def test_devices_send_the_borders_that_neighbours_need(line: str, sent: list[int]) -> None:
     text = text_of(line)
     rule = sharding_rule(hlo.parse(text).entry.root)
-    (number,) = (n for n, f in enumerate(rule.factors) if f.kind == "permutation")
+    number = rule.results[0]["convolution" in line][0]
     local = split_root(text, Mesh.of({"x": 4}), number, (X,))
     assert [(c.kind, c.bytes_sent) for c in local.collectives] == [
         ("collective-permute", each) for each in sent

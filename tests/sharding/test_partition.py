@@ -195,6 +195,30 @@ def test_programs_with_calls_are_refused() -> None:
     assert caught.value.span.place() == "<string>:2:46"
 
 
+def test_functions_that_ops_apply_may_call_others() -> None:
+    text = """neg { a = f32[] parameter(0) ROOT b = f32[] negate(a) }
+      f { a = f32[] parameter(0) ROOT b = f32[] call(a), to_apply=neg }
+      ENTRY e { p = f32[3] parameter(0) ROOT c = f32[3] map(p), dimensions={0}, to_apply=f }"""
+    module = hlo.parse(text)
+    local = check(assignment(module, {"c": "x"}, {"c": "i=x"}), module)
+    assert list(local.module.computations) == ["neg", "f", "e"]
+
+
+CONVOLVED = """ENTRY e { p = f32[2,8,3] parameter(0) k = f32[4,3,5] parameter(1)
+  ROOT r = f32[2,2,5] convolution(p, k), window={size=4 stride=4}, dim_labels=b0f_0io->b0f }"""
+
+
+def test_every_factor_of_a_convolution_of_patches() -> None:
+    """The windows are adjacent: positions of windows pass through; a window itself is not split."""
+    module = hlo.parse(CONVOLVED)
+    rule = sharding_rule(module.entry.root)
+    assert str(rule).startswith("([i, jl, m], [l, m, k])->([i, j, k])")
+    for letter, collectives in zip("ijklm", ([], [], [], None, ["all-reduce"]), strict=True):
+        local = check(assignment(module, {"k": "_ _ _"}, {"r": f"{letter}=x"}), module)
+        kinds = [c.kind for c in local.collectives if c.kind != "all-gather"]
+        assert collectives is None or kinds == collectives
+
+
 def test_a_device_numbering_that_is_no_range_is_an_error() -> None:
     mesh = Mesh.of({"x": 2}, [1, 2])
     with pytest.raises(ValueError, match="numbered 0 to 1"):

@@ -12,8 +12,8 @@ from hlo.modules.module import Module
 from hlo.shardings.mesh import Mesh
 from indexing.execution import xla
 from indexing.sharding.partition.program import partition
-from indexing.sharding.shards import assemble, split
-from tests.sharding.partitions import garbage, random_assignment, shapes_of, small_inputs
+from indexing.sharding.planning.array_shards import assembled_array
+from tests.sharding.partitions import garbage, random_assignment, shapes_of, small_inputs, split
 from tests.sharding.test_partition_ops import RUNNING
 
 pytestmark = pytest.mark.skipif(not xla.is_available(), reason="needs jax: the extra [xla]")
@@ -49,7 +49,7 @@ def agrees(module: Module, mesh: Mesh, seed: int) -> bool:
     for number, (sharding, shape) in enumerate(
         zip(local.results, shapes_of(module.entry.root), strict=True)
     ):
-        actual = assemble([results[d][number] for d in devices], sharding, shape.dims)
+        actual = assembled_array([results[d][number] for d in devices], sharding, shape.dims)
         np.testing.assert_allclose(
             actual.astype(np.complex128), expected[number].astype(np.complex128),
             rtol=1e-4, atol=1e-4, err_msg=str(local.module),

@@ -18,7 +18,8 @@ from indexing.execution import run
 from indexing.sharding.partition.moves import cheapest_moves
 from indexing.sharding.partition.reshard import reshard
 from indexing.sharding.partition.writer import LocalBody, LocalProgram
-from indexing.sharding.shards import assemble, split
+from indexing.sharding.planning.array_shards import assembled_array
+from tests.sharding.partitions import split
 
 X, Y, Z = Axis("x"), Axis("y"), Axis("z")
 CUBE = Mesh.of({"x": 2, "y": 2, "z": 2})
@@ -67,7 +68,7 @@ def check(shape: Shape, pairs: Sequence[tuple[Sharding, Sharding]]) -> None:
     for batch in batches(pairs):
         shards = [split(whole, source, padding=-7) for source, _ in batch]
         for pair, actual in zip(batch, run_all(shape, batch, shards), strict=True):
-            assembled = assemble(actual, pair[1], shape.dims)
+            assembled = assembled_array(actual, pair[1], shape.dims)
             assert np.array_equal(assembled, whole), (shape, *map(str, pair))
 
 
@@ -123,7 +124,7 @@ def test_partial_results_are_combined(
         ]
         given = [(Sharding(CUBE, source.dims, partial), target) for source, target in batch]
         for pair, actual in zip(given, run_all(shape, given, shards), strict=True):
-            assert np.array_equal(assemble(actual, pair[1], dims), whole), [*map(str, pair)]
+            assert np.array_equal(assembled_array(actual, pair[1], dims), whole), [*map(str, pair)]
 
 
 # fmt: off

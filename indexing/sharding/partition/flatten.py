@@ -20,6 +20,7 @@ from hlo.text.source import HloError
 from hlo.text.syntax import attributes_text
 from indexing.ops.element import ElementOp
 from indexing.ops.logical import logical_bitcast, without_layouts
+from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import InlineOp
 
 MAX_FLATTENED: Final = 1 << 20
@@ -27,6 +28,7 @@ MAX_FLATTENED: Final = 1 << 20
 
 _HEADERS: Final = ("frontend_attributes", "num_partitions", "replica_count")
 _DROPPED: Final = ("control-predecessors",)
+_ANNOTATIONS: Final = ("xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier")
 _BRANCHING: Final = ("while", "conditional")
 
 
@@ -35,9 +37,10 @@ def flatten(computation: Computation) -> Module:
     """Return a module whose entry is `computation` without calls, fusions, bitcasts and layouts.
 
     The bodies of calls, fusions and asynchronous computations are inlined. A bitcast becomes
-    transposes and reshapes, a get-tuple-element of a tuple the element. Instructions that neither
-    the result nor an effect depends on are omitted. Bodies of loops and branches are flattened,
-    functions that ops apply to elements remain as they are.
+    transposes and reshapes, a get-tuple-element of a tuple the element, and a custom call that
+    annotates a value this value. Instructions that neither the result nor an effect depends on are
+    omitted. Bodies of loops and branches are flattened, functions that ops apply to elements remain
+    as they are.
 
     Raises:
         HloError: the flattened program has more than `MAX_FLATTENED` instructions, or a bitcast
@@ -206,9 +209,18 @@ def _forwarded(instruction: Instruction, operands: Sequence[str], body: _FlatBod
     match instruction.opcode:
         case "async-update" | "async-done" | "copy-done":
             return operands[0]
+        case "custom-call" if isinstance(instruction.op, ForwardingOp) or _target(instruction) in (
+            _ANNOTATIONS
+        ):
+            return operands[0]
         case "get-tuple-element" if operands[0] in body.elements:
             return body.elements[operands[0]][int(instruction.attributes["index"].normal)]
     return None
+
+
+def _target(instruction: Instruction) -> str:
+    target = instruction.attributes.get("custom_call_target")
+    return "" if target is None else target.normal.strip('"')
 
 
 def _has_effect(instruction: Instruction) -> bool:

@@ -7,6 +7,7 @@ factor stays whole: the operands are gathered, and the result is sliced.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Final, TypeAlias
 
@@ -104,6 +105,7 @@ def _is_executable(instruction: Instruction, rule: ShardingRule, number: int, co
             is_known = instruction.opcode in _REDUCING and factor.reduction in REDUCTIONS
             is_single = isinstance(instruction.shape, Shape)
             is_right = factor.is_masked == (instruction.opcode in _MASKED)
+            is_known = is_known and _is_contracted(instruction, operand_dims)
             return is_known and is_single and is_right and not result_dims
     if not result_dims or not (operand_dims or instruction.opcode in _CREATING):
         return False
@@ -120,10 +122,10 @@ def _works_on_shards(instruction: Instruction, operand_dims: Dims, result_dims: 
         case Pad() as op:
             return all(op.padding[dim] == Padding() for _, dim in result_dims)
         case ReduceWindow() | SelectAndScatter() as op:
-            return all(not op.window or is_trivial(op.window[dim]) for _, dim in result_dims)
+            return all(not op.window or is_tiling(op.window[dim]) for _, dim in result_dims)
         case Convolution() as op:
             spatial = dict(zip(op.dim_labels.order("out")[2:], op.window, strict=True))
-            return all(dim not in spatial or is_trivial(spatial[dim]) for _, dim in result_dims)
+            return all(dim not in spatial or is_tiling(spatial[dim]) for _, dim in result_dims)
         case Slice() as op:
             sizes = _dims(instruction, 0)
             return all(op.slice[dim] == SliceDimension(0, sizes[dim]) for _, dim in operand_dims)
@@ -165,6 +167,15 @@ def _is_written(instruction: Instruction, op: Scatter, operand_dims: Dims) -> bo
     return is_updated or all(dim in op.inserted_window_dims for dim in written)
 
 
-def is_trivial(window: WindowDimension) -> bool:
-    """Return True if each position of a window covers the element of its number."""
-    return window == WindowDimension(size=1)
+def _is_contracted(instruction: Instruction, operand_dims: Dims) -> bool:
+    """Return True unless a convolution's window itself is split."""
+    if not isinstance(instruction.op, Convolution):
+        return True
+    labels = instruction.op.dim_labels
+    features = {(0, labels.order("lhs")[1]), (1, labels.order("rhs")[0])}
+    return set(operand_dims) <= features
+
+
+def is_tiling(window: WindowDimension) -> bool:
+    """Return True if windows are adjacent: shards of windows cover shards of the array."""
+    return replace(window, is_reversed=False) == WindowDimension(window.size, window.size)
