@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hlo.modules.module import Instruction
-from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, leaf_number, leaves
-from indexing.dataflow.queries import output_to_input
+from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.simplify import TIGHTENED
 from indexing.ops.base import MappedOp
-from indexing.ops.element import ElementRule, ReductionRule, element_of
+from indexing.ops.element import ElementRule, ReductionRule
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
@@ -93,28 +91,28 @@ def _reads_of_op(
 ) -> ResultReads:
     rule = op.element(leaves(out)[number][1], *operands)
     entries = op.reads(out, operands, number)
-    reduces = isinstance(rule, ReductionRule)
     values = rule.values if isinstance(rule, ReductionRule) else getattr(rule, "operands", ())
-    indirect = {rt.source for entry in entries for m in _maps(entry) for rt in m.runtime}
+    indirect = {rt.source for entry in entries for m in tight_maps(entry) for rt in m.runtime}
     reads: list[ArrayRead] = []
     unknown = []
     for operand, entry in enumerate(entries):
         if not isinstance(entry, tuple):
             unknown.append((operand, str(entry.reason)))
-        for m in _maps(entry):
+        for m in tight_maps(entry):
+            steps = m.ranges if isinstance(rule, ReductionRule) else ()
             if operand not in indirect:
-                reads.append(_read(m, operand, m.results, operand in values, reduces))
+                reads.append(read_of(m, operand, m.results, operand in values, steps))
             for rt in m.runtime:
                 assert isinstance(rt.source, int)
-                reads.append(_read(m, rt.source, rt.index, False, reduces))
+                reads.append(read_of(m, rt.source, rt.index, False, steps))
     combiner = None
     if isinstance(rule, ReductionRule):
         combiner = name if rule.uses_computation else "sum"
     return ResultReads(rule, combiner, tuple(reads), tuple(unknown))
 
 
-def _maps(entry: object) -> Iterator[IndexingMap]:
-    """Yield maps with tight bounds; range variables keep their names, which values share."""
+def tight_maps(entry: object) -> Iterator[IndexingMap]:
+    """Yield the maps of an entry with tight bounds; range variables keep their names."""
     _, tightened = TIGHTENED
     for m in entry if isinstance(entry, tuple) else ():
         tight = tightened(m) if m.constraints else m
@@ -122,44 +120,14 @@ def _maps(entry: object) -> Iterator[IndexingMap]:
             yield tight
 
 
-def _read(
-    m: IndexingMap, operand: int, indices: tuple[Expr, ...], is_value: bool, reduces: bool
+def read_of(
+    m: IndexingMap,
+    operand: int,
+    indices: tuple[Expr, ...],
+    is_value: bool = False,
+    steps: tuple[Variable, ...] = (),
 ) -> ArrayRead:
-    steps = m.ranges if reduces else ()
+    """Return the read of an array at `indices`, expressions over the variables of a map."""
     runtime = frozenset([rt.variable for rt in m.runtime])
     constrained = frozenset([v for c in m.constraints for v in c.expr.variables()])
     return ArrayRead(operand, indices, m.dims, steps, runtime, constrained, is_value)
-
-
-def composed_reads(instruction: Instruction) -> list[ResultReads]:
-    """Return the reads of each array of a result by maps composed through called computations.
-
-    A reduction inside of a computation is not split.
-    """
-    count = len(leaves(instruction.shape))
-    return [_composed_reads(instruction, number) for number in range(count)]
-
-
-def _composed_reads(instruction: Instruction, number: int) -> ResultReads:
-    answer = output_to_input(instruction, number)
-    first = _first_leaves(instruction)
-    reads, unknown = [], []
-    for k, operand in enumerate(instruction.operands):
-        reason = answer.unknown[k]
-        if reason is not None:
-            count = len(leaves(operand.shape))
-            unknown += [(first[k] + leaf, str(reason.reason)) for leaf in range(count)]
-        for m, path in zip(answer.maps[k], answer.paths[k], strict=True):
-            if not m.is_known_empty:
-                array = first[k] + leaf_number(operand.shape, path)
-                reads.append(_read(m, array, m.results, False, False))
-    return ResultReads(element_of(instruction, number), None, tuple(reads), tuple(unknown))
-
-
-def _first_leaves(instruction: Instruction) -> list[int]:
-    """Return the number of the first array of each operand."""
-    numbers, count = [], 0
-    for operand in instruction.operands:
-        numbers.append(count)
-        count += len(leaves(operand.shape))
-    return numbers

@@ -6,33 +6,31 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from hlo.arguments import checked
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, leaves
 from indexing.dataflow.soundness import require_sound
 from indexing.ops.base import MappedOp
-from indexing.sharding.array_reads import (
-    PASSES_LEAVES,
-    ResultReads,
-    arrays_of,
-    composed_reads,
-    reads_of_op,
-)
+from indexing.ops.structured_ops import InlineOp
+from indexing.sharding.array_reads import PASSES_LEAVES, ResultReads, arrays_of, reads_of_op
 from indexing.sharding.axes import Axes
+from indexing.sharding.called_reads import reads_of_computation, reads_of_operands
 from indexing.sharding.combiners import reducing_function
 from indexing.sharding.derivation import derived_rule
 from indexing.sharding.rules import Factors, ShardingRule
 
 
 @checked
-def sharding_rule(instruction: Instruction) -> ShardingRule:
+def sharding_rule(subject: Instruction | Computation) -> ShardingRule:
     """Return the factors that the dimensions of an instruction's operands and results share.
+
+    Those of a computation are shared by its parameters and its result.
 
     Maps decide: a digit of an operand's index that equals a digit of a result's index passes
     through; a range variable over which the element rule reduces is a reduction factor.  A split
     that cannot be proved needs replication.
 
     Raises:
-        HloError: the instruction, or an instruction of a computation it calls, is invalid.
+        HloError: an instruction that the result depends on is invalid.
     Source: Shardy ``docs/sharding_representation.md``; openxla/shardy
     ``op_sharding_rule_registry.cc``.
 
@@ -45,7 +43,14 @@ def sharding_rule(instruction: Instruction) -> ShardingRule:
     >>> print(sharding_rule(entry.root))
     ([i, k], [k, j])->([i, j]) {i=8, j=32, k=16} reduction={k}
     """
-    require_sound([instruction])
+    if isinstance(subject, Computation):
+        require_sound([subject.root])
+        return _rule_of_computation(subject)
+    require_sound([subject])
+    return _rule_of_instruction(subject)
+
+
+def _rule_of_instruction(instruction: Instruction) -> ShardingRule:
     out, op = instruction.shape, instruction.op
     operands = tuple([operand.shape for operand in instruction.operands])
     if instruction.opcode in PASSES_LEAVES:
@@ -55,9 +60,19 @@ def sharding_rule(instruction: Instruction) -> ShardingRule:
         count = len(leaves(out))
         names = [reducing_function(called[0], k) if called else None for k in range(count)]
         return _rule_of_op(op, out, operands, tuple(names))
+    if isinstance(op, InlineOp):
+        return _rule_of_computation(instruction.called_computations[0])
     return instruction.module.memoised(
         (sharding_rule, instruction),
-        lambda: _derived(out, operands, composed_reads(instruction)),
+        lambda: _derived(out, operands, reads_of_operands(instruction)),
+    )
+
+
+def _rule_of_computation(computation: Computation) -> ShardingRule:
+    parameters = [parameter.shape for parameter in computation.parameters]
+    return computation.module.memoised(
+        (sharding_rule, computation),
+        lambda: _derived(computation.root.shape, parameters, reads_of_computation(computation)),
     )
 
 

@@ -5,11 +5,13 @@ from math import prod
 import pytest
 from hypothesis import given
 
+import hlo
 from hlo.shapes.shape import Shape
 from indexing.ops.samples import instruction_of
 from indexing.sharding import sharding_rule
 from tests.checks import checks
 from tests.indexing.sharding_checks import broken_factors
+from tests.indexing.shardy import Claim, claims, is_covered
 from tests.ops import strategies
 from tests.ops.samples import MAPPED, parse_sample, samples_of
 from tests.ops.test_random_ops import ELEMENTWISE, STRATEGIES
@@ -104,3 +106,86 @@ def test_factors_of_random_instructions_hold(name: str) -> None:
             assert not broken_factors(sample, sharding_rule(sample.instruction))
 
     check()
+
+
+# ---------------------------------------------------------------- computations
+
+COMPUTATIONS = """
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
+softmax {
+  p = f32[4,8] parameter(0) z = f32[] constant(-inf)
+  m = f32[4] reduce(p, z), dimensions={1}, to_apply=max
+  b = f32[4,8] broadcast(m), dimensions={0} ROOT s = f32[4,8] subtract(p, b)
+}
+squares {
+  p = f32[4,8] parameter(0) z = f32[] constant(0) q = f32[4,8] multiply(p, p)
+  ROOT r = f32[4] reduce(q, z), dimensions={1}, to_apply=add
+}
+from_one {
+  p = f32[4,8] parameter(0) z = f32[] constant(1)
+  ROOT r = f32[4] reduce(p, z), dimensions={1}, to_apply=add
+}
+from_parameter {
+  z = f32[] parameter(0) p = f32[4,8] parameter(1)
+  ROOT r = f32[4] reduce(p, z), dimensions={1}, to_apply=add
+}
+norm { p = f32[4,8] parameter(0) z = f32[] constant(0)
+  r = f32[4] reduce(p, z), dimensions={1}, to_apply=add ROOT n = f32[4] sqrt(r) }
+bias { p = f32[8] parameter(0) n = f32[8] negate(p)
+  ROOT b = f32[4,2,8] broadcast(n), dimensions={2} }
+blocks { p = f32[4,8] parameter(0) q = f32[32] reshape(p) ROOT r = f32[8,4] reshape(q) }
+both_ways { p = f32[4,4] parameter(0) q = f32[4,4] transpose(p), dimensions={1,0}
+  ROOT r = f32[4,4] add(p, q) }
+product { p = f32[3,4] parameter(0) q = f32[5,4] parameter(1)
+  t = f32[4,5] transpose(q), dimensions={1,0}
+  ROOT d = f32[3,5] dot(p, t), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
+back { p = f32[4,8] parameter(0) q = f32[4,8] reverse(p), dimensions={1}
+  ROOT r = f32[4,8] reverse(q), dimensions={1} }
+two_results { p = f32[4,8] parameter(0) n = f32[4,8] negate(p)
+  q = f32[32] reshape(p) ROOT r = (f32[4,8], f32[32]) tuple(n, q) }
+ENTRY e { p = f32[4,8] parameter(0) ROOT f = f32[4,8] fusion(p), kind=kLoop, calls=softmax }
+"""
+# fmt: off
+FUSED = [
+    ("softmax",        "([i, j])->([i, j]) {i=4, j=8} need_replication={j}"),
+    ("squares",        "([i, j])->([i]) {i=4, j=8} reduction={j}"),
+    ("from_one",       "([i, j])->([i]) {i=4, j=8} need_replication={j}"),
+    ("from_parameter", "([], [i, j])->([i]) {i=4, j=8} reduction={j}"),
+    ("norm",           "([i, j])->([i]) {i=4, j=8} need_replication={j}"),
+    ("bias",           "([k])->([i, j, k]) {i=4, j=2, k=8}"),
+    ("blocks",         "([i, jk])->([ij, k]) {i=4, j=2, k=4}"),
+    ("both_ways",      "([k, l])->([i, j]) {i=4, j=4, k=4, l=4} need_replication={i, j, k, l}"),
+    ("product",        "([i, k], [j, k])->([i, j]) {i=3, j=5, k=4} reduction={k}"),
+    ("back",           "([i, j])->([i, j]) {i=4, j=8}"),
+    ("two_results",    "([i, j])->([i, j], [ij]) {i=4, j=8}"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "rule"), FUSED)
+def test_rules_of_computations(name: str, rule: str) -> None:
+    assert str(sharding_rule(hlo.parse(COMPUTATIONS).computations[name])) == rule
+
+
+def test_a_fusion_has_the_rule_of_its_computation() -> None:
+    module = hlo.parse(COMPUTATIONS)
+    assert sharding_rule(module.entry.root) is sharding_rule(module.computations["softmax"])
+
+
+@pytest.mark.parametrize("opcode", MAPPED)
+def test_a_computation_of_one_instruction_allows_no_more(opcode: str) -> None:
+    """Its maps are those of the instruction, but it has no element rule for gathers or scatters."""
+    with checks() as check:
+        for sample in samples_of(opcode):
+            with check(sample.text):
+                own = claims(sample, sharding_rule(sample.instruction))
+                fused = claims(sample, sharding_rule(sample.instruction.computation))
+                assert all(is_covered(claim, own) for claim in fused)
+                passes = [claim for claim in own if claim[0] == "pass_through"]
+                assert all(claim in fused for claim in passes if {"o", "r"} <= sides(claim))
+
+
+def sides(claim: Claim) -> set[str]:
+    """Return the sides on which a factor has digits: operands, results."""
+    return {place[0] for place in claim[1]}
