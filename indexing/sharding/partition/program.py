@@ -18,7 +18,7 @@ from indexing.ops.structure import GetTupleElement
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.executed import computations_of, require_local_form
 from indexing.sharding.partition.local_ops import local_results
-from indexing.sharding.partition.moves import Axes
+from indexing.sharding.partition.moves import Axes, cheapest_moves, same_distribution
 from indexing.sharding.partition.needs import sharding_of, usable_axes
 from indexing.sharding.partition.reshard import reshard
 from indexing.sharding.partition.split_instruction import (
@@ -127,7 +127,7 @@ class _ComputationPartitioner:
         self.mesh = assignment.mesh
         self.computation = computation
         self.arrays: dict[Instruction, list[ShardedArray]] = {}
-        self.resharded: dict[tuple[str, Sharding, Sharding], ShardedArray] = {}
+        self.copies: dict[tuple[str, Shape, Sharding], list[ShardedArray]] = {}
 
     def partition(self) -> None:
         """Add the local computation to the program."""
@@ -275,11 +275,16 @@ class _ComputationPartitioner:
         return Sharding(self.mesh, ((),) * shape.rank)
 
     def _resharded(self, array: ShardedArray, sharding: Sharding) -> ShardedArray:
-        key = array.value.name, array.sharding, sharding
-        if key not in self.resharded:  # other users of the array need it so
-            value = reshard(self.body, array.value, array.shape, array.sharding, sharding)
-            self.resharded[key] = ShardedArray(value, array.shape, sharding)
-        return self.resharded[key]
+        """Return an array in a sharding, made of the copy from which it sends the fewest bytes."""
+        key = array.value.name, array.shape, array.sharding
+        copies = self.copies.setdefault(key, [array])
+        for copy in copies:
+            if same_distribution(copy.sharding, sharding):
+                return ShardedArray(copy.value, array.shape, sharding)
+        best = min(copies, key=lambda copy: _bytes_between(copy, sharding))
+        value = reshard(self.body, best.value, array.shape, best.sharding, sharding)
+        copies.append(ShardedArray(value, array.shape, sharding))
+        return copies[-1]
 
     def _repacked(
         self, instruction: Instruction, values: Sequence[LocalValue]
@@ -333,6 +338,16 @@ def _reason(instruction: Instruction, made: Sharding, used: Sharding) -> str:
     if kinds:
         return f"the partial results of `{name}` are combined ({', '.join(kinds)})"
     return f"`{name}` is made as {made} and used as {used}"
+
+
+def _bytes_between(array: ShardedArray, sharding: Sharding) -> float:
+    """Return the bytes that a device sends to make an array of another sharding."""
+    if not set(sharding.partial) <= set(array.sharding.partial):
+        return float("inf")
+    if not array.shape.size:
+        return 0
+    moves = cheapest_moves(array.shape.with_layout(None), array.sharding, sharding)
+    return sum(move.bytes_sent for move in moves)
 
 
 def _arguments(instruction: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]:

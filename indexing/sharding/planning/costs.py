@@ -21,11 +21,15 @@ from indexing.sharding.planning.splits import ArraySplit, AxisNames
 IMPOSSIBLE: Final = 1e30
 """The cost of a conversion that does not exist: to a partial value."""
 
-BYTES_OF_WORK: Final = 0.1
+BYTES_OF_WORK: Final = 0.01
 """Bytes that are sent rather than to do one more operation, or to touch one more element.
 
 Interconnects send a byte in the time of 10 to 1000 operations.
 """
+
+
+SHARE_OF_COPIES: Final = 1e-4
+"""Cost of a byte that a conversion copies on its device: it decides between equal costs."""
 
 
 class ResharderCosts:
@@ -64,7 +68,7 @@ class ResharderCosts:
                 gathered *= self.sizes[name]
         if any(map(_is_reordered, source.dims, target.dims)):
             sent += held
-        return sent + held * (gathered - 1)
+        return sent + held * (gathered - 1) + SHARE_OF_COPIES * held
 
     def _reductions(
         self, source: ArraySplit, target: ArraySplit, held: float

@@ -10,6 +10,7 @@ Partial values stay partial as long as that costs less.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from hlo.text.source import HloError
 from indexing.memory.executions import executions_from
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.derived_rules import sharding_rule
+from indexing.sharding.partition.needs import usable_axes
 from indexing.sharding.planning.costs import BYTES_OF_WORK, ResharderCosts, work_of
 from indexing.sharding.planning.elimination import CostGraph
 from indexing.sharding.planning.leaf_classes import (
@@ -145,6 +147,7 @@ class _Planner:
             self.graph.variable(self._held(number, splits, given.held_weight))
             for number, splits in enumerate(self.splits)
         ]
+        self.copies = self._copies()
         self.work_splits: dict[Instruction, list[WorkSplit]] = {}
         self.work_variables: dict[Instruction, int] = {}
 
@@ -185,6 +188,24 @@ class _Planner:
             splits = [split for split in splits if not split.partial]
         return splits
 
+    def _copies(self) -> dict[LeafClass, tuple[list[ArraySplit], int]]:
+        """Add copies of arrays with a given split and several users, which share a conversion.
+
+        Returns:
+            The splits of the copy of a class, and its variable.
+        """
+        users = Counter(number for work in self.works for number in dict.fromkeys(work.operands))
+        copies: dict[LeafClass, tuple[list[ArraySplit], int]] = {}
+        for number in (*self.given, *self.choices):
+            shape = self.classes.shapes[number]
+            if users[number] > 1 and isinstance(shape, Shape):
+                splits = self.reached.copies(number)
+                variable = self.graph.variable([0.0] * len(splits))
+                table = self.costs.table(self.splits[number], splits, shape.bytes)
+                self.graph.pair(self.variables[number], variable, table)
+                copies[number] = splits, variable
+        return copies
+
     def _held(self, number: LeafClass, splits: Sequence[ArraySplit], weight: float) -> list[float]:
         """Return the cost of holding an array in each split."""
         shape = self.classes.shapes[number]
@@ -217,7 +238,7 @@ class _Planner:
         rule = work.rule.rule
         operands = work.rule.arrays(rule.operands, axes)
         results = work.rule.arrays(rule.results, axes)
-        if operands is None or results is None:
+        if operands is None or results is None or not self._is_usable(work, axes):
             return
         partial = work.rule.partial(axes)
         for passed, passed_on in self._passed(work, {name for names in axes for name in names}):
@@ -228,6 +249,13 @@ class _Planner:
                 tuple([ArraySplit(dims, p) for dims, p in zip(operands, passed, strict=True)]),
                 tuple([ArraySplit(dims, made) for dims in results]),
             )
+
+    def _is_usable(self, work: FactoredInstruction, axes: tuple[AxisNames, ...]) -> bool:
+        """Return True if the local instruction can work on these shards."""
+        named = tuple([tuple([Axis(name) for name in names]) for names in axes])
+        return not any(axes) or (
+            usable_axes(work.instruction, work.rule.rule, named, self.mesh) == named
+        )
 
     def _passed(
         self, work: FactoredInstruction, used: Iterable[str]
@@ -261,32 +289,39 @@ class _Planner:
         self.work_splits[instruction], self.work_variables[instruction] = splits, variable
         for position, number in enumerate(work.operands):
             needed = [each.operands[position] for each in splits]
-            self._pair(number, self.splits[number], variable, needed, count, True)
+            held = self.copies.get(number, (self.splits[number], self.variables[number]))
+            self._pair(number, held, (needed, variable), count, is_operand=True)
         for position, number in enumerate(work.results):
             made = [each.results[position] for each in splits]
-            self._pair(number, self.splits[number], variable, made, count, False)
+            array = self.splits[number], self.variables[number]
+            self._pair(number, (made, variable), array, count)
 
     def _pair(
         self,
         number: LeafClass,
-        splits: Sequence[ArraySplit],
-        variable: int,
-        others: Sequence[ArraySplit],
+        source: tuple[Sequence[ArraySplit], int],
+        target: tuple[Sequence[ArraySplit], int],
         count: int,
-        is_operand: bool,
+        is_operand: bool = False,
     ) -> None:
-        """Add the costs of converting an array from or to the split of an instruction."""
+        """Add the costs of converting an array from the split of one variable to another's.
+
+        An operand with a given split is converted from it or from the copy, whichever costs less.
+        """
         shape = self.classes.shapes[number]
         if not isinstance(shape, Shape):
             return
-        distinct = list(dict.fromkeys(others))
-        place = [distinct.index(each) for each in others]
-        size = shape.bytes * count
-        if is_operand:
-            table = self.costs.table(splits, distinct, size)[:, place]
-        else:
-            table = self.costs.table(distinct, splits, size)[place, :].T
-        self.graph.pair(self.variables[number], variable, table)
+        (before, one), (after, other) = source, target
+        distinct = list(dict.fromkeys(before)), list(dict.fromkeys(after))
+        rows, columns = (
+            [distinct[0].index(s) for s in before],
+            [distinct[1].index(s) for s in after],
+        )
+        table = self.costs.table(*distinct, shape.bytes * count)
+        if is_operand and number in self.given:
+            direct = self.costs.table(self.splits[number], distinct[1], shape.bytes * count)
+            table = np.minimum(table, direct)
+        self.graph.pair(one, other, table[rows][:, columns])
 
     def _add_passed(self) -> None:
         for leaf in self.classes.passed:

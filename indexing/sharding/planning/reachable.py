@@ -55,6 +55,7 @@ class Reached:
         banned: the axes that must not be used on a class.
         choices: the splits that a class may have, if only some.
         dims: for each class and dimension, the axes that may split it.
+        wanted: the axes that users of a class with a given split need instead.
         partial: for each class, the axes along which it may be partial, with the reduction.
         factors: for each instruction and factor, the axes that may split it.
     """
@@ -65,6 +66,7 @@ class Reached:
     banned: Mapping[LeafClass, frozenset[str]]
     choices: Mapping[LeafClass, Sequence[ArraySplit]]
     dims: dict[LeafClass, list[dict[AxisNames, None]]] = field(default_factory=dict)
+    wanted: dict[LeafClass, list[dict[AxisNames, None]]] = field(default_factory=dict)
     partial: dict[LeafClass, dict[tuple[str, str], None]] = field(default_factory=dict)
     factors: dict[Instruction, list[dict[AxisNames, None]]] = field(default_factory=dict)
 
@@ -74,8 +76,7 @@ class Reached:
             return [self.given[number]]
         if number in self.choices:
             return list(self.choices[number])
-        shape = self.classes.shapes[number]
-        if not isinstance(shape, Shape):
+        if not isinstance(self.classes.shapes[number], Shape):
             return [ArraySplit(())]
         sets = [_with_none(each) for each in self.dims[number]]
         dims = disjoint_products(sets, MAX_SPLITS)
@@ -89,6 +90,15 @@ class Reached:
                 if split.is_disjoint:
                     splits.append(split)
         return splits[:MAX_SPLITS]
+
+    def copies(self, number: LeafClass) -> list[ArraySplit]:
+        """Return the splits in which several users may need an array whose split is given."""
+        sets = [
+            _with_none([*reached, *wanted])
+            for reached, wanted in zip(self.dims[number], self.wanted[number], strict=True)
+        ]
+        splits = [ArraySplit(dims) for dims in disjoint_products(sets, MAX_SPLITS)]
+        return list(dict.fromkeys([*self.splits(number), *splits]))
 
 
 def _with_none(names: Iterable[AxisNames]) -> list[AxisNames]:
@@ -117,6 +127,7 @@ def reached(
     for number, shape in enumerate(classes.shapes):
         rank = shape.rank if isinstance(shape, Shape) else 0
         result.dims[number] = [{} for _ in range(rank)]
+        result.wanted[number] = [{} for _ in range(rank)]
         result.partial[number] = {}
     for work in works:
         result.factors[work.instruction] = [{} for _ in work.rule.rule.factors]
@@ -167,7 +178,10 @@ class _Propagation:
     def _reach(self, number: LeafClass, dim: int, names: AxisNames) -> None:
         reached = self.result.dims[number][dim]
         given = self.result.given.get(number)
-        if not names or names in reached or (given is not None and names != given.dims[dim]):
+        if not names or names in reached:
+            return
+        if given is not None and names != given.dims[dim]:
+            self.result.wanted[number][dim][names] = None
             return
         shape = self.result.classes.shapes[number]
         assert isinstance(shape, Shape)
