@@ -12,12 +12,14 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.equivalence.values.choices import chosen, piece_at
 from indexing.equivalence.values.functions import (
     ROUNDED,
     Attributes,
@@ -38,8 +40,6 @@ from simplifier.semiaffine import maximum, minimum
 COMMUTATIVE: Final = frozenset(
     ["add", "multiply", "maximum", "minimum", "and", "or", "xor", "sum", "product"]
 )
-MAX_PIECES: Final = 256
-"""Limit on the pieces of one choice that are merged."""
 
 
 class FormulaAlgebra:
@@ -120,15 +120,20 @@ class FormulaAlgebra:
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula | None:
         """Return a function of constants, and of choices among constants, as a choice."""
-        choices = [t for t in arguments if t.kind == "choose"]
-        if not choices or opcode in ROUNDED or not _is_piecewise(arguments, choices[0].index):
+        first = next((t for t in arguments if _is_choice(t)), None)
+        if first is None or opcode in ("select", *ROUNDED) or not _is_piecewise(arguments, first):
             return None
-        bounds = sorted({bound for t in choices for bound in t.head})
-        pieces = []
-        for bound in bounds:
-            values = [_piece(t, bound) if t.kind == "choose" else t for t in arguments]
-            pieces.append((bound, self.apply(opcode, attributes, element_type, values)))
-        return self.choose(choices[0].index[0], pieces)
+
+        def part(take: Callable[[Formula], Formula]) -> Formula:
+            values = [t if t.kind == "constant" else take(t) for t in arguments]
+            return self.apply(opcode, attributes, element_type, values)
+
+        if first.kind != "choose":
+            parts = [part(lambda t: t.arguments[1]), part(lambda t: t.arguments[2])]
+            return self.apply("select", (), element_type, [first.arguments[0], *parts])
+        bounds = sorted({bound for t in arguments if t.kind == "choose" for bound in t.head})
+        pieces = [(bound, part(partial(piece_at, value=bound))) for bound in bounds]
+        return self.choose(first.index[0], pieces)
 
     # ------------------------------------------------------------ indices
 
@@ -191,11 +196,9 @@ class FormulaAlgebra:
 
     def where(self, guards: Sequence[Constraint], value: Formula, otherwise: Formula) -> Formula:
         """Return `value` where all guards hold, else `otherwise`."""
-        ordered = sorted(guards, key=lambda c: (self.table.expr_key(c.expr), str(c)), reverse=True)
-        for guard in ordered:
-            expr, lower, upper = _normal(guard)
-            pieces = [(lower - 1, otherwise), (upper, value), (upper + 1, otherwise)]
-            value = self.choose(expr, pieces)
+        for guard in guards:
+            pieces = [(guard.lower - 1, otherwise), (guard.upper, value)]
+            value = self.choose(guard.expr, [*pieces, (guard.upper + 1, otherwise)])
         return value
 
     def choose(self, expr: Expr, pieces: Sequence[tuple[int, Formula]]) -> Formula:
@@ -203,70 +206,30 @@ class FormulaAlgebra:
 
         The upper bound of the last piece is ignored.
         """
-        lower, upper = expr.bounds
-        last = len(pieces) - 1
-        flat: list[tuple[int, Formula]] = []
-        start = lower
-        for k, (bound, term) in enumerate(pieces):
-            end = upper if k == last else min(bound, upper)
-            if end < start:
-                continue
-            if term.kind == "choose" and term.index == (expr,) and len(flat) < MAX_PIECES:
-                flat += _restricted(term, start, end)
-            else:
-                flat.append((end, term))
-            start = end + 1
-        merged: list[tuple[int, Formula]] = []
-        for bound, term in flat:
-            if merged and merged[-1][1] is term:
-                merged.pop()
-            merged.append((bound, term))
-        if len(merged) == 1:
-            return merged[0][1]
-        terms = [term for _, term in merged]
-        return self.table.make("choose", tuple([bound for bound, _ in merged]), terms[0].type,
-                               terms, (expr,))  # fmt: skip
+        return chosen(self.table, expr, pieces)
 
 
-def _is_piecewise(arguments: Sequence[Formula], index: tuple[Expr, ...]) -> bool:
-    """Return True for constants, and choices among constants by the same expression."""
-    return all(
-        t.kind == "constant"
-        or (t.index == index and all(part.kind == "constant" for part in t.arguments))
-        for t in arguments
-    )
+def _is_piecewise(arguments: Sequence[Formula], first: Formula) -> bool:
+    """Return True for constants, and choices among constants by the same decision as `first`."""
+    decision = first.index if first.kind == "choose" else first.arguments[:1]
+    for term in arguments:
+        if term.kind == "constant":
+            continue
+        own = term.index if term.kind == "choose" else term.arguments[:1]
+        if not _is_choice(term) or term.kind != first.kind or own != decision:
+            return False
+    return True
 
 
-def _piece(choice: Formula, value: int) -> Formula:
-    """Return the term of a choice where its expression has a value."""
-    for bound, term in zip(choice.head, choice.arguments, strict=True):
-        if value <= bound:
-            return term
-    return choice.arguments[-1]
+def _is_choice(term: Formula) -> bool:
+    """Return True for a choice or a selection among constants."""
+    if term.kind == "choose":
+        return all(part.kind == "constant" for part in term.arguments)
+    is_select = term.kind == "apply" and term.head[0] == "select"
+    return is_select and all(part.kind == "constant" for part in term.arguments[1:])
 
 
 def np_evaluable(*element_types: str) -> bool:
     """Return True for types whose arithmetic NumPy has: no sub-byte integers, no complex."""
     kinds = [ELEMENT_TYPES[name] for name in element_types]
     return all(e.kind != "complex" and (e.bits >= 8 or e.kind == "pred") for e in kinds)
-
-
-def _restricted(term: Formula, start: int, end: int) -> list[tuple[int, Formula]]:
-    """Return the pieces of a choice between two values of its expression, both included."""
-    pieces: list[tuple[int, Formula]] = []
-    bounds: tuple[Any, ...] = term.head
-    for bound, inner in zip(bounds, term.arguments, strict=True):
-        if bound >= start and (not pieces or pieces[-1][0] < end):
-            pieces.append((min(bound, end), inner))
-    if not pieces or pieces[-1][0] < end:
-        pieces.append((end, term.arguments[-1]))
-    return pieces
-
-
-def _normal(guard: Constraint) -> tuple[Expr, int, int]:
-    """Return a guard on an expression without constant, with a positive coefficient."""
-    expr = guard.expr - guard.expr.constant
-    lower, upper = guard.lower - guard.expr.constant, guard.upper - guard.expr.constant
-    if expr.parts and all(factor < 0 for factor in expr.parts.values()):
-        return -expr, -upper, -lower
-    return expr, lower, upper

@@ -7,6 +7,7 @@ an element rule are opaque: equal ops of equal operands are equal.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +32,7 @@ from indexing.equivalence.values.numbering import (
     Numbering,
     attributes_of,
     needed,
+    target_of,
 )
 from indexing.equivalence.values.steps import Step, own_index
 from indexing.equivalence.values.terms import Formula, FormulaTable
@@ -58,18 +60,25 @@ MAX_TERM_DEPTH: Final = 400
 
 @dataclass(slots=True)
 class Elements:
-    """Formulas of elements of numbered arrays."""
+    """Formulas of elements of numbered arrays.
+
+    Attributes:
+        functions: the results of computations, over symbols for their arguments.
+        trusted: the custom calls that are taken for what their name says, by definition.
+    """
 
     numbering: Numbering
     table: FormulaTable
     algebra: FormulaAlgebra
     functions: dict[Computation, tuple[Formula, ...]]
+    trusted: Counter[str]
 
     def __init__(self, numbering: Numbering) -> None:
         self.numbering = numbering
         self.table = FormulaTable()
         self.algebra = FormulaAlgebra(self.table)
         self.functions = {}
+        self.trusted = Counter()
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array.
@@ -117,7 +126,7 @@ class Elements:
             return self.table.read(opaque, () if shape is None else own_index(shape))
         if 0 in shape.dims:
             return self.table.constant(0, shape.element_type)
-        body = controlled(self, array, frame)
+        body = controlled(self, array, frame) or self._defined(array, frame)
         if body is not None:
             return body
         rule: ElementRule = element_of(instruction, array.leaf)
@@ -188,6 +197,50 @@ class Elements:
             return None
         frame = Frame({(k, ()): term for k, term in enumerate(arguments)})
         return self.body(results[0], frame)
+
+    def _defined(self, array: NumberedArray, frame: Frame) -> Formula | None:
+        """Return the formula of an op that is defined by other ops; None for other ops."""
+        instruction = array.instruction
+        assert instruction is not None
+        if instruction.opcode == "get-dimension-size":
+            sizes: Any = attributes_of(instruction)[0][1]
+            operand = array.operands[0][()].shape
+            assert operand is not None
+            return self.table.constant(operand.dims[sizes[0]], "s32")
+        if instruction.opcode == "topk" or target_of(instruction) == "TopK":
+            return self._largest(array, frame)
+        return None
+
+    def _largest(self, array: NumberedArray, frame: Frame) -> Formula | None:
+        """Return an element of a top-k as one of a stable sort along the last dimension."""
+        instruction, shape = array.instruction, array.shape
+        (values,) = array.operands[0].values()
+        assert instruction is not None
+        assert shape is not None
+        if values.shape is None or len(array.operands) > 1 or len(array.path) != 1:
+            return None
+        last = len(shape.dims) - 1
+        kind = values.shape.element_type
+        places = self.table.index(dims(values.shape)[last].as_expr(), "s32")
+        if instruction.called_computations:
+            order = self.function(instruction.called_computations[0])
+            self.trusted["TopK = slice(sort(x))"] += 1
+        elif dict(attributes_of(instruction)).get("largest", True):
+            left, right = (
+                self.table.read(self.table.array("symbol", ("argument", k, ()), kind, ()), ())
+                for k in (0, 1)
+            )
+            attributes = ("direction", "GT"), ("type", "TOTALORDER")
+            order = (self.algebra.apply("compare", attributes, "pred", [left, right]),)
+        else:
+            return None
+        sizes = [((), values.shape.dims)] * 2 + [("", 1)]
+        sort = ("dimensions", (last,)), ("is_stable", True)
+        head = "sort", sort, array.path, tuple(sizes), ()
+        arguments = [self.body(values, frame), places, *order]
+        dims_of_sort = values.shape.dims
+        sorted_array = self.table.array("opaque", head, shape.element_type, dims_of_sort, arguments)
+        return self.table.read(sorted_array, own_index(shape))
 
     def _iota(self, expr: Expr, element_type: str) -> Formula | None:
         if is_integral(element_type) and fits(expr, element_type):

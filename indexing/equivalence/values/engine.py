@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Computation
+from indexing.dataflow.needed import needed_by
+from indexing.dataflow.soundness import require_sound
 from indexing.equivalence.values.elements import Elements
 from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.matching import Difference, Matching
 from indexing.equivalence.values.normalising import Normalising, RealAlgebra
-from indexing.equivalence.values.numbering import Leaves, NoFormula, NumberedArray, Numbering
-from indexing.maps.arrays import ArrayRef
+from indexing.equivalence.values.numbering import NoFormula, NumberedArray, Numbering
+from indexing.maps.arrays import ArrayRef, array_leaves
 
 _NO_LAWS: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -115,12 +117,12 @@ def _compared(
         ours, theirs = elements.body(before, frame), elements.body(after, frame)
     except NoFormula as error:
         return Residual("", "", None, error.unknown.reason)
-    matching = Matching(elements.algebra)
-    if matching.equal(ours, theirs):
-        return EqualFormulas()
+    trusted = elements.trusted
+    if Matching(elements.algebra).equal(ours, theirs):
+        return EqualFormulas(MappingProxyType(dict(trusted)))
     normal_matching = Matching(normal.algebra, allows_rounding=normal.algebra.reassociates)
     if normal_matching.equal(normal(ours), normal(theirs)):
-        laws = normal.uses(ours, theirs) + normal_matching.laws
+        laws = normal.uses(ours, theirs) + normal_matching.laws + trusted
         return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
     pair = normal_matching.pair
     if pair is None:
@@ -140,17 +142,15 @@ def _outputs(
         parameters: other numbers of parameters.
     """
     if isinstance(program, Computation):
-        computation, arrays = program, None
-    else:
-        arrays = [(ref.instruction, ref.path) for ref in program]
-        if not arrays:
-            return []
-        computation = arrays[0][0].computation
+        program = [ArrayRef(program.root, path) for _, path, _ in array_leaves(program.root.shape)]
+    if not program:
+        return []
+    roots = [ref.instruction for ref in program]
+    require_sound(needed_by(roots))
+    computation = roots[0].computation
     inputs = [
         numbering.argument(parameters.get(number, number), parameter.shape)
         for number, parameter in enumerate(computation.parameters)
     ]
-    values: Mapping[Instruction, Leaves] = numbering.values(computation, inputs)
-    if arrays is None:
-        return [leaf for leaf in values[computation.root].values() if leaf.shape is not None]
-    return [values[instruction][path] for instruction, path in arrays]
+    values = numbering.values(computation, inputs, roots)
+    return [values[ref.instruction][ref.path] for ref in program]

@@ -267,19 +267,26 @@ def _convert(algebra: Constructors, call: Application) -> Formula | None:
     target = call.element_type
     if x.type == target:
         return x
+    if x.type == "pred" and ELEMENT_TYPES[target].kind != "complex":
+        numbers = [algebra.table.constant(value, target) for value in (1, 0)]
+        return algebra.apply("select", (), target, [x, *numbers])
     if x.kind == "index" and is_integral(target) and integer_laws.fits(x.index[0], target):
         return algebra.table.index(x.index[0], target)
     if is_call(x, "convert"):
         source = x.arguments[0].type
         if keeps_values(source, x.type) and _same_rounding(source, x.type, target):
             return algebra.apply("convert", (), target, x.arguments)
-    if is_call(x, "select") and all(
-        is_call(t, "convert") and t.arguments[0].type == target and keeps_values(target, x.type)
-        for t in x.arguments[1:]
-    ):
-        inner = [t.arguments[0] for t in x.arguments[1:]]
-        return algebra.apply("select", (), target, [x.arguments[0], *inner])
-    return None
+    return _selected(algebra, x, target)
+
+
+def _selected(algebra: Constructors, x: Formula, target: str) -> Formula | None:
+    """``convert(select(p, convert(x), convert(y))) = select(p, x, y)``, widened first."""
+    if not is_call(x, "select") or not keeps_values(target, x.type):
+        return None
+    if any(not is_call(t, "convert") or t.arguments[0].type != target for t in x.arguments[1:]):
+        return None
+    inner = [t.arguments[0] for t in x.arguments[1:]]
+    return algebra.apply("select", (), target, [x.arguments[0], *inner])
 
 
 def keeps_values(source: str, target: str) -> bool:

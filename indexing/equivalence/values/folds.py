@@ -62,7 +62,8 @@ def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
         return fold.inits[fold.leaf]
     fold = replace(fold, guards=tuple(dict.fromkeys(guards)))
     if not fold.combiner:
-        return _closed(algebra, fold)
+        simpler = _solved(algebra, fold)
+        return _closed(algebra, fold) if simpler is fold else folded(algebra, simpler)
     if not is_neutral(fold.combiner, fold.inits[0]) and _reorders(algebra, fold):
         return _without_init(algebra, fold)
     for simplify in (_tightened, _solved, _merged, _without_unused):

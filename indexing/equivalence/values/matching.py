@@ -18,6 +18,7 @@ from indexing.equivalence.values.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import mentioned
 from simplifier.linear import Expr
+from simplifier.substitute import Substitution
 
 Difference: TypeAlias = Literal["index", "constant", "function", "array", "number of elements"]
 
@@ -128,6 +129,22 @@ class Matching:
         results = [self.equal(a, b) for a, b in zip(ours, theirs, strict=True)]
         return all(results)
 
+    def _with_equal_runtime(self, before: Sequence[Expr], after: Sequence[Expr]) -> list[Expr]:
+        """Return expressions with the runtime variables of `before` that have equal terms."""
+        runtime = self.algebra.table.runtime
+        ours = [v for v in mentioned(before) if v in runtime]
+        values = {}
+        for theirs in sorted(mentioned(after), key=lambda v: v.name):
+            if theirs not in runtime or theirs in ours:
+                continue
+            term = runtime[theirs]
+            candidates = [v for v in ours if v.bounds == theirs.bounds]
+            candidates.sort(key=lambda v: (runtime[v].key != term.key, v.name))
+            same = next((v for v in candidates if self.equal(runtime[v], term)), None)
+            if same is not None:
+                values[theirs] = same.as_expr()
+        return [Substitution(values)(e) for e in after] if values else list(after)
+
     def _equal_exprs(self, before: Sequence[Expr], after: Sequence[Expr]) -> bool:
         """Return True if two lists of expressions have equal values for all variables."""
         if len(before) != len(after):
@@ -135,6 +152,9 @@ class Matching:
         if tuple(before) == tuple(after):
             return True
         if all((a - b).bounds == (0, 0) for a, b in zip(before, after, strict=True)):
+            return True
+        after = self._with_equal_runtime(before, after)
+        if tuple(before) == tuple(after):
             return True
         if any(v in self.algebra.table.runtime for v in mentioned([*before, *after])):
             return False

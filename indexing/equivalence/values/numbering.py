@@ -24,6 +24,7 @@ from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from hlo.text.syntax import CALLEE_ATTRIBUTES
+from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import element_reads
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
@@ -145,12 +146,19 @@ class Numbering:
 
     def inlined(self, computation: Computation, inputs: Sequence[Leaves]) -> Leaves:
         """Return the result of a computation applied to these arguments."""
-        return self.values(computation, inputs)[computation.root]
+        return self.values(computation, inputs, [computation.root])[computation.root]
 
     def values(
-        self, computation: Computation, inputs: Sequence[Leaves]
+        self,
+        computation: Computation,
+        inputs: Sequence[Leaves],
+        roots: Sequence[Instruction],
     ) -> Mapping[Instruction, Leaves]:
-        """Return the values of the instructions of a computation applied to these arguments."""
+        """Return the values of a computation's instructions on which `roots` depend.
+
+        Args:
+            inputs: the arguments of the computation.
+        """
         self._instructions += len(computation)
         if self._instructions > MAX_INLINED:
             reason = f"budget: more than {MAX_INLINED} instructions, calls inlined"
@@ -159,7 +167,7 @@ class Numbering:
         for parameter, value in zip(computation.parameters, inputs, strict=True):
             _require_equal_types(parameter, value)
             values[parameter] = value
-        for instruction in computation.instructions:
+        for instruction in needed_by(roots):
             if instruction not in values:
                 operands = tuple([values[operand] for operand in instruction.operands])
                 values[instruction] = self.value(instruction, operands)
@@ -180,7 +188,7 @@ class Numbering:
                 number, operand_path = op.route(path)
                 routed[path] = operands[number][operand_path]
             return routed
-        if instruction.opcode == "custom-call" and _target(instruction) in IDENTITIES:
+        if instruction.opcode == "custom-call" and target_of(instruction) in IDENTITIES:
             return operands[0]
         key = self._key(instruction, operands)
         result = {}
@@ -307,7 +315,8 @@ def _is_hashable(value: object) -> bool:
     return True
 
 
-def _target(instruction: Instruction) -> str:
+def target_of(instruction: Instruction) -> str:
+    """Return the target of a custom call, else an empty text."""
     text = instruction.attributes.get("custom_call_target")
     return "" if text is None else text.printed.strip('"')
 

@@ -24,7 +24,7 @@ PRODUCT: Final = "(x * y) * z = x * (y * z)"
 RECIPROCAL: Final = "x / y = x * (1 / y)"
 RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
-MASKED: Final = "convert(p) * x = select(p, x, 0)"
+MASKED: Final = "select(p, x, 0) * y = select(p, x * y, 0)"
 
 
 def _sum(algebra: Constructors, call: Application) -> Formula | None:
@@ -207,15 +207,12 @@ def _masked(algebra: Constructors, call: Application) -> Formula | None:
     if call.opcode != "multiply":
         return None
     for place, term in enumerate(call.arguments):
-        if is_call(term, "convert") and term.arguments[0].type == "pred":
+        if is_call(term, "select") and float_value(term.arguments[2]) == 0:
             rest = [t for k, t in enumerate(call.arguments) if k != place]
-            value = rest[0]
-            if len(rest) > 1:
-                value = algebra.apply("multiply", (), call.element_type, rest)
+            p, x, zero = term.arguments
+            value = algebra.apply("multiply", (), call.element_type, [x, *rest])
             algebra.note({MASKED})
-            zero = algebra.table.constant(0, call.element_type)
-            return algebra.apply("select", (), call.element_type,
-                                 [term.arguments[0], value, zero])  # fmt: skip
+            return algebra.apply("select", (), call.element_type, [p, value, zero])
     return None
 
 

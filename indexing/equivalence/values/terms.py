@@ -283,6 +283,19 @@ def _stable(head: Hashable) -> str:
     return str(head.key) if isinstance(head, Formula) else repr(head)
 
 
+def _runtime_text(term: Formula, depth: int) -> str:
+    """Return the runtime variables of an index with their terms."""
+    inside = term.children[len(term.arguments) :]
+    if not inside or depth < MIN_DETAILED:
+        return ""
+    values = [f"v{t.number} = {text_of(t, depth - 1)}" for t in inside]
+    return f"{{{', '.join(values)}}}"
+
+
+MIN_DETAILED: Final = 5
+"""Depth of a text from which runtime variables are shown with their terms."""
+
+
 def text_of(term: Formula, depth: int = 8) -> str:
     """Return a term as text; subterms below `depth` are elided."""
     if not depth:
@@ -301,7 +314,7 @@ def text_of(term: Formula, depth: int = 8) -> str:
             return f"choose({at} <= {term.head}: {', '.join(inner)})"
         case "read":
             assert term.array is not None
-            return f"{text_of(term.array, depth - 1)}[{at}]"
+            return f"{text_of(term.array, depth - 1)}[{at}]{_runtime_text(term, depth)}"
         case "symbol":
             *name, number, path = term.head
             return " ".join(map(str, name)) + f" {'.'.join(map(str, (number, *path)))}"
@@ -310,4 +323,5 @@ def text_of(term: Formula, depth: int = 8) -> str:
         case _:
             name = term.head[0] if isinstance(term.head, tuple) else term.head
             guards = f" where {at}" if at else ""
-            return f"{name}{list(term.dims)}({', '.join(inner)}{guards})"
+            runtime = _runtime_text(term, depth)
+            return f"{name}{list(term.dims)}({', '.join(inner)}{guards}){runtime}"
