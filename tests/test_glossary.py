@@ -27,8 +27,8 @@ ENGLISH = words("""
     a accuracy add all an and any are as at beside best between by change command completion
     contribute decision each every exactly executing four from generated glossary go guarantee how
     in is kind known later limit line method move next number numbering of on once one or other part
-    quality reason result run several speed start supported that the through to together two use
-    value what where with without
+    quality reason result run search several speed start supported that the through to together two
+    use value what where with without
 """)
 FIELD = words("""
     access bank conflict derivation dump file hlo jax jitted protobuf text

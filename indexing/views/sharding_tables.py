@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.sharding.rules import Factors, ShardingRule, factor_name
 from indexing.views.alignment import aligned
-from indexing.views.plans import PLAN_COLUMNS, plan_head, plan_notes, plan_rows
+from indexing.views.plans import (
+    PLAN_COLUMNS,
+    SHARDINGS_COLUMNS,
+    plan_head,
+    plan_notes,
+    plan_rows,
+    shardings_head,
+    shardings_notes,
+    shardings_rows,
+)
 from indexing.views.records import SCHEMA_VERSION, shape_record
 from indexing.views.report import Paint, plain
 
 if TYPE_CHECKING:
-    from hlo.modules.module import Instruction
+    from hlo.modules.module import Instruction, Module
     from hlo.shardings.sharding import Sharding
     from indexing.sharding.planning.plan import Plan, PlannedCollective
+    from indexing.sharding.planning.search import BestShardings
 
 Rules = Sequence[tuple["Instruction", ShardingRule]]
 """Instructions of one module, with their sharding rules."""
@@ -147,6 +157,39 @@ def plan_record(file: str, plan: Plan) -> dict[str, Any]:
         "peak_bytes": plan.peak_bytes,
         "is_cheapest": plan.is_cheapest,
         "reasons": [str(reason) for reason in plan.reasons],
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def search_lines(file: str, best: BestShardings) -> Iterator[str]:
+    """Yield a heading, a table with a row for each choice, and notes."""
+    yield f"{file}: {shardings_head(best)}"
+    rows = [SHARDINGS_COLUMNS, *shardings_rows(best)]
+    yield from (f"  {line}" for line in aligned(rows, right=[0, 1]))
+    yield from (f"  {note}" for note in shardings_notes(best))
+
+
+def search_record(module: Module, best: BestShardings) -> dict[str, Any]:
+    """Return the record of a search."""
+    return {
+        "file": module.filename,
+        "computation": module.entry.name,
+        "view": "search",
+        "mesh": dict(best.mesh.axes),
+        "devices": best.mesh.size,
+        "memory_limit": best.memory_limit,
+        "planned": best.planned,
+        "choices": best.choices,
+        "is_optimal": best.is_optimal,
+        "least_held": best.least_held,
+        "ranked": [
+            {
+                "specs": {name: str(spec) for name, spec in ranked.specs.items()},
+                "bytes_sent": ranked.plan.bytes_sent,
+                "peak_bytes": ranked.plan.peak_bytes,
+            }
+            for ranked in best.ranked
+        ],
         "schema_version": SCHEMA_VERSION,
     }
 

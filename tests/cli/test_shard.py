@@ -249,6 +249,40 @@ def test_sizes_that_the_shards_do_not_divide_are_padded(run: Run) -> None:
     assert "`x` dimension 0: 8 elements in 3 shards of 3, 1 of padding" in out
 
 
+# ---------------------------------------------------------------- search
+
+
+def test_the_search_ranks_choices_by_bytes(run: Run) -> None:
+    best = indexing.best_shardings(hlo.parse(MLP), "x=4", memory_limit=3000)
+    status, out, err = run("mlp.hlo --mesh x=4 --search --memory-limit 3000 --top 2")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "mlp.hlo: shardings on x=4, at most 3,000 bytes held"
+    assert len(lines) == 5
+    assert lines[2].split()[:2] == [
+        f"{best.ranked[0].plan.bytes_sent:,}",
+        f"{best.ranked[0].plan.peak_bytes:,}",
+    ]
+    (record,) = records(run, "mlp.hlo --mesh x=4 --search --memory-limit 3000")
+    assert record["is_optimal"] is best.is_optimal
+    assert [each["bytes_sent"] for each in record["ranked"]] == [
+        r.plan.bytes_sent for r in best.ranked
+    ]
+    assert all(each["peak_bytes"] <= 3000 for each in record["ranked"])
+
+
+def test_given_splits_are_not_searched(run: Run) -> None:
+    (record,) = records(run, "mlp.hlo --mesh x=4 --search --spec a=_,x --max-plans 5")
+    assert record["planned"] <= 5
+    assert {frozenset(each["specs"]) for each in record["ranked"]} == {frozenset({"x", "b"})}
+
+
+def test_a_limit_that_no_choice_meets_is_said(run: Run) -> None:
+    status, out, _ = run("mlp.hlo --mesh x=4 --search --memory-limit 100")
+    assert status == 0
+    assert "no choice holds so few bytes" in out
+
+
 # fmt: off
 WRONG = [
     # arguments                             status  error
@@ -263,6 +297,9 @@ WRONG = [
     ("--mesh x=4,x=2",                      2,      "axis `x` is named twice (column 5 of `x=4,x=2`)"),
     ("--mesh x=0",                          2,      "the size of an axis must be positive, not 0"),
     ("",                                    2,      "--mesh is required, unless --rule or --sbp is given"),
+    ("--mesh x=2 --memory-limit 1KiB",      2,      "--memory-limit has no effect without --search"),
+    ("--mesh x=2 --search --format hlo",    2,      "--format hlo has no effect with --search"),
+    ("--search",                            2,      "--mesh is required"),
     ("--rule --mesh x=2",                   2,      "--mesh and --spec have no effect with --rule"),
     ("--sbp --format hlo",                  2,      "--format hlo has no effect with --sbp"),
 ]

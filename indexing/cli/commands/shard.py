@@ -6,12 +6,17 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from indexing.cli.completion import FilePath
-from indexing.cli.options import format_option, instruction_option, max_input_size_option
+from indexing.cli.options import (
+    ByteSize,
+    format_option,
+    instruction_option,
+    max_input_size_option,
+)
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -21,6 +26,9 @@ if TYPE_CHECKING:
     from hlo.text.source import HloError
     from indexing.sharding.planning.plan import Plan
 
+
+MAX_PLANS: Final = 200
+"""Default for the plans that a search makes, as of `indexing.best_shardings`."""
 
 MAX_LISTED: Final = 8
 """Limit on the parameters that an error lists."""
@@ -91,6 +99,34 @@ def _line(error: HloError, text: str) -> str:
     "in parentheses, or _, such as p0=x,_ or w=_,(x,y); may be repeated",
 )
 @click.option(
+    "--search",
+    "view",
+    flag_value="search",
+    help="Search the splits of the other parameters for which devices send the fewest bytes",
+)
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    type=ByteSize(),
+    help="With --search, limit the bytes that a device holds, such as 80GiB",
+)
+@click.option(
+    "--max-plans",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=MAX_PLANS,
+    show_default=True,
+    help="With --search, make at most N plans",
+)
+@click.option(
+    "--top",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="With --search, print at most N choices",
+)
+@click.option(
     "--rule",
     "view",
     flag_value="rule",
@@ -120,6 +156,9 @@ def command(
     mesh: Mesh | None,
     specs: tuple[tuple[str, str], ...],
     view: str | None,
+    memory_limit: int | None,
+    max_plans: int,
+    top: int,
     shards: int | None,
     names: tuple[str, ...],
     notation: str,
@@ -132,6 +171,9 @@ def command(
     splits. The table has the split of each instruction, and the collectives that it needs with the
     bytes that a device sends. Sizes that the shards do not divide are padded. `--format hlo` prints
     the program that each device executes.
+
+    With --search: the splits of the parameters that --spec does not name are chosen. The table has
+    the choices whose plans send the fewest bytes, among equal ones those that hold the fewest.
 
     With --rule: the factors that the dimensions of operands and results share, in the notation of
     Shardy. `([i, k], [k, j])->([i, j])` is the rule of a matrix product: a factor of a result
@@ -152,6 +194,7 @@ def command(
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x
       hlo-indexing shard m.hlo --mesh x=4,y=2 --spec x.1=y,_,_ --spec p0=_,x -i 'dot*'
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --format json | jq .bytes_sent
+      hlo-indexing shard m.hlo --mesh x=2 --search --max-plans 9 --memory-limit 200KiB
       hlo-indexing shard m.hlo --rule
       hlo-indexing shard m.hlo --rule -i ynn_fusion.3
       hlo-indexing shard m.hlo --sbp -i ynn_fusion.7
@@ -159,21 +202,24 @@ def command(
     """
     if shards is not None and view != "sbp":
         raise click.UsageError("--shards has no effect without --sbp")
-    if view is None:
-        if mesh is None:
-            raise click.UsageError("--mesh is required, unless --rule or --sbp is given")
-        reporter.check_inputs([file])
-        _print_plans(reporter, file, names, mesh, dict(specs), notation)
-        return
-    if mesh is not None or specs:
-        raise click.UsageError(f"--mesh and --spec have no effect with --{view}")
-    if notation == "hlo":
+    if memory_limit is not None and view != "search":
+        raise click.UsageError("--memory-limit has no effect without --search")
+    if notation == "hlo" and view is not None:
         raise click.UsageError(f"--format hlo has no effect with --{view}")
+    if view in ("rule", "sbp") and (mesh is not None or specs):
+        raise click.UsageError(f"--mesh and --spec have no effect with --{view}")
     reporter.check_inputs([file])
     if view == "sbp":
         _print_signatures(reporter, file, names, shards, notation)
-    else:
+    elif view == "rule":
         _print_rules(reporter, file, names, notation)
+    elif mesh is None:
+        raise click.UsageError("--mesh is required, unless --rule or --sbp is given")
+    elif view == "search":
+        limits = SearchLimits(memory_limit, max_plans, top)
+        _print_search(reporter, file, mesh, dict(specs), limits, notation)
+    else:
+        _print_plans(reporter, file, names, mesh, dict(specs), notation)
 
 
 # ---------------------------------------------------------------- plans
@@ -203,6 +249,44 @@ def _print_plans(
             else:
                 shown = _shown(reporter, plan, names)
                 for line in plan_lines(module.filename, plan, shown, reporter.paint):
+                    reporter.print(line)
+
+
+class SearchLimits(NamedTuple):
+    """Limits of a search: the bytes that a device holds, the plans made, the choices printed."""
+
+    memory: int | None
+    plans: int
+    choices: int
+
+
+def _print_search(
+    reporter: Reporter,
+    file: str,
+    mesh: Mesh,
+    specs: Mapping[str, str],
+    limits: SearchLimits,
+    notation: str,
+) -> None:
+    from indexing.sharding.planning.search import best_shardings
+    from indexing.views.sharding_tables import search_lines, search_record
+
+    import_module("indexing.ops")  # registers the ops
+    shardings = {name: _parsed(text, mesh) for name, text in specs.items()}
+    for module in reporter.modules([file]):
+        with reporter.reporting(module.filename), _specs_reported(reporter, module):
+            best = best_shardings(
+                module,
+                mesh,
+                specs=shardings,
+                memory_limit=limits.memory,
+                max_plans=limits.plans,
+                keep=limits.choices,
+            )
+            if notation == "json":
+                reporter.print(json.dumps(search_record(module, best)))
+            else:
+                for line in search_lines(module.filename, best):
                     reporter.print(line)
 
 
