@@ -33,6 +33,8 @@ COMMANDS = {
     "shard": "Split programs over devices: plans, sharding rules, signatures",
     "run": "Execute an HLO module on NumPy",
     "validate": "Check maps by executing them, and modules against XLA",
+    "diff": "Compare two HLO modules: proved equal, or an output element that differs",
+    "passes": "Validate each compiler pass of a folder of dumps",
     "ops": "List the supported ops and the grades of their maps",
 }
 
@@ -117,6 +119,7 @@ def cli(reporter: Reporter, debug: bool) -> None:
       0        success
       1        an error in the input
       2        a usage error
+      3        undecided (diff, passes)
       130      interrupted by Ctrl-C
       141      the reader of the output closed it
       128 + N  ended by signal N

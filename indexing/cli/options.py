@@ -59,6 +59,20 @@ def format_option(formats: click.Choice[str]) -> Callable[[F], F]:
     )
 
 
+level_option = click.option(
+    "--level",
+    type=click.Choice(["reads", "counts", "values", "numbers"]),
+    default="values",
+    show_default=True,
+    help="Choose what is compared",
+)
+
+exact_arithmetic_option = click.option(
+    "--exact-arithmetic",
+    is_flag=True,
+    help="Reject laws that hold only for real numbers, such as x / c = x * (1 / c)",
+)
+
 source_option = click.option(
     "--source",
     "with_source",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 from hlo.arguments import checked
 from hlo.modules.compare import Facet, difference
 from hlo.modules.module import Computation, Instruction, Module
-from indexing.equivalence.pairing import Pair, Program, pair_of
+from hlo.shapes.shape import leaves
+from indexing.equivalence.pairing import Pair, Program, Side, pair_of
 from indexing.equivalence.reads import Comparison, compare_reads
 from indexing.equivalence.runs import Runs
+from indexing.equivalence.values.engine import EqualFormulas, Residual, compare_values
 from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Undecided, Verdict
 from indexing.equivalence.witnesses import by_influence, by_values
 from indexing.execution import xla
 from indexing.maps.answers import Unknown
+from indexing.maps.arrays import ArrayRef
 
 NO_MEANING: Final[tuple[Facet, ...]] = (
     *("names", "order", "metadata", "backend_config", "control-predecessors"),
@@ -73,7 +77,7 @@ def equivalent(
         return _by_counts(pair)
     if level == "numbers":
         return _by_numbers(pair)
-    return _by_values(pair, exact_arithmetic)
+    return _by_values(pair, exact_arithmetic, parameters or {})
 
 
 def is_structurally_equal(before: Program, after: Program) -> bool:
@@ -135,13 +139,36 @@ def _by_numbers(pair: Pair) -> Verdict:
     return Undecided("executions on random inputs agree, which proves nothing")
 
 
-def _by_values(pair: Pair, exact_arithmetic: bool) -> Verdict:
-    runs = Runs(pair)
+def _by_values(pair: Pair, exact_arithmetic: bool, parameters: Mapping[int, int]) -> Verdict:
+    results = compare_values(
+        _outputs(pair.before),
+        _outputs(pair.after),
+        exact_arithmetic=exact_arithmetic,
+        parameters={after: before for before, after in parameters.items()},
+    )
+    laws: Counter[str] = Counter()
+    for result in results:
+        if isinstance(result, EqualFormulas):
+            laws.update(result.laws)
+    residual = next((each for each in results if isinstance(each, Residual)), None)
+    if residual is None:
+        return Proved("values", dict(laws))
     reads = _by_reads(pair)
     if isinstance(reads, Differs):
         return reads
-    witness = by_values(pair, runs, "values")
+    witness = by_values(pair, Runs(pair), "values")
     if isinstance(witness, Differs):
         return witness
-    level = reads.level if isinstance(reads, Proved) else None
-    return Undecided("formulas of values are not compared yet", level=level)
+    return Undecided(
+        residual.reason,
+        level=reads.level,
+        laws=dict(laws),
+        terms=(residual.before, residual.after) if residual.before else None,
+        output=results.index(residual) if len(results) == len(pair.before.outputs) else None,
+    )
+
+
+def _outputs(side: Side) -> list[ArrayRef]:
+    """Return the output arrays of a program."""
+    paths = [path for path, _ in leaves(side.root.shape)]
+    return [ArrayRef(side.root, paths[number]) for number in side.outputs]

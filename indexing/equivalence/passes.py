@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from hlo.arguments import checked
 from hlo.formats.files import load
@@ -15,7 +14,7 @@ from hlo.modules.module import Module
 from hlo.text.source import HloError
 from indexing.equivalence.compare import equivalent, is_structurally_equal
 from indexing.equivalence.dumps import Dump, ModuleDumps, modules_in
-from indexing.equivalence.verdicts import Differs, Level, Proved, Undecided, Verdict
+from indexing.equivalence.verdicts import Level, Undecided, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +38,6 @@ class PassResult:
     def pass_name(self) -> str:
         """The pass."""
         return self.after.pass_name
-
-    def record(self) -> dict[str, Any]:
-        """Return the JSON object of a changed pair."""
-        verdict = self.verdict
-        assert verdict is not None
-        record: dict[str, Any] = {
-            "module": self.module,
-            "pass": self.pass_name,
-            "before": self.before.path.name,
-            "after": self.after.path.name,
-            "verdict": "unknown",
-            "level": verdict.level,
-            "laws": {},
-            "reason": None,
-            "output": None,
-            "element": None,
-        }
-        match verdict:
-            case Proved(laws=laws):
-                record |= {"verdict": "proved", "laws": dict(laws)}
-            case Differs(output=output, element=element, reason=reason):
-                record |= {"verdict": "differs", "reason": reason}
-                record |= {"output": output, "element": list(element)}
-            case Undecided(laws=laws, reason=reason, output=output):
-                record |= {"laws": dict(laws), "reason": reason, "output": output}
-        return record
 
 
 @checked
@@ -108,6 +81,9 @@ def compared(
     if is_structurally_equal(before, after):
         return None
     try:
-        return equivalent(before, after, level, exact_arithmetic=exact_arithmetic)
+        verdict = equivalent(before, after, level, exact_arithmetic=exact_arithmetic)
     except HloError as error:
         return Undecided(error.message)
+    if isinstance(verdict, Undecided):
+        return replace(verdict, instruction=None)  # which would keep the modules alive
+    return verdict

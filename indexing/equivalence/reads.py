@@ -84,6 +84,10 @@ class ProgramReads:
         answer: Answer = memo[key]
         return answer
 
+    def maps(self, output: int) -> list[IndexingMap]:
+        """Return the maps of one output leaf to all parameters, with their own sources."""
+        return [m for maps in self.answer(output).maps for m in maps]
+
     def by_input(self, output: int) -> dict[Leaf, Maps | Unknown]:
         """Return the maps to each parameter leaf; runtime variables have names of formulas."""
         answer = self.answer(output)
@@ -119,6 +123,12 @@ def compare_reads(pair: Pair) -> Comparison:
         for number, leaves in enumerate(zip(pair.before.inputs, pair.after.inputs, strict=True)):
             maps = before[leaves[0]], after[leaves[1]]
             answer = _compared(*maps, output, number)
+            if isinstance(answer, Unknown) and sources.learn(
+                reads_before.maps(output), reads_after.maps(output)
+            ):
+                before, after = reads_before.by_input(output), reads_after.by_input(output)
+                maps = before[leaves[0]], after[leaves[1]]
+                answer = _compared(*maps, output, number)
             if isinstance(answer, Unknown):
                 reasons.append(answer)
             elif answer is not None:

@@ -18,8 +18,9 @@ one `Sources`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Final, NamedTuple
 
 from hlo.modules.module import Computation, Instruction
@@ -28,13 +29,18 @@ from indexing.dataflow.constants import element_at
 from indexing.dataflow.copies import source_of
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.runtime import copied_elements
+from indexing.equivalence.values.engine import compare_values
 from indexing.maps.arrays import ArrayName, ArrayRef
+from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.element import ElementwiseRule, element_of
 from simplifier.linear import Expr
 
 MAX_DEPTH: Final = 60
 """Limit on nested elementwise formulas; below it, an array is named as a whole."""
+
+MAX_COMPARED: Final = 16
+"""Limit on the pairs of sources whose formulas are compared."""
 
 MAX_READS: Final = 32
 """Limit on the array elements in a formula."""
@@ -81,14 +87,34 @@ class Sources:
         self._computations: dict[Computation, int] = {}
         self._integers: dict[int, int] = {}
         self._sums: dict[Element, _LinearForm] = {}
+        self._shared: dict[ArrayRef, int] = {}
+        self._tried: set[tuple[ArrayRef, ArrayRef]] = set()
 
     def named(self, rt: RuntimeVariable) -> RuntimeVariable:
         """Return the runtime variable with the name of its formula as its source."""
         if not isinstance(rt.array, ArrayRef):
             return rt
+        if rt.array in self._shared:
+            return replace(rt, array=ArrayName(f"shared {self._shared[rt.array]}"))
         element = self.element(rt.array, tuple(rt.element))
         array = ArrayName(f"value {element.name}", (), (), len(rt.iterations))
         return replace(rt, array=array, index=(*rt.iterations, *element.at))
+
+    def learn(self, before: Iterable[IndexingMap], after: Iterable[IndexingMap]) -> bool:
+        """Compare the formulas of sources with different names; return True if some are equal.
+
+        Args:
+            before, after: maps of both programs, with their own sources.
+        """
+        learned = False
+        for one, other in product(_sources_of(before), _sources_of(after)):
+            if (one, other) in self._tried or len(self._tried) >= MAX_COMPARED:
+                continue
+            self._tried.add((one, other))
+            if self._shared.get(one) in (None, self._shared.get(other)) and _equal(one, other):
+                self._shared[other] = self._shared.setdefault(one, len(self._shared))
+                learned = True
+        return learned
 
     # ------------------------------------------------------------ elements
 
@@ -193,7 +219,7 @@ class Sources:
     def _array(self, array: ArrayRef) -> int:
         instruction, path, calls = array
         shape = array.array_shape
-        kind = (shape.element_type, shape.dims) if shape else str(array.shape)
+        kind = (shape.element_type, shape.dims, shape.dynamic) if shape else str(array.shape)
         if instruction.opcode == "parameter":
             number = instruction.computation.parameters.index(instruction)
             around = self._around(instruction.computation, calls) if calls else None
@@ -229,6 +255,7 @@ class Sources:
         return self._name(
             instruction.opcode,
             _attributes(instruction),
+            _layouts(instruction),
             literal,
             tuple(operands),
             tuple(called),
@@ -245,9 +272,35 @@ class Sources:
         return self._names.setdefault(key, len(self._names))
 
 
+def _sources_of(maps: Iterable[IndexingMap]) -> list[ArrayRef]:
+    """Return the sources of runtime variables that are in the computation of the maps."""
+    arrays = dict.fromkeys([rt.array for m in maps for rt in m.runtime])
+    return [array for array in arrays if isinstance(array, ArrayRef) and not array.calls]
+
+
+def _equal(one: ArrayRef, other: ArrayRef) -> bool:
+    """Return True if two arrays are proved equal without a law that is not exact."""
+    if one.array_shape is None or other.array_shape is None:
+        return False
+    shapes = [(s.element_type, s.dims) for s in (one.array_shape, other.array_shape)]
+    if shapes[0] != shapes[1]:
+        return False
+    return all(compare_values([one], [other], exact_arithmetic=True))
+
+
 def _attributes(instruction: Instruction) -> Hashable:
     texts = instruction.attributes.items()
     return tuple(sorted((name, text.normal) for name, text in texts if name not in _NO_VALUE))
+
+
+def _layouts(instruction: Instruction) -> Hashable:
+    """Return the layouts of an instruction whose value depends on them."""
+    if instruction.opcode not in ("bitcast", "custom-call"):
+        return None
+    shapes = [instruction.shape, *[operand.shape for operand in instruction.operands]]
+    config = instruction.attributes.get("backend_config")
+    is_call = instruction.opcode == "custom-call"
+    return tuple(map(str, shapes)), config.normal if config is not None and is_call else None
 
 
 def _is_row_major(instruction: Instruction) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from simplifier.unknown import Unknown
@@ -20,8 +19,6 @@ Level: TypeAlias = Literal["reads", "counts", "values", "numbers"]
 LEVELS: Final[tuple[Level, ...]] = ("reads", "counts", "values", "numbers")
 
 ElementIndex: TypeAlias = tuple[int, ...]
-
-_NO_LAWS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Proved:
     """
 
     level: Level
-    laws: Mapping[str, int] = field(default_factory=lambda: _NO_LAWS)
+    laws: Mapping[str, int] = field(default_factory=dict)
     fewer_reads: tuple[FewerReads, ...] = ()
     note: str = ""
 
@@ -126,7 +123,7 @@ class Undecided(Unknown):
     """
 
     level: Level | None = None
-    laws: Mapping[str, int] = field(default_factory=lambda: _NO_LAWS)
+    laws: Mapping[str, int] = field(default_factory=dict)
     terms: tuple[str, str] | None = None
     output: int | None = None
 

@@ -31,6 +31,20 @@ def examples(text: str) -> list[str]:
     return re.sub(r"\\\n *", " ", block).splitlines()
 
 
+def write_dumps(folder: Path) -> None:
+    """Write dumps of a pass that inlined a call."""
+    folder.mkdir()
+    called = "f { x = f32[3] parameter(0)  ROOT y = f32[3] negate(x) }"
+    for number, (called_text, op) in enumerate(
+        [(called, "call(p), to_apply=f"), ("", "negate(p)")]
+    ):
+        name = f"module_0001.m.000{number}.simplification.after_call-inliner.before_dce.txt"
+        text = (
+            f"HloModule m {called_text} ENTRY e {{ p = f32[3] parameter(0) ROOT r = f32[3] {op} }}"
+        )
+        (folder / name).write_text(text)
+
+
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_the_examples_of_the_help_run(
     name: str,
@@ -39,7 +53,9 @@ def test_the_examples_of_the_help_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copy(MODULE, "m.hlo")
+    for copied in ("m.hlo", "before.hlo", "after.hlo"):
+        shutil.copy(MODULE, copied)
+    write_dumps(Path("dumps"))
     arrays = {
         f"in{number}": np.zeros(parameter.shape.dims, TYPES[parameter.shape.element_type])
         for number, parameter in enumerate(hlo.load("m.hlo").entry.parameters)
@@ -63,14 +79,26 @@ def test_the_examples_of_the_help_run(
 def test_the_exit_statuses_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of("", capsys)
     statuses = re.findall(r"^    (\d+(?: \+ N)?)  ", text, re.MULTILINE)
-    assert statuses == ["0", "1", "2", "130", "141", "128 + N"]
+    assert statuses == ["0", "1", "2", "3", "130", "141", "128 + N"]
     assert cli.run(["ls", "none.hlo"]) == 1
     assert cli.run(["ls"]) == 2
 
 
 @pytest.mark.parametrize(
     "name",
-    ["access", "bytes", "check", "ls", "maps", "run", "shard", "summary", "tile", "validate"],
+    [
+        "access",
+        "bytes",
+        "check",
+        "diff",
+        "ls",
+        "maps",
+        "run",
+        "shard",
+        "summary",
+        "tile",
+        "validate",
+    ],
 )
 def test_help_lists_the_formats_of_input_files(
     name: str, capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,116 @@
+"""``hlo-indexing diff``: two modules compared."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.cli.completion import FilePath
+from indexing.cli.options import (
+    exact_arithmetic_option,
+    format_option,
+    level_option,
+    max_input_size_option,
+)
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hlo.modules.module import Module
+    from indexing.equivalence.verdicts import Level, Verdict
+    from indexing.memory.movement.figures import Traffic
+
+UNDECIDED = 3
+"""Exit status of an undecided comparison."""
+
+
+@click.command("diff")
+@click.argument("before", metavar="A", type=FilePath())
+@click.argument("after", metavar="B", type=FilePath())
+@level_option
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["parameters"]),
+    default="parameters",
+    show_default=True,
+    help="Compare the dependency of outputs on these arrays",
+)
+@exact_arithmetic_option
+@max_input_size_option
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(
+    reporter: Reporter,
+    before: str,
+    after: str,
+    level: Level,
+    target: str,
+    exact_arithmetic: bool,
+    notation: str,
+) -> None:
+    """Compare the HLO modules in files A and B, such as a module before and after a pass.
+
+    Each file is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Parameters correspond by number, outputs by leaf: a result `(x)` corresponds to a result `x`.
+
+    \b
+    Levels:
+      reads    the parameter elements that each output element reads
+      counts   the same, with the number of reads
+      values   the formula of each output element
+      numbers  the outputs of executions on several inputs, which prove nothing
+
+    A difference is printed only if executions of both modules show it, with an output element, both
+    values, and the chain of reads of each module. The exit status is 0 if the modules are proved
+    equal at the level, 1 if they differ, and 3 if the comparison is undecided.
+
+    \b
+    Examples:
+      hlo-indexing diff before.hlo after.hlo
+      hlo-indexing diff before.hlo after.hlo --level reads
+      hlo-indexing diff before.hlo after.hlo --exact-arithmetic --format json | jq .verdict
+    """
+    from indexing.equivalence.compare import equivalent
+    from indexing.equivalence.verdicts import Differs, Proved
+    from indexing.views.verdict_tables import comparison_record, traffic_line, verdict_lines
+
+    reporter.check_inputs([before, after])
+    import_module("indexing.ops")  # registers the ops
+    modules = [next(iter(reporter.modules([file])), None) for file in (before, after)]
+    first, second = modules
+    if first is None or second is None or any(map(reporter.report_errors, [first, second])):
+        return
+    verdicts: list[Verdict] = []
+    with reporter.reporting(f"{before}, {after}"):
+        verdicts.append(equivalent(first, second, level, exact_arithmetic=exact_arithmetic))
+    if not verdicts:
+        return
+    (verdict,) = verdicts
+    moved = _moved(reporter, [first, second])
+    if notation == "json":
+        reporter.print(json.dumps(comparison_record(before, after, verdict, moved)))
+    else:
+        for line in verdict_lines(verdict):
+            reporter.print(line)
+        if moved:
+            reporter.print(traffic_line(*moved))
+    if isinstance(verdict, Differs):
+        raise click.exceptions.Exit(1)
+    if not isinstance(verdict, Proved):
+        raise click.exceptions.Exit(UNDECIDED)
+
+
+def _moved(reporter: Reporter, modules: Sequence[Module]) -> list[Traffic]:
+    """Return the traffic of both modules; nothing if it cannot be counted."""
+    from indexing.memory.movement.analysis import traffic
+
+    moved: list[Traffic] = []
+    for module in modules:
+        with reporter.reporting(module.filename):
+            moved.append(traffic(module))
+    return moved if len(moved) == len(modules) else []

@@ -1,0 +1,143 @@
+"""``hlo-indexing diff`` and ``passes``: statuses, witnesses, records, reproducers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+import hlo
+from indexing import cli, equivalent
+from tests.cli.test_json_records import validator
+
+TEXT = """\
+HloModule jit_f
+
+ENTRY e {{
+  p = f32[10] parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  {}
+}}
+"""
+NESTED = """a = f32[6] dynamic-slice(p, i), dynamic_slice_sizes={6}
+  b = f32[3] dynamic-slice(a, j), dynamic_slice_sizes={3}
+  ROOT c = f32[3] negate(b)"""
+ADDED = """k = s32[] add(i, j)
+  b = f32[3] dynamic-slice(p, k), dynamic_slice_sizes={3}
+  ROOT c = f32[3] negate(b)"""
+PIPELINE = "module_0001.jit_f.{}.simplification.after_{}.before_dce.txt"
+Run: TypeAlias = Callable[[str], tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command; return the exit status, the output and the errors."""
+    monkeypatch.chdir(tmp_path)
+    nested, added = TEXT.format(NESTED), TEXT.format(ADDED)
+    Path("a.hlo").write_text(nested)
+    Path("b.hlo").write_text(added)
+    Path("twice.hlo").write_text(added.replace("add(i, j)", "add(j, i)"))
+    Path("shape.hlo").write_text("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    Path("bad.hlo").write_text("ENTRY e {")
+    Path("dumps").mkdir()
+    for number, name, text in (
+        ("0001", "dce", nested),
+        ("0002", "cse", nested),
+        ("0010", "algsimp", added),
+    ):
+        Path("dumps", PIPELINE.format(number, name)).write_text(text)
+
+    def ran(line: str) -> tuple[int, str, str]:
+        status = cli.run(shlex.split(line))
+        captured = capsys.readouterr()
+        assert "error[internal]" not in captured.err
+        return status, captured.out, captured.err
+
+    return ran
+
+
+# ---------------------------------------------------------------- diff
+
+
+# fmt: off
+STATUSES = [
+    # arguments                               status  begins with
+    ("diff a.hlo a.hlo",                      0,      "proved at level values"),
+    ("diff b.hlo twice.hlo --level reads",    0,      "proved at level reads"),
+    ("diff a.hlo b.hlo",                      1,      "output 0 differs at [0]"),
+    ("diff a.hlo b.hlo --level numbers",      1,      "output 0 differs at [0]"),
+    ("diff a.hlo shape.hlo",                  3,      "undecided: output 0 is f32[3] before and"),
+    ("diff a.hlo bad.hlo",                    1,      ""),
+    ("diff a.hlo missing.hlo",                1,      ""),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("line, status, start", STATUSES)
+def test_the_exit_status_is_the_verdict(run: Run, line: str, status: int, start: str) -> None:
+    actual, out, err = run(line)
+    assert actual == status
+    assert out.startswith(start)
+    assert (out == "") == ("error" in err)
+
+
+def test_a_difference_is_printed_with_both_chains_and_bytes(run: Run) -> None:
+    _, out, _ = run("diff a.hlo b.hlo --level reads")
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        "value:",
+        "reads",
+        "before:",
+        "after:",
+        "bytes:",
+    ]
+    assert " <- ".join(["c[0]", "b[0]", "a["]) in lines[3]
+    assert " <- ".join(["c[0]", "b[0]", "p["]) in lines[4]
+
+
+@pytest.mark.parametrize("other", ["a.hlo", "b.hlo", "shape.hlo"])
+def test_the_json_of_diff_is_described_by_its_schema(run: Run, other: str) -> None:
+    status, out, _ = run(f"diff a.hlo {other} --format json")
+    record = json.loads(out)
+    validator("diff").validate(record)
+    assert ["proved", "differs", None, "unknown"][status] == record["verdict"]
+    assert ("witness" in record) == (status == 1)
+
+
+# ---------------------------------------------------------------- passes
+
+
+def test_the_table_of_passes_and_the_first_difference(run: Run) -> None:
+    status, out, _ = run("passes dumps --level reads")
+    assert status == 1
+    assert "dce" not in out.split("\n\n")[0], "the dumps before algsimp are equal"
+    assert "algsimp changes the values of the module" in out
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_json_of_passes_is_described_by_its_schema(run: Run, jobs: int) -> None:
+    status, out, _ = run(f"passes dumps --level reads --format json --jobs {jobs}")
+    (record,) = [json.loads(line) for line in out.splitlines()]
+    validator("passes").validate(record)
+    assert (status, record["pass"], record["verdict"]) == (1, "algsimp", "differs")
+
+
+def test_a_folder_without_dumps_is_an_error(run: Run) -> None:
+    Path("empty").mkdir()
+    status, out, err = run("passes empty")
+    assert (status, out) == (1, "")
+    assert "--xla_dump_hlo_pass_re" in err
+
+
+def test_bisect_writes_the_smallest_part_that_differs(run: Run) -> None:
+    status, _, err = run("passes dumps --level reads --bisect part.hlo")
+    assert (status, err) == (1, "wrote part.hlo: 4 instructions before and after\n")
+    before, after = hlo.load_all("part.hlo")
+    assert [i.opcode for i in before.entry if i.opcode != "parameter"] == ["dynamic-slice"] * 2
+    assert [i.opcode for i in after.entry if i.opcode != "parameter"] == ["add", "dynamic-slice"]
+    assert not equivalent(before, after, level="reads")
