@@ -100,9 +100,9 @@ class Split:
             if split and not operands:
                 yield from self._moving_reads(r, answer.maps)
             if split and not operands and isinstance(rule, OpaqueRule):
-                yield self._unequal_elements(r)
+                yield from self._unequal_elements(r)
             if split and not operands and isinstance(rule, CopyRule) and rule.parts > 1:
-                yield self._unequal_elements(r)
+                yield from self._unequal_elements(r)
 
     def _foreign(self, r: int, out: Shape, k: int, m: IndexingMap) -> Iterator[str]:
         shape = self.operands[k]
@@ -152,17 +152,20 @@ class Split:
                     f"reads {list(reads[1][0])}"
                 )
 
-    def _unequal_elements(self, r: int) -> str:
-        """Return elements at the same place in two shards, and their values by execution."""
+    def _unequal_elements(self, r: int) -> Iterator[str]:
+        """Yield elements at the same place in two shards, and their values by execution."""
         inputs = self.sample.inputs(np.random.default_rng(0))
         values = self.sample.run(inputs)[r]
+        if not values.size:
+            return
         shards = self.shard(self.rule.results[r], self.outputs[r], np.indices(values.shape))
         first, second = [np.argwhere(shards == p)[0].tolist() for p in (0, 1)]
         one, other = values[tuple(first)], values[tuple(second)]
-        return (
-            f"elements {first} and {second} of result {r}, first of shards 0 and 1, read the same "
-            f"elements and are {one} and {other}"
-        )
+        if one != other:
+            yield (
+                f"elements {first} and {second} of result {r}, first of shards 0 and 1, read the "
+                f"same elements and are {one} and {other}"
+            )
 
     def foreign_indices(self) -> Iterator[str]:
         """Yield elements of values whose runtime indices are in another shard."""
@@ -201,10 +204,10 @@ class Split:
         name = self.factor.reduction
         if not name:
             return self._wrong_parts(inputs, whole)
-        if not isinstance(rule, ReductionRule | CopyRule):
-            return f"the element rule is no reduction: {rule}"
         ufunc = UFUNCS[name]
-        values = rule.values if isinstance(rule, ReductionRule) else rule.operands
+        values: Sequence[int] = range(len(inputs))
+        if isinstance(rule, ReductionRule | CopyRule):
+            values = rule.values if isinstance(rule, ReductionRule) else rule.operands
         inits = rule.inits if isinstance(rule, ReductionRule) else ()
         fill = 0 if isinstance(rule, ReductionRule) and rule.is_product else None
         partial = []
