@@ -183,6 +183,21 @@ def compared(sample: Sample) -> Comparison | None:
     return Comparison(ours, shardys, tuple(broken), tuple(missed), tuple(more))
 
 
+def kinds(sample: Sample, rule: ShardingRule) -> list[frozenset[str]]:
+    """Return the kinds of the factors of each dimension of size above 1."""
+    arrays = [
+        *zip(sample.arrays, rule.operands, strict=True),
+        *zip(sample.outputs, rule.results, strict=True),
+    ]
+    return [
+        frozenset(rule.factors[n].kind for n in numbers if rule.factors[n].size > 1)
+        or frozenset({"need_replication"})
+        for shape, dims in arrays
+        for size, numbers in zip(shape.dims, dims, strict=True)
+        if size > 1
+    ]
+
+
 def is_covered(claim: Claim, own: Iterable[Claim]) -> bool:
     """Return True if a split joins digits that another rule splits independently."""
     kind, digits = claim

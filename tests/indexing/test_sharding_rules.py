@@ -75,6 +75,11 @@ def test_reductions_name_their_combiner_and_their_initial_values() -> None:
     assert rule.inits == (1,)
 
 
+def test_rules_are_memoised_by_op_and_shapes() -> None:
+    text = "f32[7,2] transpose(f32[2,7] p), dimensions={1,0}"
+    assert sharding_rule(instruction_of(text)) is sharding_rule(instruction_of(text))
+
+
 def test_indices_along_a_split_dimension_give_masked_sums() -> None:
     gather = (
         "f32[5,3] gather(f32[6,3] p, s32[5] i), offset_dims={1}, collapsed_slice_dims={0}, "
