@@ -20,14 +20,15 @@ from indexing.ops.element import ConstantRule, ReductionRule, element_of
 from indexing.ops.structured_ops import InlineOp, single_ufunc
 from indexing.sharding.combiners import combiner_of
 from indexing.sharding.partial_laws import combining_function, neutral_value
+from indexing.sharding.splat_values import splat_value
 from indexing.sharding.states import ArrayState, shard_size
-from indexing.sharding.subjects import Subject
+from indexing.sharding.subjects import Subject, SubjectArray
 
 MAX_ELEMENTS: Final = 1 << 16
 """Limit on the elements of an array that is computed."""
-DRAWN_ELEMENTS: Final = 1024
+DRAWN_ELEMENTS: Final = 512
 """Number of random elements of the largest array, over several draws."""
-MIN_DRAWS, MAX_DRAWS = 4, 32
+MIN_DRAWS, MAX_DRAWS = 4, 16
 
 
 class NotComputableError(Exception):
@@ -135,7 +136,7 @@ def _drawn(
         elif state.reduction:
             drawn = [_values(array.shape, random, is_extreme) for _ in range(shards)]
         else:
-            value = _constant(source)
+            value = _constant(source, array)
             drawn = [_values(array.shape, random, False) if value is None else value] * shards
         for part, values in zip(parts, drawn, strict=True):
             part.append(values)
@@ -163,11 +164,13 @@ def _values(shape: Shape, random: np.random.Generator, is_extreme: bool) -> Arra
     return np.asarray(values, kind)
 
 
-def _constant(source: Instruction) -> Array | None:
-    """Return the value of an operand that is a constant."""
+def _constant(source: Instruction, array: SubjectArray) -> Array | None:
+    """Return the value of an operand that is a constant, or the same constant everywhere."""
     if isinstance(source.op, MappedOp) and element_of(source) == ConstantRule():
         return np.asarray(source.op.kernel())
-    return None
+    value = splat_value(source, array.path)
+    shape = array.shape
+    return None if value is None else np.full(shape.dims, value, dtype(shape.element_type))
 
 
 def _first_difference(expected: Array, combined: Array) -> tuple[int, ...] | None:

@@ -128,6 +128,32 @@ def laws(
             yield from _FLOAT_LAWS.get(key, ())
 
 
+def scaling_laws(
+    function: ScalarFunction,
+    reduction: str,
+    factors: Sequence[Any],
+    types: Sequence[ElementType],
+) -> Iterator[Arguments]:
+    """Yield the laws for the maximum or minimum of products with a constant.
+
+    Args:
+        factors: the values of the arguments that are constants; None for others.
+
+    >>> from hlo.shapes.shape import ELEMENT_TYPES
+    >>> product, real = ScalarFunction.of(np.multiply), ELEMENT_TYPES["f32"]
+    >>> list(scaling_laws(product, "max", [None, -2.0], [real, real]))
+    [('min', '')]
+    """
+    if reduction not in _OPPOSITE or any(t.kind != "floating" for t in types):
+        return
+    places = {np.multiply: (0, 1), numerics.divide: (1,)}.get(function.call, ())
+    for k in places:
+        factor = factors[k]
+        if factor is not None and np.isfinite(float(factor)) and factor != 0:
+            other = reduction if factor > 0 else _OPPOSITE[reduction]
+            yield ("", other) if k == 0 else (other, "")
+
+
 def has_reduction(element_type: ElementType, reduction: str) -> bool:
     """Return True if values of a type can be combined by a reduction.
 

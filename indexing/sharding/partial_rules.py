@@ -15,8 +15,9 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import RoutingOp
 from indexing.ops.element import CopyRule, ElementwiseRule, ReductionRule, element_of
 from indexing.sharding.combiners import combiner_of
-from indexing.sharding.partial_laws import conversion_laws, has_reduction, laws
+from indexing.sharding.partial_laws import conversion_laws, has_reduction, laws, scaling_laws
 from indexing.sharding.partial_reductions import SplitTerms, returns_update, split_terms
+from indexing.sharding.splat_values import splat_value
 from indexing.sharding.states import BROADCAST, REDUCTIONS, ArrayState, partial, split
 
 _LINEAR: Final = {
@@ -102,7 +103,9 @@ class PartialRules:
             self.note(instruction.name, "no law is known", instruction)
             return
         result, *types = [ELEMENT_TYPES[shape.element_type] for shape in arrays]
-        for arguments in laws(rule.function, reduction, types, result):
+        factors = [splat_value(operand) for operand in operands]
+        scaled = scaling_laws(rule.function, reduction, factors, types)
+        for arguments in (*laws(rule.function, reduction, types, result), *scaled):
             words = f"`{instruction.name}`: {instruction.opcode} maps {_listed(arguments)} to "
             yield OperandStates(
                 tuple([OperandState(k, (), _state(each)) for k, each in enumerate(arguments)]),

@@ -19,7 +19,7 @@ from indexing.maps.arrays import ArrayRef, array_leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp
 from indexing.ops.element import ConstantRule, CopyRule, IotaRule, OpaqueRule, element_of
-from indexing.ops.random_numbers import Rng, RngBitGenerator
+from indexing.ops.random_numbers import RngBitGenerator
 from indexing.ops.structured_ops import InlineOp
 from indexing.sharding.splits import (
     NO_HALO,
@@ -224,7 +224,7 @@ class SplitChoices:
 
 def _placed_dimensions(instruction: Instruction) -> tuple[int, ...]:
     """The dimensions along which elements depend on their index, not on operands alone."""
-    if isinstance(instruction.op, Rng | RngBitGenerator):
+    if isinstance(instruction.op, RngBitGenerator):
         return tuple(range(max(len(shape.dims) for _, _, shape in array_leaves(instruction.shape))))
     match element_of(instruction), instruction.shape:
         case IotaRule(dimension), _:

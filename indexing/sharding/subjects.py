@@ -12,7 +12,9 @@ from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import ArrayRef, Path, array_leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.collective_bases import Collective
+from indexing.ops.custom_call import CustomCall
 from indexing.ops.devices import DeviceId
+from indexing.ops.random_numbers import Rng, RngGetAndUpdateState
 from indexing.ops.transfers import EndpointOp
 
 
@@ -131,12 +133,8 @@ class Subject:
     def obstacle(self) -> Unknown | None:
         """Return why devices cannot execute the subject independently, or None."""
         for instruction in self.executed():
-            if isinstance(instruction.op, Collective | DeviceId | EndpointOp):
-                opcode, name = instruction.opcode, instruction.name
-                return Unknown(f"{opcode} `{name}` depends on the device", instruction)
-            if instruction.op is None:
-                opcode = instruction.opcode
-                return Unknown(f"the opcode {opcode} is not registered", instruction)
+            if reason := _obstacle(instruction.op):
+                return Unknown(f"{instruction.opcode} `{instruction.name}` {reason}", instruction)
         return None
 
     def executed(self) -> Iterator[Instruction]:
@@ -153,3 +151,17 @@ class Subject:
                 for inner in computation.instructions:
                     yield inner
                     waiting += inner.called_computations
+
+
+def _obstacle(op: object) -> str:
+    """Return why devices may have other values of an instruction than one device has."""
+    match op:
+        case None:
+            return "is no registered op"
+        case Collective() | DeviceId() | EndpointOp():
+            return "depends on the device"
+        case Rng() | RngGetAndUpdateState():
+            return "draws other values on each device"
+        case CustomCall(custom_call_target=target):
+            return f"has no rule for the target {target!r}"
+    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +33,11 @@ from tests.sharding.signature_oracle import (
 )
 
 SAMPLES = samples()
-INDEPENDENT = [text for text in SAMPLES if subject_of(text).obstacle() is None]
-EXECUTABLE = [text for text in INDEPENDENT if executable(subject_of(text).root)]
+BY_OPCODE: dict[str, list[str]] = defaultdict(list)
+for sample in SAMPLES:
+    if (tested := subject_of(sample)).obstacle() is None:
+        BY_OPCODE[tested.root.opcode].append(sample)
+OPCODES = sorted(BY_OPCODE)
 
 DOT = "f32[3,5] dot(f32[3,4] p, f32[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 DECIDED = (
@@ -90,53 +93,62 @@ def split_faults(subject: Subject, shards: int) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize("text", INDEPENDENT)
-def test_splits_are_valid_iff_no_element_is_outside(text: str) -> None:
-    assert not [fault for n in (2, 3) for fault in split_faults(subject_of(text), n)]
+def subjects(opcode: str, *, executed: bool = False) -> list[Subject]:
+    """The samples of an op, or those that can be executed."""
+    every = [subject_of(text) for text in BY_OPCODE[opcode]]
+    return [subject for subject in every if not executed or executable(subject.root)]
 
 
-@pytest.mark.parametrize("text", EXECUTABLE)
-def test_listed_signatures_execute(text: str) -> None:
-    subject = subject_of(text)
-    for n in (2, 3):
-        for s in sbp(subject.root, n):
-            assert not first_fault(subject, s.operands, s.results, s.halo, n, seed=n), str(s)
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_splits_are_valid_iff_no_element_is_outside(opcode: str) -> None:
+    for subject in subjects(opcode):
+        assert not [fault for n in (2, 3) for fault in split_faults(subject, n)]
 
 
-@pytest.mark.parametrize("text", INDEPENDENT)
-def test_a_signature_without_places_has_the_same_maps_in_each_shard(text: str) -> None:
-    subject = subject_of(text)
-    for n in (None, 2):
-        signatures = [s for s in sbp(subject.root, n) if not s.needs_place]
-        assert not [fault for s in signatures for fault in differing_shards(subject, s)]
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_listed_signatures_execute(opcode: str) -> None:
+    for subject in subjects(opcode, executed=True):
+        for n in (2, 3):
+            for s in sbp(subject.root, n):
+                fault = first_fault(subject, s.operands, s.results, s.halo, n, seed=n)
+                assert not fault, f"{subject.root}: {s}: {fault}"
 
 
-@pytest.mark.parametrize("text", EXECUTABLE)
-def test_a_signature_without_places_has_equal_results_for_equal_shards(text: str) -> None:
-    subject = subject_of(text)
-    for s in sbp(subject.root):
-        if not s.needs_place and s.shards and not any(map(any, s.halo)):
-            assert not unequal_shards(subject, s, s.shards, seed=3), str(s)
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_a_signature_without_places_has_the_same_maps_in_each_shard(opcode: str) -> None:
+    for subject in subjects(opcode):
+        for n in (None, 2):
+            signatures = [s for s in sbp(subject.root, n) if not s.needs_place]
+            assert not [fault for s in signatures for fault in differing_shards(subject, s)]
 
 
-@pytest.mark.parametrize("text", INDEPENDENT)
-def test_a_signature_holds_for_each_divisor_of_its_shards(text: str) -> None:
-    root = subject_of(text).root
-    for s in sbp(root):
-        for n in range(2, (s.shards or 1) + 1):
-            if (s.shards or 1) % n == 0:
-                verdict = check_signature(root, s.operands, s.results, n)
-                assert isinstance(verdict, SbpSignature), f"{s}, {n} shards: {verdict}"
-                assert verdict.halo == s.halo
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_a_signature_without_places_has_equal_results_for_equal_shards(opcode: str) -> None:
+    for subject in subjects(opcode, executed=True):
+        for s in sbp(subject.root):
+            if not s.needs_place and s.shards and not any(map(any, s.halo)):
+                fault = unequal_shards(subject, s, s.shards, seed=3)
+                assert not fault, f"{subject.root}: {s}: {fault}"
 
 
-def decided(text: str) -> Counter[str]:
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_a_signature_holds_for_each_divisor_of_its_shards(opcode: str) -> None:
+    for root in [subject.root for subject in subjects(opcode)]:
+        for s in sbp(root):
+            for n in range(2, (s.shards or 1) + 1):
+                if (s.shards or 1) % n == 0:
+                    verdict = check_signature(root, s.operands, s.results, n)
+                    assert isinstance(verdict, SbpSignature), f"{s}, {n} shards: {verdict}"
+                    assert verdict.halo == s.halo
+
+
+def decided(subject: Subject) -> Counter[str]:
     """Count the verdicts about partial values of all operands; executed if valid."""
-    subject, verdicts = subject_of(text), Counter[str]()
+    verdicts = Counter[str]()
     halos = [(0, 0)] * len(subject.inputs)
     for reduction in REDUCTIONS:
         types = [ELEMENT_TYPES[a.shape.element_type] for a in subject.results]
-        if len(subject.inputs) > 4 or not all(has_reduction(t, reduction) for t in types):
+        if len(subject.inputs) > 3 or not all(has_reduction(t, reduction) for t in types):
             continue
         for operands, results in candidates(subject, reduction):
             verdict = check_signature(subject.root, operands, results, 2)
@@ -147,13 +159,14 @@ def decided(text: str) -> Counter[str]:
     return verdicts
 
 
-@pytest.mark.parametrize("text", EXECUTABLE)
-def test_valid_partial_values_execute(text: str) -> None:
-    decided(text)
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_valid_partial_values_execute(opcode: str) -> None:
+    for subject in subjects(opcode, executed=True):
+        decided(subject)
 
 
 def test_most_partial_values_are_decided() -> None:
-    total = sum((decided(text) for text in DECIDED), Counter[str]())
+    total = sum((decided(subject_of(text)) for text in DECIDED), Counter[str]())
     assert total["Unknown"] == 0
     assert total["SbpSignature"] > 20
     assert total["Refused"] > 20
@@ -166,13 +179,13 @@ def test_a_wrong_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     sine: tuple[Callable[..., Any], str] = np.sin, "sum"
     monkeypatch.setitem(partial_laws._FLOAT_LAWS, sine, (("sum",),))
     with pytest.raises(AssertionError, match="is not"):
-        decided("f32[2,3] sine(f32[2,3] x)")
+        decided(subject_of("f32[2,3] sine(f32[2,3] x)"))
 
 
 def test_a_reduction_that_ignores_its_init_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial_rules, "_is_read", lambda reads, k: False)
     with pytest.raises(AssertionError, match="is not"):
-        decided("f32[3] reduce(f32[2,3,5] p, f32[] z), dimensions={0,2}, to_apply=add")
+        decided(subject_of("f32[3] reduce(f32[2,3,5] p, f32[] z), dimensions={0,2}, to_apply=add"))
 
 
 def test_a_wrong_split_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,19 @@ def test_the_logarithm_of_partial_values_may_be_undefined() -> None:
     assert isinstance(check_signature(log, ["P(max)"], ["P(max)"], 2), Refused)
 
 
+def test_a_maximum_passes_through_products_with_constants() -> None:
+    def scaled(factor: str) -> list[str]:
+        return [str(s) for s in sbp(root(
+            f"ENTRY e {{ p = f32[4] parameter(0)  c = f32[] constant({factor})\n"
+            "  b = f32[4] broadcast(c), dimensions={}  ROOT m = f32[4] multiply(p, b) }"
+        ).computation)]  # fmt: skip
+
+    assert "P(max) -> P(max)" in scaled("0.5")
+    assert {"P(min) -> P(max)", "P(max) -> P(min)"} <= set(scaled("-2"))
+    assert "P(max) -> P(max)" not in scaled("-2")
+    assert "P(max) -> P(max)" not in scaled("0")  # of an infinite value
+
+
 # ---------------------------------------------------------------- fusions and computations
 
 SOFTMAX = """
@@ -378,6 +391,23 @@ def test_a_collective_is_undecided() -> None:
     assert signatures == ()
     assert "depends on the device" in str(signatures.undecided[0])
     assert isinstance(check_signature(root(text), ["S(0)"], ["S(0)"]), Unknown)
+
+
+# fmt: off
+UNDECIDED = [
+    # instruction                                                     reason
+    ("f32[2] rng(f32[] a, f32[] b), distribution=rng_uniform",        "draws other values"),
+    ('f32[2] custom-call(f32[2] p), custom_call_target="f"',          "no rule for the target 'f'"),
+    ("u32[] partition-id()",                                          "depends on the device"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "reason"), UNDECIDED)
+def test_what_depends_on_the_device_has_no_signatures(text: str, reason: str) -> None:
+    signatures = sbp(instruction_of(text))
+    assert signatures == ()
+    assert reason in str(signatures.undecided[0])
 
 
 # ---------------------------------------------------------------- arguments
