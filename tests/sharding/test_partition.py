@@ -10,8 +10,10 @@ import hlo
 from hlo.modules.module import Module
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
+from indexing import shard
 from indexing.sharding import sharding_rule
 from indexing.sharding.assignment import Assignment, InstructionAssignment
+from indexing.sharding.partition.needs import usable_axes
 from indexing.sharding.partition.program import Partitioned, partition
 from tests.sharding.partitions import check, small_inputs
 
@@ -217,6 +219,16 @@ def test_every_factor_of_a_convolution_of_patches() -> None:
         local = check(assignment(module, {"k": "_ _ _"}, {"r": f"{letter}=x"}), module)
         kinds = [c.kind for c in local.collectives if c.kind != "all-gather"]
         assert collectives is None or kinds == collectives
+
+
+def test_a_copy_keeps_the_split_of_its_operand() -> None:
+    text = """ENTRY e { p = f32[8,4] parameter(0) c = f32[8,4]{0,1} copy(p)
+      ROOT n = f32[8,4] negate(c) }"""
+    module = hlo.parse(text)
+    copy = module.entry["c"]
+    assert usable_axes(copy, sharding_rule(copy), ((X,), (Y,)), MESH) == ((X,), (Y,))
+    plan = shard(module, {"x": 2, "y": 2}, {"p": ("x", "y")})
+    assert (plan.bytes_sent, str(plan.specs["n"])) == (0, "[x, y]")
 
 
 def test_a_device_numbering_that_is_no_range_is_an_error() -> None:

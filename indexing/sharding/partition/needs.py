@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import Final, TypeAlias
 
@@ -47,22 +48,31 @@ _REDUCING: Final = frozenset({"convolution", "dot", "dynamic-slice", "gather", "
 _MASKED: Final = frozenset({"dynamic-slice", "gather"})
 
 
+FORWARDING: Final = frozenset({"copy", "domain", "optimization-barrier", "opt-barrier"})
+"""Opcodes of instructions whose arrays keep their shardings."""
+
+
+def _can_split(instruction: Instruction, rule: ShardingRule, number: int, count: int) -> bool:
+    """Return True if the local instruction can work on `count` shards along a factor."""
+    if instruction.opcode in FORWARDING or instruction.opcode == "constant" or count == 1:
+        return True
+    shapes = [shape for each in (*instruction.operands, instruction)
+              for _, _, shape in array_leaves(each.shape)]  # fmt: skip
+    is_splittable = instruction.opcode in SPLITTABLE or isinstance(instruction.op, ElementwiseOp)
+    is_filled = all(shape.size for shape in shapes)
+    return is_splittable and is_filled and _is_executable(instruction, rule, number, count)
+
+
 def usable_axes(
     instruction: Instruction, rule: ShardingRule, factor_axes: Sequence[Axes], mesh: Mesh
 ) -> tuple[Axes, ...]:
     """Return for each factor the axes along which the local instruction may be split."""
-    if instruction.opcode not in SPLITTABLE and not isinstance(instruction.op, ElementwiseOp):
-        return ((),) * len(rule.factors)
-    shapes = [shape for each in (*instruction.operands, instruction)
-              for _, _, shape in array_leaves(each.shape)]  # fmt: skip
-    if not all(shape.size for shape in shapes):
-        return ((),) * len(rule.factors)
     used: set[Axis] = set()
     usable: list[Axes] = []
     for number, axes in enumerate(factor_axes):
         split = tuple(axis for axis in axes if mesh.size_of(axis) > 1)
         count = prod([mesh.size_of(axis) for axis in split])
-        if used & set(split) or not (split and _is_executable(instruction, rule, number, count)):
+        if used & set(split) or not (split and _can_split(instruction, rule, number, count)):
             split = ()
         used |= set(split)
         usable.append(split)
@@ -71,7 +81,8 @@ def usable_axes(
     return tuple(usable)
 
 
-def sharding_of(dims: Factors, axes: Sequence[Axes], mesh: Mesh) -> Sharding:
+@lru_cache(maxsize=1 << 12)
+def sharding_of(dims: Factors, axes: tuple[Axes, ...], mesh: Mesh) -> Sharding:
     """Return the sharding of an array whose factors are split along these axes."""
     split = [tuple(axis for number in numbers for axis in axes[number]) for numbers in dims]
     return Sharding(mesh, tuple(split))

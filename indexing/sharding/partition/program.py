@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from hlo.arguments import checked
 from hlo.modules.calls import called_by
@@ -19,7 +18,7 @@ from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.executed import computations_of, require_local_form
 from indexing.sharding.partition.local_ops import local_results
 from indexing.sharding.partition.moves import Axes, cheapest_moves, same_distribution
-from indexing.sharding.partition.needs import sharding_of, usable_axes
+from indexing.sharding.partition.needs import FORWARDING, sharding_of, usable_axes
 from indexing.sharding.partition.reshard import reshard
 from indexing.sharding.partition.split_instruction import (
     SplitInstruction,
@@ -33,8 +32,6 @@ from indexing.sharding.partition.writer import (
     ShardCollective,
 )
 from indexing.sharding.rules import ShardingRule
-
-_FORWARDING: Final = frozenset({"copy", "domain", "optimization-barrier", "opt-barrier"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +162,7 @@ class _ComputationPartitioner:
                 return self._element(instruction)
             case "while" | "conditional":
                 return self._branching(instruction)
-            case opcode if opcode in _FORWARDING:
+            case opcode if opcode in FORWARDING:
                 return self._forwarded(instruction)
             case "constant":
                 return [self._constant(instruction)]
@@ -238,7 +235,7 @@ class _ComputationPartitioner:
     ) -> None:
         """Check that a parameter or a root has the shardings of its caller's arrays."""
         given = self._assigned(value).results
-        if tuple(given) != tuple(shardings):
+        if not all(map(same_distribution, given, shardings)):
             listed = [", ".join(map(str, each)) for each in (given, shardings)]
             message = f"`{value.name}` has the shardings {listed[0]}"
             raise ValueError(f"{message}, but `{caller.name}` has {listed[1]}")
@@ -252,10 +249,12 @@ class _ComputationPartitioner:
         needed = [sharding_of(dims, axes, self.mesh) for dims in rule.operands]
         partial = dict(_partial(rule, axes))
         for number, kept in enumerate(assigned.partial):
-            needed[number] = replace(needed[number], partial=tuple(kept))
-            partial |= dict(kept)
-        made = [sharding_of(dims, axes, self.mesh) for dims in rule.results]
-        results = [replace(each, partial=tuple(partial.items())) for each in made]
+            if kept:
+                needed[number] = replace(needed[number], partial=tuple(kept))
+                partial |= dict(kept)
+        results = [sharding_of(dims, axes, self.mesh) for dims in rule.results]
+        if partial:
+            results = [replace(each, partial=tuple(partial.items())) for each in results]
         operands = []
         for number, (array, sharding) in enumerate(zip(held, needed, strict=True)):
             self.body.reason = f"operand {number} of `{instruction.name}` is needed as {sharding}"
