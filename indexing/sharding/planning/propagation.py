@@ -252,10 +252,10 @@ class _Planner:
 
     def _is_usable(self, work: FactoredInstruction, axes: tuple[AxisNames, ...]) -> bool:
         """Return True if the local instruction can work on these shards."""
+        if not any(axes):
+            return True
         named = tuple([tuple([Axis(name) for name in names]) for names in axes])
-        return not any(axes) or (
-            usable_axes(work.instruction, work.rule.rule, named, self.mesh) == named
-        )
+        return usable_axes(work.instruction, work.rule.rule, named, self.mesh) == named
 
     def _passed(
         self, work: FactoredInstruction, used: Iterable[str]
