@@ -74,21 +74,28 @@ class _Derivation:
 
     def _linked_factor(self, members: Sequence[IndexDigit]) -> tuple[Factor, list[str]]:
         names = [self.axes.names[digit.axis] for digit in members]
+        spaces = {name.space for name in names}
+        proof = [self._reason(d) for d in members if self.axes.names[d.axis].space == "operand"]
+        factor = Factor(members[0].size, "need_replication")
+        if len({name[:2] for name in names}) != len(names):
+            return factor, proof
+        if "steps" not in spaces:
+            return Factor(members[0].size), proof
+        return factor if "result" in spaces else self._reduction_factor(members), proof
+
+    def _reduction_factor(self, members: Sequence[IndexDigit]) -> Factor:
+        """Return the factor of digits of operands that equal a digit of a range variable."""
         size = members[0].size
-        named = list(zip(members, names, strict=True))
-        proof = [self._reason(d) for d, name in named if name.space == "operand"]
-        steps = [d for d, name in named if name.space == "steps"]
-        if not steps:
-            return Factor(size), proof
+        steps = [digit for digit in members if self.axes.names[digit.axis].space == "steps"]
         combiners = {self._combiner(digit) for digit in steps}
         name = combiners.pop()
-        if name is None or combiners or any(each.space == "result" for each in names):
-            return Factor(size, "need_replication"), proof
+        if name is None or combiners:
+            return Factor(size, "need_replication")
         for digit in steps:
             rule = self.axes.results[self.axes.names[digit.axis].array].rule
             assert isinstance(rule, ReductionRule)
             self.inits |= set(rule.inits)
-        return Factor(size, "reduction", name), proof
+        return Factor(size, "reduction", name)
 
     def _combiner(self, digit: IndexDigit) -> str | None:
         """Return the combiner of the reduction over a range variable, if its steps can be split.

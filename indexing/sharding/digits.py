@@ -60,24 +60,37 @@ def links_of(
             break
         links.append(DigitLink(IndexDigit(axis, stride, digit.size), digit))
         rest, stride = rest // digit.size, stride * digit.size
-    major = _major_digit(rest, size // stride, roots) if stride < size else None
-    if major is not None:
-        links.append(DigitLink(IndexDigit(axis, size // major.size, major.size), major))
-    return links
+    return [*links, *_major_links(rest, axis, size, stride, roots)]
 
 
-def _major_digit(
-    expr: Expr, size: int, roots: Mapping[Variable, tuple[int, int]]
-) -> IndexDigit | None:
-    """Return the largest major digit of a variable that is the major digit of `expr`."""
-    digits = [
-        IndexDigit(axis, extent // common, common)
-        for variable in expr.variables()
-        for axis, extent in [roots[variable]]
-        for common in _divisors(gcd(size, extent))
-        if expr // (size // common) == variable // (extent // common)
-    ]
-    return max(digits, key=lambda digit: digit.size, default=None)
+def _major_links(
+    expr: Expr, axis: int, size: int, stride: int, roots: Mapping[Variable, tuple[int, int]]
+) -> Iterator[DigitLink]:
+    """Yield links of the major digits of an index ``stride * expr + minor digits``, in order."""
+    left = {variable: roots[variable][1] for variable in expr.variables()}
+    rest, rest_size = expr, size // stride
+    while left and rest_size > 1:
+        digits = [(*_major_digit(rest, rest_size, v, extent), v) for v, extent in left.items()]
+        common, minor, variable = max(digits, key=lambda digit: digit[0])
+        if common == 1:
+            return
+        rest_size, left[variable] = rest_size // common, minor
+        digit = IndexDigit(axis, stride * rest_size, common)
+        yield DigitLink(digit, IndexDigit(roots[variable][0], minor, common))
+        rest = rest % rest_size
+
+
+def _major_digit(expr: Expr, size: int, variable: Variable, extent: int) -> tuple[int, int]:
+    """Return size and stride of the largest major digit of `expr` that is one of the variable.
+
+    Digits of the variable above `extent` are not considered.  The size is 1 without such a digit.
+    """
+    for common in _divisors(gcd(size, extent)):
+        for above in (1, *_divisors(extent // common)):
+            end = extent // above
+            if expr // (size // common) == variable % end // (end // common):
+                return common, end // common
+    return 1, 1
 
 
 def _minor_digit(
