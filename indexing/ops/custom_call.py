@@ -137,6 +137,17 @@ class ShardingCall(ForwardingOp):
 
 
 @custom_call(
+    "xla.sdy.FuncResultSharding",
+    samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="xla.sdy.FuncResultSharding"'],
+)
+class FuncResultSharding(ForwardingOp):
+    """The operand, a result of a function, annotated with the distribution in its attributes.
+
+    Source: XLA ``xla/service/spmd/shardy/constants.h``.
+    """
+
+
+@custom_call(
     "annotate_device_placement",
     samples=['f32[2] custom-call(f32[2] p), custom_call_target="annotate_device_placement"'],
 )

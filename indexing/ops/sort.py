@@ -20,6 +20,8 @@ from hlo.ops.op import (
     Signature,
     attribute,
     constraint,
+    custom_call,
+    declared,
     dimensions_fault,
     mismatch_fault,
     op,
@@ -204,11 +206,58 @@ class TopK(UnaryOp):
         return Unknown("the number of comparisons depends on the algorithm, XLA counts none")
 
     def kernel(self, operand: Array) -> tuple[Array, Array]:
-        keys = operand if is_integer(operand) else total_order(operand)
-        if self.largest:
-            keys = np.flip(keys, -1)
-        order = np.argsort(keys, -1, kind="stable")
-        if self.largest:  # stable: equal elements stay in order
-            order = operand.shape[-1] - 1 - np.flip(order, -1)
-        places = order[..., : self.k]
-        return np.take_along_axis(operand, places, -1), places.astype(np.int32)
+        return largest_elements(operand, self.k, self.largest)
+
+
+@custom_call(
+    "TopK",
+    samples=['(f32[3,2], s32[3,2]) custom-call(f32[3,5] p), custom_call_target="TopK"'],
+)
+class TopKCall(UnaryOp):
+    """The largest elements of the last dimension in order, and their indices.
+
+    Source: XLA ``xla/service/topk_rewriter.cc``, which replaces a sort and slices by the call.
+    """
+
+    obstacle: ClassVar[str] = TopK.obstacle
+    rule: ClassVar[ElementRule] = TopK.rule
+    shape: AnyShape = declared(any_shape=True)
+
+    @constraint("C1", "the results must be values and s32 indices, of a part of the last dimension")
+    def has_results(self, operand: Shape) -> Fault:
+        match self.shape:
+            case TupleShape((Shape() as values, Shape() as indices)) if operand.rank:
+                is_part = values.dims[:-1] == operand.dims[:-1] and values.rank == operand.rank
+                types = values.element_type, indices.element_type
+                if (
+                    is_part
+                    and types == (operand.element_type, "s32")
+                    and indices.dims == values.dims
+                    and may_be_at_most(values.dims[-1], operand.dims[-1])
+                ):
+                    return HOLDS
+        return Fault(f"the result is {self.shape}, the operand {operand}")
+
+    def infer_shape(self, operand: Shape) -> AnyShape:
+        return self.shape
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return along(out, operand, out.rank - 1)
+
+    def kernel(self, operand: Array) -> tuple[Array, Array]:
+        assert isinstance(self.shape, TupleShape)
+        values = self.shape.elements[0]
+        assert isinstance(values, Shape)
+        return largest_elements(operand, values.dims[-1])
+
+
+def largest_elements(operand: Array, k: int, largest: bool = True) -> tuple[Array, Array]:
+    """Return the `k` largest or smallest elements of the last dimension, and their indices."""
+    keys = operand if is_integer(operand) else total_order(operand)
+    if largest:
+        keys = np.flip(keys, -1)
+    order = np.argsort(keys, -1, kind="stable")
+    if largest:  # stable: equal elements stay in order
+        order = operand.shape[-1] - 1 - np.flip(order, -1)
+    places = order[..., :k]
+    return np.take_along_axis(operand, places, -1), places.astype(np.int32)

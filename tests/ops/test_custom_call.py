@@ -55,7 +55,14 @@ def test_a_dimension_of_unknown_size_gives_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["Sharding", "annotate_device_placement", "MoveToHost", "MoveToDevice"]
+    "target",
+    [
+        "Sharding",
+        "xla.sdy.FuncResultSharding",
+        "annotate_device_placement",
+        "MoveToHost",
+        "MoveToDevice",
+    ],
 )
 @pytest.mark.parametrize("shape", ["f32[2,3]", "(f32[2], s32[3])"])
 def test_an_annotation_has_the_identity_map(target: str, shape: str) -> None:
