@@ -24,14 +24,14 @@ def words(text: str) -> set[str]:
 
 
 ENGLISH = words("""
-    a accuracy add all an and any are as at beside best between by change command completion
-    contribute decision each every exactly executing four from generated glossary go guarantee how
-    in is kind known later limit line method move next number numbering of on once one or other part
-    quality reason result run search several speed start supported that the through to together two
-    use value what where with without
+    a accuracy add all an and any are as at beside best between by change checked command compared
+    completion contribute decision difference each every exactly executing four from generated
+    glossary go guarantee how in is kind known later level limit line method move next number
+    numbering of on once one or other part quality reason result run search several speed start
+    supported that the through to together two use value what where with without
 """)
 FIELD = words("""
-    access bank conflict derivation dump file hlo jax jitted protobuf text
+    access bank compiler conflict derivation dump equivalence file hlo jax jitted protobuf text
     algebra coordinate cute linear order swizzle triton
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer cost custom dimension domain evaluation expression floordiv formula
@@ -39,7 +39,7 @@ FIELD = words("""
     layout load maxima memory minima miss mlir mod module non-affine notation notebook numpy op
     opcode operand operations parameter pickle print producer product program proof python queue
     resident residue roofline runtime shape shardy shell simplification simplified simplifier store
-    sum sympy test thread tile validation variable xla
+    pass passes sum sympy test thread tile validation variable xla
 """)
 
 
