@@ -7,12 +7,13 @@ from random import Random
 import pytest
 
 import hlo
-from hlo.modules.module import Module
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.sharding import sharding_rule
 from indexing.sharding.assignment import Assignment, InstructionAssignment
+from indexing.sharding.partition.needs import usable_axes
 from indexing.sharding.partition.program import Partitioned
+from indexing.sharding.partition.windows import halo_bytes
 from tests.oracles import scaled
 from tests.sharding.partitions import check, small_inputs, whole
 
@@ -41,7 +42,10 @@ def split_root(text: str, mesh: Mesh, number: int, axes: tuple[Axis, ...]) -> Pa
         sharding_rule(first), assigned[first].factor_axes, (along(rule.operands[0]),)
     )
     assigned[root] = InstructionAssignment(rule, chosen, (along(rule.results[0]),))
-    return check(Assignment(mesh, assigned), module, small_inputs(module))
+    local = check(Assignment(mesh, assigned), module, small_inputs(module))
+    sent = sum(each.bytes_sent for each in local.collectives if "halo" in each.reason)
+    assert halo_bytes(root, rule, usable_axes(root, rule, chosen, mesh), mesh) == sent
+    return local
 
 
 def text_of(line: str) -> str:
@@ -152,4 +156,4 @@ def test_two_dimensions_of_an_image_are_split() -> None:
     local = check(Assignment(mesh, assigned), module)
     row, column = 2 * 1 * 5 * 3 * 4, 2 * 8 * 1 * 3 * 4
     assert [c.bytes_sent for c in local.collectives] == [row, row, column, column]
-    assert isinstance(local.module, Module)
+    assert halo_bytes(module.entry.root, rule, axes, mesh) == 2 * row + 2 * column

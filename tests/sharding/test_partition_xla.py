@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from random import Random
 
 import numpy as np
@@ -40,6 +41,7 @@ def agrees(module: Module, mesh: Mesh, seed: int) -> bool:
     except (RuntimeError, ValueError, TypeError):  # jaxlib rejects the text or the program
         return False
     local = partition(random_assignment(Random(seed), mesh, module), module)
+    import_module("jaxlib._hlo").hlo_module_from_text(str(local.module))  # XLA's parser takes it
     shards = [
         split(array, sharding, garbage(array))
         for array, sharding in zip(inputs, local.parameters, strict=True)

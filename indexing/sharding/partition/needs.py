@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import prod
 from typing import Final, TypeAlias
 
@@ -16,7 +15,6 @@ from hlo.modules.module import Instruction
 from hlo.ops.attributes import Padding, SliceDimension, WindowDimension
 from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Axis, Mesh
-from hlo.shardings.sharding import Sharding
 from indexing.maps.arrays import array_leaves
 from indexing.ops.convolution import Convolution
 from indexing.ops.elementwise import ElementwiseOp
@@ -30,7 +28,7 @@ from indexing.ops.slicing import Slice
 from indexing.sharding.partition.moves import Axes
 from indexing.sharding.partition.windows import halo_of
 from indexing.sharding.partition.writer import REDUCTIONS
-from indexing.sharding.rules import Factors, ShardingRule
+from indexing.sharding.rules import ShardingRule
 
 SPLITTABLE: Final = frozenset(
     [
@@ -79,13 +77,6 @@ def usable_axes(
     while (broken := _not_contiguous(rule, usable, mesh)) is not None:
         usable[broken] = ()
     return tuple(usable)
-
-
-@lru_cache(maxsize=1 << 12)
-def sharding_of(dims: Factors, axes: tuple[Axes, ...], mesh: Mesh) -> Sharding:
-    """Return the sharding of an array whose factors are split along these axes."""
-    split = [tuple(axis for number in numbers for axis in axes[number]) for numbers in dims]
-    return Sharding(mesh, tuple(split))
 
 
 def _not_contiguous(rule: ShardingRule, axes: Sequence[Axes], mesh: Mesh) -> int | None:

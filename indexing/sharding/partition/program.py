@@ -18,12 +18,13 @@ from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.executed import computations_of, require_local_form
 from indexing.sharding.partition.local_ops import local_results
 from indexing.sharding.partition.moves import Axes, cheapest_moves, same_distribution
-from indexing.sharding.partition.needs import FORWARDING, sharding_of, usable_axes
+from indexing.sharding.partition.needs import FORWARDING, usable_axes
 from indexing.sharding.partition.reshard import reshard
 from indexing.sharding.partition.split_instruction import (
     SplitInstruction,
     array_shapes,
     local_shape,
+    sharding_of,
 )
 from indexing.sharding.partition.writer import (
     LocalBody,

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, TupleShape
+from hlo.shardings.mesh import Mesh
 from hlo.shardings.sharding import Sharding
 from hlo.text.syntax import AttributeText, attributes_text
 from indexing.maps.arrays import array_leaves
 from indexing.sharding.partition.moves import Axes
 from indexing.sharding.partition.writer import LocalBody, LocalValue
-from indexing.sharding.rules import ShardingRule
+from indexing.sharding.rules import Factors, ShardingRule
 
 _DROPPED: Final = frozenset(
     [
@@ -90,6 +92,13 @@ def add_local(body: LocalBody, split: SplitInstruction, **changed: str) -> list[
         body.add("get-tuple-element", shape, (whole,), f"index={number}")
         for number, shape in enumerate(shapes)
     ]
+
+
+@lru_cache(maxsize=1 << 12)
+def sharding_of(dims: Factors, axes: tuple[Axes, ...], mesh: Mesh) -> Sharding:
+    """Return the sharding of an array whose factors are split along these axes."""
+    split = [tuple(axis for number in numbers for axis in axes[number]) for numbers in dims]
+    return Sharding(mesh, tuple(split))
 
 
 def array_shapes(instruction: Instruction) -> list[Shape]:

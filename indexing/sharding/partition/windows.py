@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import Padding, SliceDimension, WindowDimension, window
 from hlo.shapes.shape import Shape
+from hlo.shardings.mesh import Mesh
 from indexing.ops.convolution import Convolution
 from indexing.ops.pad import Pad
 from indexing.ops.reduce_window import ReduceWindow
@@ -17,8 +19,12 @@ from indexing.ops.transpose import Reverse
 from indexing.sharding.combiners import reducing_function
 from indexing.sharding.partition.halos import Halo, exchanged
 from indexing.sharding.partition.masks import sharding_count
-from indexing.sharding.partition.moves import Axes
-from indexing.sharding.partition.split_instruction import SplitInstruction, add_local
+from indexing.sharding.partition.moves import Axes, array_bytes
+from indexing.sharding.partition.split_instruction import (
+    SplitInstruction,
+    add_local,
+    sharding_of,
+)
 from indexing.sharding.partition.writer import REDUCTIONS, LocalBody, LocalValue
 from indexing.sharding.rules import ShardingRule
 
@@ -112,6 +118,31 @@ def _window_halo(
     length = (span - 1 - phase) // step + 1
     high = span - (phase + (length - 1) * step + 1)
     return WindowHalo(dim, out, halo(starts, length), replace(over, low=phase, high=high))
+
+
+def halo_bytes(
+    instruction: Instruction, rule: ShardingRule, axes: tuple[Axes, ...], mesh: Mesh
+) -> int:
+    """Return the bytes that a device sends to its neighbours if factors are split along `axes`."""
+    kinds = [factor.kind for factor in rule.factors]
+    split = [n for n, kind in enumerate(kinds) if kind == "permutation" and axes[n]]
+    if not split:
+        return 0
+    shape = instruction.operands[0].shape
+    assert isinstance(shape, Shape)
+    dims = list(sharding_of(rule.operands[0], axes, mesh).local_dims(shape.dims))
+    sent = 0
+    for number in split:
+        count = prod([mesh.size_of(axis) for axis in axes[number]])
+        made = halo_of(instruction, rule, number, count)
+        if made is None:
+            continue
+        for slab in made.halo.slabs:
+            if not slab.is_local:
+                dims[made.dim] = slab.high - slab.low
+                sent += array_bytes(shape.element_type, tuple(dims))
+        dims[made.dim] = made.halo.length
+    return sent
 
 
 # ---------------------------------------------------------------- local instructions

@@ -26,6 +26,7 @@ from indexing.memory.executions import executions_from
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.derived_rules import sharding_rule
 from indexing.sharding.partition.needs import usable_axes
+from indexing.sharding.partition.windows import halo_bytes
 from indexing.sharding.planning.costs import BYTES_OF_WORK, ResharderCosts, work_of
 from indexing.sharding.planning.elimination import CostGraph
 from indexing.sharding.planning.leaf_classes import (
@@ -254,8 +255,12 @@ class _Planner:
         """Return True if the local instruction can work on these shards."""
         if not any(axes):
             return True
-        named = tuple([tuple([Axis(name) for name in names]) for names in axes])
+        named = _named(axes)
         return usable_axes(work.instruction, work.rule.rule, named, self.mesh) == named
+
+    def _halo_bytes(self, work: FactoredInstruction, split: WorkSplit) -> int:
+        """Return the bytes of borders of shards that a device sends to its neighbours."""
+        return halo_bytes(work.instruction, work.rule.rule, _named(split.axes), self.mesh)
 
     def _passed(
         self, work: FactoredInstruction, used: Iterable[str]
@@ -285,7 +290,10 @@ class _Planner:
         splits = self._work_splits(work)
         count = self._executions(instruction.computation)
         amount = work_of(instruction) * BYTES_OF_WORK * count
-        variable = self.graph.variable([amount / each.shards(self.sizes) for each in splits])
+        variable = self.graph.variable([
+            amount / each.shards(self.sizes) + self._halo_bytes(work, each) * count
+            for each in splits
+        ])  # fmt: skip
         self.work_splits[instruction], self.work_variables[instruction] = splits, variable
         for position, number in enumerate(work.operands):
             needed = [each.operands[position] for each in splits]
@@ -366,3 +374,7 @@ class _Planner:
 
 def _ordered(partial: Partial) -> Partial:
     return tuple(sorted(partial))
+
+
+def _named(axes: Sequence[AxisNames]) -> tuple[tuple[Axis, ...], ...]:
+    return tuple([tuple([Axis(name) for name in names]) for names in axes])
