@@ -65,6 +65,7 @@ format: $(VENV)/.develops
 docs: $(VENV)/.runs
 	$(BIN)/hlo-indexing ops --format markdown > docs/coverage.md
 	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
+	$(BIN)/python -c 'from indexing.equivalence.values.laws_page import page; print(page(), end="")' > docs/value_laws.md
 	$(BIN)/python -c 'from indexing.cli.manual import write_pages; write_pages("docs/man")'
 
 notebooks: $(VENV)/.develops

@@ -62,20 +62,20 @@ class OpenBody:
     def all_exprs(self) -> Iterator[Expr]:
         """Yield the expressions of all subterms, in an order that does not depend on names."""
         visited: set[int] = set()
-        pending = list(self.terms[::-1])
+        pending = [*self.terms, *self._runtime(self.exprs)][::-1]
         while pending:
             term = pending.pop()
             if term.number in visited or not term.free:
                 continue
             visited.add(term.number)
             yield from term.index
-            inner = []
-            for expr in term.index:
-                for v in self.table.first_variables(expr):
-                    if v in self.table.runtime:
-                        inner.append(self.table.runtime[v])
-            pending += [*inner, *term.arguments][::-1]
+            pending += [*self._runtime(term.index), *term.arguments][::-1]
         yield from self.exprs
+
+    def _runtime(self, exprs: Sequence[Expr]) -> list[Formula]:
+        """Return the terms of the runtime variables in expressions, in order of occurrence."""
+        ordered = [v for expr in exprs for v in self.table.first_variables(expr)]
+        return [self.table.runtime[v] for v in ordered if v in self.table.runtime]
 
     def linear_forms(self) -> set[Expr]:
         """Return the sums in which variables occur: expressions, and operands of their atoms."""
@@ -132,6 +132,7 @@ def closed(
     bound = [Variable(f"s{k}", v.lower, v.upper) for k, v in enumerate(inner)]
     news = [v.as_expr() for v in (*dims, *bound)]
     body = body.rewritten(rewrite, dict(zip((*outer, *inner), news, strict=True)), bound)
+    assert set(body.variables()) <= {*dims, *bound}, "a closed body has no other variables"
     at_dims = tuple([index[v] for v in outer])
     return ClosedBody(tuple(dims), tuple(bound), body.terms, body.exprs, at_dims)
 

@@ -250,14 +250,19 @@ def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     )
 
 
-def _unused(fold: Fold) -> list[Variable]:
-    guarded = mentioned([c.expr for c in fold.guards])
-    return [v for v in fold.ranges if v not in fold.values[0].free and v not in guarded]
+def _unused(algebra: FormulaAlgebra, fold: Fold) -> list[Variable]:
+    exprs = [c.expr for c in fold.guards]
+    return [
+        v
+        for v in fold.ranges
+        if v not in fold.values[0].free
+        and not any(depends_on(algebra.table, expr, v) for expr in exprs)
+    ]
 
 
 def _without_unused(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold without ranges on which neither value nor guards depend, if it is equal."""
-    unused = _unused(fold)
+    unused = _unused(algebra, fold)
     if not unused:
         return fold
     kept = tuple([v for v in fold.ranges if v not in unused])
@@ -296,7 +301,7 @@ def _size(ranges: Sequence[Variable]) -> int:
 
 def _counted(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """``n * fold`` for a sum of floats that repeats each value n times."""
-    unused = _unused(fold)
+    unused = _unused(algebra, fold)
     if not unused or fold.combiner != "add" or not algebra.reassociates:
         return None
     if not is_float(fold.element_type):

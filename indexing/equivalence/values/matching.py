@@ -159,5 +159,7 @@ class Matching:
         if any(v in self.algebra.table.runtime for v in mentioned([*before, *after])):
             return False
         variables = sorted(mentioned([*before, *after]), key=lambda v: v.name)
+        if len({v.name for v in variables}) < len(variables):
+            return False  # bounds of equally named variables differ
         ours, theirs = (IndexingMap.of(variables, exprs) for exprs in (before, after))
         return ours.is_equal(theirs) is True

@@ -150,6 +150,9 @@ class _Factors:
     def product(self) -> Formula:
         """Return the product in its normal form."""
         algebra, kind = self.algebra, self.kind
+        masked = self._masked()
+        if masked is not None:
+            return masked
         terms = list(self.numerators)
         if self.exponents:
             terms.append(self._exponential())
@@ -163,6 +166,21 @@ class _Factors:
         if constant != 1 or not terms:
             terms.append(_computed(algebra, constant, kind, is_computed=self.is_computed))
         return self._raw(terms)
+
+    def _masked(self) -> Formula | None:
+        """Return a product with a factor that a predicate masks, as a masked product."""
+        for place, term in enumerate(self.numerators):
+            zeros = [float_value(t) == 0 for t in term.arguments[1:]]
+            if not is_call(term, "select") or not any(zeros):
+                continue
+            self.uses.add(MASKED)
+            p, *branches = term.arguments
+            zero = self.algebra.table.constant(0, self.kind)
+            self.numerators[place] = branches[zeros[0]]
+            product = self.product()
+            branches[zeros[0]], branches[not zeros[0]] = product, zero
+            return self.algebra.apply("select", (), self.kind, [p, *branches])
+        return None
 
     def _raw(self, terms: list[Formula]) -> Formula:
         if len(terms) == 1:
@@ -185,9 +203,6 @@ def _product(algebra: Constructors, call: Application) -> Formula | None:
     kind = call.element_type
     if not is_float(kind) or kind in NARROW:
         return None
-    masked = _masked(algebra, call)
-    if masked is not None:
-        return masked
     factors = _Factors(algebra, kind)
     if call.opcode == "divide":
         left, right = call.arguments
@@ -201,19 +216,6 @@ def _product(algebra: Constructors, call: Application) -> Formula | None:
                 factors.uses.add(PRODUCT)
             factors.add(term, False)
     return factors.product()
-
-
-def _masked(algebra: Constructors, call: Application) -> Formula | None:
-    if call.opcode != "multiply":
-        return None
-    for place, term in enumerate(call.arguments):
-        if is_call(term, "select") and float_value(term.arguments[2]) == 0:
-            rest = [t for k, t in enumerate(call.arguments) if k != place]
-            p, x, zero = term.arguments
-            value = algebra.apply("multiply", (), call.element_type, [x, *rest])
-            algebra.note({MASKED})
-            return algebra.apply("select", (), call.element_type, [p, value, zero])
-    return None
 
 
 def _log(algebra: Constructors, call: Application) -> Formula | None:
