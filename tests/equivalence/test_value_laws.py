@@ -9,11 +9,11 @@ import pytest
 from hlo.shapes.shape import dtype
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.law_table import EXACT_LAWS, TABLE
-from indexing.equivalence.values.laws import Application, ValueLaw
+from indexing.equivalence.values.laws import Application, Constructors, ValueLaw
 from indexing.equivalence.values.laws_page import page
 from indexing.equivalence.values.normalising import RealAlgebra
-from indexing.equivalence.values.terms import FormulaTable
-from tests.equivalence.value_terms import TYPES, RandomTerms, edges, same, value
+from indexing.equivalence.values.terms import Formula, FormulaTable
+from tests.equivalence.value_terms import TYPES, Array, RandomTerms, Twin, edges, same, value
 
 INDICES = {  # laws of indices, which have no scalar parameters: `test_values` has programs
     "i >> k = i floordiv 2^k",
@@ -25,7 +25,7 @@ INDICES = {  # laws of indices, which have no scalar parameters: `test_values` h
 
 
 def counted(law: ValueLaw, uses: Counter[str]) -> ValueLaw:
-    def rewrite(algebra: FormulaAlgebra, call: Application):
+    def rewrite(algebra: Constructors, call: Application) -> Formula | None:
         result = law.rewrite(algebra, call)
         uses[law.name] += result is not None
         return result
@@ -48,7 +48,7 @@ def test_exact_laws_keep_every_bit(seed: int) -> None:
         first, second = terms.parameters[kind]
         values[first] = known[rows % len(known)]
         values[second] = known[columns % len(known)]
-    memo: dict[int, np.ndarray] = {}
+    memo: dict[int, Array] = {}
     for turn in range(400):
         kind = terms.random.choice(TYPES)
         simplified, plain = terms.term(kind, terms.random.randint(1, 4))
@@ -67,11 +67,11 @@ def test_inexact_laws_hold_in_the_reals() -> None:
     terms = RandomTerms(seed, real, plain)
     numbers = np.random.default_rng(seed).uniform(0.5, 2, (2, 16)).astype(np.float32)
     values = dict(zip(terms.parameters["f32"], numbers, strict=True))
-    memo: dict[int, np.ndarray] = {}
+    memo: dict[int, Array] = {}
     opcodes = ["add", "multiply", "divide", "subtract"]
     functions = ["exponential", "log", "sqrt", "rsqrt", "negate", "abs"]
 
-    def term(depth: int):
+    def term(depth: int) -> Twin:
         if not depth:
             known = [table.constant(c, "f32") for c in (0.0, 1.0, 2.0, 3.0)]
             leaf = terms.random.choice([*terms.parameters["f32"] * 3, *known])

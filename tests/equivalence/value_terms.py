@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.algebra import FormulaAlgebra
-from indexing.equivalence.values.functions import evaluated, function_of
+from indexing.equivalence.values.functions import Attributes, evaluated, function_of
 from indexing.equivalence.values.terms import Formula, FormulaTable
 from indexing.ops.integer_rules import range_of
 
-Values = Mapping[Formula, np.ndarray]
-LESS = ("direction", "LT"), ("type", "")
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Values: TypeAlias = Mapping[Formula, Array]
+Twin: TypeAlias = tuple[Formula, Formula]
 TYPES = ("f32", "bf16", "f16", "s32", "u8", "s8", "pred")
 
 UNARY = {
@@ -61,11 +63,11 @@ class RandomTerms:
         self.algebra, self.plain = algebra, plain
         self.parameters = {t: [parameter(algebra.table, t, k) for k in (0, 1)] for t in TYPES}
 
-    def both(self, opcode: str, attributes: object, kind: str, *pairs: tuple[Formula, Formula]):
+    def both(self, opcode: str, attributes: Attributes, kind: str, *pairs: Twin) -> Twin:
         first = self.algebra.apply(opcode, attributes, kind, [a for a, _ in pairs])
         return first, self.plain.apply(opcode, attributes, kind, [b for _, b in pairs])
 
-    def term(self, kind: str, depth: int) -> tuple[Formula, Formula]:
+    def term(self, kind: str, depth: int) -> Twin:
         """Return a random term of a type, simplified and not."""
         choice = self.random.random()
         if not depth or choice < 0.12:
@@ -89,7 +91,7 @@ class RandomTerms:
         right = left if self.random.random() < 0.1 else self.term(kind, depth - 1)
         return self.both(opcode, (), kind, left, right)
 
-    def special(self, kind: str, depth: int) -> tuple[Formula, Formula]:
+    def special(self, kind: str, depth: int) -> Twin:
         """Return a selection, a clamp, a comparison or a conversion."""
         other = self.random.choice(TYPES)
         if kind == "pred" or self.random.random() < 0.2:
@@ -117,7 +119,7 @@ def parameter(table: FormulaTable, kind: str, number: int) -> Formula:
     return table.read(table.array("symbol", ("parameter", number, (kind,)), kind, ()), ())
 
 
-def value(term: Formula, values: Values, memo: dict[int, np.ndarray]) -> np.ndarray:
+def value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
     """Return the values of a term, by the element functions of the ops."""
     if term.number not in memo:
         result = _value(term, values, memo)
@@ -128,7 +130,7 @@ def value(term: Formula, values: Values, memo: dict[int, np.ndarray]) -> np.ndar
     return memo[term.number]
 
 
-def _value(term: Formula, values: Values, memo: dict[int, np.ndarray]) -> np.ndarray:
+def _value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
     if term in values:
         return values[term]
     if term.kind == "constant":
@@ -156,11 +158,11 @@ def _value(term: Formula, values: Values, memo: dict[int, np.ndarray]) -> np.nda
         total = arguments[0]
         for each in arguments[1:]:
             total = evaluated(function, [total, each], term.type)
-        return total
-    return evaluated(function, arguments, term.type)
+        return np.asarray(total)
+    return np.asarray(evaluated(function, arguments, term.type))
 
 
-def _extremum(opcode: str, arguments: list[np.ndarray]) -> np.ndarray:
+def _extremum(opcode: str, arguments: list[Array]) -> Array:
     """Maxima and minima with -0 < 0, as IEEE 754-2019; HLO does not order zeros."""
     if opcode == "clamp":
         low, x, high = arguments
@@ -173,15 +175,15 @@ def _extremum(opcode: str, arguments: list[np.ndarray]) -> np.ndarray:
     return np.where((x == 0) & (y == 0), np.where(first, x, y), others).astype(x.dtype)
 
 
-def _wrapped(total: np.ndarray, element_type: str) -> np.ndarray:
+def _wrapped(total: Array, element_type: str) -> Array:
     bits = ELEMENT_TYPES[element_type].bits
     unsigned = (total % (1 << bits)).astype(np.uint64)
     return unsigned.astype(np.dtype(f"u{bits // 8}")).view(dtype(element_type))
 
 
-def same(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+def same(ours: Array, theirs: Array) -> Array:
     """Return where two arrays have the same bits; NaN is one value."""
     bits = np.dtype(f"u{ours.dtype.itemsize}")
     with np.errstate(all="ignore"):
         both_nan = (ours != ours) & (theirs != theirs)
-    return (ours.view(bits) == theirs.view(bits)) | both_nan
+    return np.asarray((ours.view(bits) == theirs.view(bits)) | both_nan)

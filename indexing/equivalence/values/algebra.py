@@ -25,13 +25,14 @@ from indexing.equivalence.values.functions import (
     Attributes,
     evaluated,
     function_of,
+    is_integral,
 )
 from indexing.equivalence.values.integer_laws import integer_expr
 from indexing.equivalence.values.law_table import EXACT_LAWS
 from indexing.equivalence.values.laws import Application, ValueLaw
 from indexing.equivalence.values.terms import Formula, FormulaSubstitution, FormulaTable
 from indexing.ops.functions import ScalarFunction
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval, contains
 from simplifier.linear import Expr, as_expr
@@ -80,6 +81,7 @@ class FormulaAlgebra:
         """Return a function of terms, with a result of this type."""
         folded = self._folded(opcode, attributes, element_type, arguments)
         folded = folded or self._by_piece(opcode, attributes, element_type, arguments)
+        folded = folded or self._by_entry(opcode, attributes, element_type, arguments)
         if folded is not None:
             return folded
         call = Application(opcode, attributes, element_type, tuple(arguments))
@@ -105,16 +107,24 @@ class FormulaAlgebra:
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula | None:
         """Return the value of a function of constants; None if it is not evaluated."""
-        if opcode in ROUNDED or not arguments or any(t.kind != "constant" for t in arguments):
+        if not arguments or any(t.kind != "constant" for t in arguments):
+            return None
+        function = self._function(opcode, attributes, element_type, arguments)
+        if function is None:
+            return None
+        values = [t.value for t in arguments]
+        return self.table.constant(evaluated(function, values, element_type), element_type)
+
+    def _function(
+        self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
+    ) -> ScalarFunction | None:
+        """Return the function that evaluates an op of constants; None if it is not evaluated."""
+        if opcode in ROUNDED or (len(arguments) > 2 and opcode in COMMUTATIVE):
             return None
         if not np_evaluable(element_type, *[t.type for t in arguments]):
             return None
         function = self.functions.get((opcode, attributes, element_type))
-        function = function or function_of(opcode, attributes, element_type)
-        if function is None or (len(arguments) > 2 and opcode in COMMUTATIVE):
-            return None
-        values = [t.value for t in arguments]
-        return self.table.constant(evaluated(function, values, element_type), element_type)
+        return function or function_of(opcode, attributes, element_type)
 
     def _by_piece(
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
@@ -134,6 +144,22 @@ class FormulaAlgebra:
         bounds = sorted({bound for t in arguments if t.kind == "choose" for bound in t.head})
         pieces = [(bound, part(partial(piece_at, value=bound))) for bound in bounds]
         return self.choose(first.index[0], pieces)
+
+    def _by_entry(
+        self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
+    ) -> Formula | None:
+        """Return a function of constants, and of tables at one index, as an element of a table."""
+        function = self._function(opcode, attributes, element_type, arguments)
+        tables = {t: entries(t.array) for t in arguments if _is_entry(t) and t.array is not None}
+        if function is None or len({(t.index, len(tables[t])) for t in tables}) != 1:
+            return None
+        if any(t not in tables and t.kind != "constant" for t in arguments):
+            return None
+        first, *_ = tables
+        size = len(tables[first])
+        values = [tables[t] if t in tables else np.full(size, t.value) for t in arguments]
+        result = evaluated(function, values, element_type)
+        return self.tabulated(result, element_type, first.index)
 
     # ------------------------------------------------------------ indices
 
@@ -173,12 +199,31 @@ class FormulaAlgebra:
     def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
         """Return an element of an array; the element of a table of constants at a fixed index."""
         if array.kind == "table" and all(e.is_constant for e in index):
-            _, dims, data = array.head
-            values = np.frombuffer(data, dtype(array.type)).reshape(dims)
+            values, dims = entries(array), array.dims
             at = tuple([e.constant for e in index])
             if all(0 <= i < size for i, size in zip(at, dims, strict=True)):
                 return self.table.constant(values[at], array.type)
+        if array.kind == "table":
+            inner = self._entry_of_entry(array, index[0])
+            if inner is not None:
+                return inner
         return self.table.read(array, index)
+
+    def _entry_of_entry(self, array: Formula, index: Expr) -> Formula | None:
+        """Return the entry of a table whose place is an entry of a table."""
+        variables = mentioned([index])
+        if len(variables) != 1 or not variables <= self.table.runtime.keys():
+            return None
+        (v,) = variables
+        place = self.table.runtime[v]
+        if place.array is None or place.array.kind != "table" or not is_integral(place.type):
+            return None
+        places = [min(max(int(i), v.lower), v.upper) for i in entries(place.array)]
+        values = entries(array)
+        at = [index.value({v: i}) for i in places]
+        if not all(0 <= i < len(values) for i in at):
+            return None
+        return self.tabulated(values[at], array.type, place.index)
 
     def tabulated(self, values: Any, element_type: str, index: Sequence[Expr]) -> Formula:
         """Return the element of an array of constants at an index."""
@@ -207,6 +252,17 @@ class FormulaAlgebra:
         The upper bound of the last piece is ignored.
         """
         return chosen(self.table, expr, pieces)
+
+
+def _is_entry(term: Formula) -> bool:
+    """Return True for an element of a table of constants."""
+    return term.array is not None and term.array.kind == "table"
+
+
+def entries(table: Formula) -> Any:
+    """Return the values of a table of constants."""
+    _, dims, data = table.head
+    return np.frombuffer(data, dtype(table.type)).reshape(dims)
 
 
 def _is_piecewise(arguments: Sequence[Formula], first: Formula) -> bool:

@@ -31,6 +31,7 @@ from indexing.equivalence.values.numbering import (
     NumberedArray,
     Numbering,
     attributes_of,
+    is_unique,
     needed,
     target_of,
 )
@@ -296,9 +297,7 @@ class Elements:
                 sizes.append((name if instruction.op is None else "", len(terms)))
                 arguments += terms
         own: object = ()
-        is_unique = instruction.op is None or getattr(instruction.op, "has_effect", False)
-        is_elided = instruction.literal is not None
-        if is_unique or is_elided or instruction.opcode == "rng":
+        if is_unique(instruction) or instruction.literal is not None:
             own = array.number
         head = (instruction.opcode, attributes_of(instruction), array.path, tuple(sizes), own)
         opaque = self.table.array("opaque", head, shape.element_type, shape.dims, arguments)

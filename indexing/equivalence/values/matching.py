@@ -22,6 +22,8 @@ from simplifier.substitute import Substitution
 
 Difference: TypeAlias = Literal["index", "constant", "function", "array", "number of elements"]
 
+MAX_PAIRED: Final = 6
+"""Limit on the operands of a commutative function that are compared in all pairs."""
 MAX_ROUNDED: Final = 4
 """Relative distance of constants that differ by rounding, in units of the last place."""
 ROUNDED_ONCE: Final = "constants are computed with other roundings"
@@ -121,13 +123,26 @@ class Matching:
                 if term in theirs:
                     ours.remove(term)
                     theirs.remove(term)
-            if len(ours) == 2:
-                quiet = Matching(self.algebra, self.allows_rounding, Counter(self.laws))
-                if quiet.equal(ours[0], theirs[1]) and quiet.equal(ours[1], theirs[0]):
-                    self.laws = quiet.laws
-                    return True
+            if 1 < len(ours) <= MAX_PAIRED:
+                ours, theirs = self._unmatched(ours, theirs)
         results = [self.equal(a, b) for a, b in zip(ours, theirs, strict=True)]
         return all(results)
+
+    def _unmatched(
+        self, ours: list[Formula], theirs: list[Formula]
+    ) -> tuple[list[Formula], list[Formula]]:
+        """Return the operands that no operand of the other side equals, in pairs."""
+        theirs, left = list(theirs), []
+        for a in ours:
+            for b in theirs:
+                quiet = Matching(self.algebra, self.allows_rounding)
+                if quiet.equal(a, b):
+                    theirs.remove(b)
+                    self.laws += quiet.laws
+                    break
+            else:
+                left.append(a)
+        return left, theirs
 
     def _with_equal_runtime(self, before: Sequence[Expr], after: Sequence[Expr]) -> list[Expr]:
         """Return expressions with the runtime variables of `before` that have equal terms."""

@@ -60,6 +60,13 @@ TEXTS: Final = frozenset(
 )
 """Attributes of ops without typed fields that are no part of the value."""
 
+COLLECTIVES: Final = frozenset(
+    [
+        *("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute"),
+        *("collective-reduce", "ragged-all-to-all", "reduce-scatter"),
+    ]
+)
+
 IDENTITIES: Final = frozenset(
     ["Sharding", "xla.sdy.FuncResultSharding", "xla.sdy.Sharding", "annotate_device_placement"]
 )
@@ -213,7 +220,7 @@ class Numbering:
         if instruction.literal is not None:
             literal = _literal_key(instruction)
         key = instruction.opcode, attributes_of(instruction), tuple(numbers), tuple(called), literal
-        if op is None or getattr(op, "has_effect", False) or instruction.opcode == "rng":
+        if is_unique(instruction):
             program = id(instruction.module)
             turn = self._effects.get((program, key), 0)
             self._effects[program, key] = turn + 1
@@ -291,6 +298,20 @@ def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
             if field.name not in IGNORED and field.name not in attributes:
                 attributes[field.name] = value if _is_hashable(value) else repr(value)
     return tuple(sorted(attributes.items()))
+
+
+def is_unique(instruction: Instruction) -> bool:
+    """Return True if equal instructions may have other values, such as random numbers.
+
+    Collectives have an effect, but their values are a function of their operands on all devices.
+    """
+    op, opcode = instruction.op, instruction.opcode
+    if opcode.removesuffix("-start") in COLLECTIVES:
+        return False
+    text = instruction.attributes.get("custom_call_has_side_effect")
+    if text is not None and text.printed == "true":
+        return True
+    return op is None or opcode == "rng" or bool(getattr(op, "has_effect", False))
 
 
 def is_commutative(instruction: Instruction) -> bool:

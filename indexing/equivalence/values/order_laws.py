@@ -40,23 +40,23 @@ def _ordered_bits(algebra: Constructors, term: Formula, kind: str) -> Formula:
 
 
 def _unsigned(algebra: Constructors, call: Application) -> Formula | None:
-    """``x < 0`` of unsigned numbers, and comparisons with a converted predicate."""
+    """``x < 0`` of numbers that are not negative."""
     direction = dict(call.attributes)["direction"]
     left, right = call.arguments
-    limits = range_of(left.type)
-    if limits is not None and limits[0] == 0 and left.type != "pred":
-        if direction == "LT" and value_of(right) == 0:
-            return algebra.table.constant(False, "pred")
-        if direction == "LE" and value_of(left) == 0:
-            return algebra.table.constant(True, "pred")
-    if direction in ("EQ", "NE"):
-        for x, other in ((left, right), (right, left)):
-            value = value_of(other)
-            if value in (0, 1) and is_call(x, "convert") and x.arguments[0].type == "pred":
-                is_same = bool(value) == (direction == "EQ")
-                p = x.arguments[0]
-                return p if is_same else algebra.apply("not", (), "pred", [p])
+    if direction == "LT" and value_of(right) == 0 and _is_not_negative(left):
+        return algebra.table.constant(False, "pred")
+    if direction == "LE" and value_of(left) == 0 and _is_not_negative(right):
+        return algebra.table.constant(True, "pred")
     return None
+
+
+def _is_not_negative(term: Formula) -> bool:
+    """Return True for an unsigned number, or a maximum with a constant that is not negative."""
+    limits = range_of(term.type)
+    if limits is not None and limits[0] == 0:
+        return True
+    values = [value_of(t) for t in term.arguments] if is_call(term, "maximum") else []
+    return any(value is not None and value >= 0 for value in values)
 
 
 def _signed_quotient(algebra: Constructors, call: Application) -> Formula | None:
@@ -103,7 +103,7 @@ ORDER_LAWS: Final = (
              "IEEE 754 totalOrder; NaNs are ordered by sign and payload on both sides.",
              _total_order),
     ValueLaw("x < 0 is false", "exact", ("compare",),
-             "x is unsigned; also (convert(p) = 1) = p for a predicate p",
+             "x is unsigned, or max(y, c) with c >= 0; also 0 <= x is true",
              "The least unsigned number is 0.", _unsigned),
     ValueLaw("x / 2^k = select(x < 0, -(|x| >> k), |x| >> k)", "exact", ("divide", "remainder"),
              "signed integers, k > 0; also x % 2^k = select(x < 0, -(|x| and 2^k - 1), ..)",

@@ -176,7 +176,8 @@ class _Factors:
             self.uses.add(MASKED)
             p, *branches = term.arguments
             zero = self.algebra.table.constant(0, self.kind)
-            self.numerators[place] = branches[zeros[0]]
+            del self.numerators[place]
+            self.add(branches[zeros[0]], False)
             product = self.product()
             branches[zeros[0]], branches[not zeros[0]] = product, zero
             return self.algebra.apply("select", (), self.kind, [p, *branches])
