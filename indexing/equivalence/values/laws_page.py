@@ -14,6 +14,7 @@ from indexing.equivalence.values.law_table import TABLE
 from indexing.equivalence.values.matching import ROUNDED_ONCE
 from indexing.equivalence.values.real_laws import (
     EXPONENTIALS,
+    INVERSE_POWER,
     LOG_POWER,
     MASKED,
     RECIPROCAL,
@@ -46,6 +47,7 @@ _OTHERS: Final = (
     (ZERO, "sign of zero", "add", "a constant 0 in a sum of floats"),
     (RECIPROCAL, "real", "divide", "floats"),
     (RSQRT, "real", "divide", "floats"),
+    (INVERSE_POWER, "real", "divide", "floats"),
     (EXPONENTIALS, "real", "multiply, divide", "floats"),
     (MASKED, "real", "multiply, divide", "floats; y may be infinite or NaN where p is false"),
     (LOG_POWER, "real", "log", "floats"),

@@ -22,6 +22,7 @@ ZERO: Final = "x + 0 = x"
 MINUS_SUM: Final = "-(x + y) = (-x) + (-y)"
 PRODUCT: Final = "(x * y) * z = x * (y * z)"
 RECIPROCAL: Final = "x / y = x * (1 / y)"
+INVERSE_POWER: Final = "1 / power(x, y) = power(x, -y)"
 RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
 MASKED: Final = "select(p, x, 0) * y = select(p, x * y, 0)"
@@ -140,6 +141,11 @@ class _Factors:
     def _factor(self, term: Formula, inverse: bool) -> None:
         if is_call(term, "exponential"):
             self.exponents.append((term.arguments[0], inverse))
+        elif is_call(term, "power") and inverse:
+            base, exponent = term.arguments
+            self.uses.add(INVERSE_POWER)
+            minus = self.algebra.apply("negate", (), self.kind, [exponent])
+            self.numerators.append(self.algebra.apply("power", (), self.kind, [base, minus]))
         elif is_call(term, "sqrt", "rsqrt") and inverse:
             self.uses.add(RSQRT)
             other = "rsqrt" if is_call(term, "sqrt") else "sqrt"

@@ -97,6 +97,7 @@ class FormulaTable:
         self._terms: dict[Hashable, Formula] = {}
         self.runtime: dict[Variable, Formula] = {}
         self._keys: dict[Atom, int] = {}
+        self._ordered: dict[Expr, list[Variable]] = {}
 
     def __len__(self) -> int:
         return len(self._terms)
@@ -199,6 +200,9 @@ class FormulaTable:
 
     def first_variables(self, expr: Expr) -> list[Variable]:
         """Return the variables of an expression in an order that does not depend on names."""
+        known = self._ordered.get(expr)
+        if known is not None:
+            return known
         ordered: dict[Variable, None] = {}
         pending = [expr]
         while pending:
@@ -210,7 +214,8 @@ class FormulaTable:
                 else:
                     inner += atom.operands
             pending += inner[::-1]
-        return list(ordered)
+        self._ordered[expr] = list(ordered)
+        return self._ordered[expr]
 
 
 class FormulaSubstitution:
