@@ -21,6 +21,7 @@ from hlo.shapes.shape import ELEMENT_TYPES
 from hlo.text.source import HloError
 from indexing.dataflow.queries import element_reads
 from indexing.equivalence.values.algebra import FormulaAlgebra
+from indexing.equivalence.values.definitions import defined
 from indexing.equivalence.values.folds import KNOWN
 from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.functions import is_float, is_integral
@@ -33,7 +34,6 @@ from indexing.equivalence.values.numbering import (
     attributes_of,
     is_unique,
     needed,
-    target_of,
 )
 from indexing.equivalence.values.steps import Step, own_index
 from indexing.equivalence.values.terms import Formula, FormulaTable
@@ -127,7 +127,7 @@ class Elements:
             return self.table.read(opaque, () if shape is None else own_index(shape))
         if 0 in shape.dims:
             return self.table.constant(0, shape.element_type)
-        body = controlled(self, array, frame) or self._defined(array, frame)
+        body = controlled(self, array, frame) or defined(self, array, frame)
         if body is not None:
             return body
         rule: ElementRule = element_of(instruction, array.leaf)
@@ -198,50 +198,6 @@ class Elements:
             return None
         frame = Frame({(k, ()): term for k, term in enumerate(arguments)})
         return self.body(results[0], frame)
-
-    def _defined(self, array: NumberedArray, frame: Frame) -> Formula | None:
-        """Return the formula of an op that is defined by other ops; None for other ops."""
-        instruction = array.instruction
-        assert instruction is not None
-        if instruction.opcode == "get-dimension-size":
-            sizes: Any = attributes_of(instruction)[0][1]
-            operand = array.operands[0][()].shape
-            assert operand is not None
-            return self.table.constant(operand.dims[sizes[0]], "s32")
-        if instruction.opcode == "topk" or target_of(instruction) == "TopK":
-            return self._largest(array, frame)
-        return None
-
-    def _largest(self, array: NumberedArray, frame: Frame) -> Formula | None:
-        """Return an element of a top-k as one of a stable sort along the last dimension."""
-        instruction, shape = array.instruction, array.shape
-        (values,) = array.operands[0].values()
-        assert instruction is not None
-        assert shape is not None
-        if values.shape is None or len(array.operands) > 1 or len(array.path) != 1:
-            return None
-        last = len(shape.dims) - 1
-        kind = values.shape.element_type
-        places = self.table.index(dims(values.shape)[last].as_expr(), "s32")
-        if instruction.called_computations:
-            order = self.function(instruction.called_computations[0])
-            self.trusted["TopK = slice(sort(x))"] += 1
-        elif dict(attributes_of(instruction)).get("largest", True):
-            left, right = (
-                self.table.read(self.table.array("symbol", ("argument", k, ()), kind, ()), ())
-                for k in (0, 1)
-            )
-            attributes = ("direction", "GT"), ("type", "TOTALORDER")
-            order = (self.algebra.apply("compare", attributes, "pred", [left, right]),)
-        else:
-            return None
-        sizes = [((), values.shape.dims)] * 2 + [("", 1)]
-        sort = ("dimensions", (last,)), ("is_stable", True)
-        head = "sort", sort, array.path, tuple(sizes), ()
-        arguments = [self.body(values, frame), places, *order]
-        dims_of_sort = values.shape.dims
-        sorted_array = self.table.array("opaque", head, shape.element_type, dims_of_sort, arguments)
-        return self.table.read(sorted_array, own_index(shape))
 
     def _iota(self, expr: Expr, element_type: str) -> Formula | None:
         if is_integral(element_type) and fits(expr, element_type):

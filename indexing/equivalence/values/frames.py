@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from hlo.modules.module import Computation
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.numbering import NumberedArray, Numbering
 from indexing.equivalence.values.terms import Formula, FormulaTable
@@ -37,6 +39,10 @@ class Bodies(Protocol):
     numbering: Numbering
     table: FormulaTable
     algebra: FormulaAlgebra
+    trusted: Counter[str]
+
+    def function(self, computation: Computation) -> tuple[Formula, ...]:
+        """Return the formulas of the results of a computation, over symbols for its arguments."""
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array."""

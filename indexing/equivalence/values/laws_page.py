@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from indexing.equivalence.values.definitions import BATCH_NORM, TOP_K
 from indexing.equivalence.values.folds import REORDER, REPEATED, SCALED
 from indexing.equivalence.values.law_table import TABLE
 from indexing.equivalence.values.matching import ROUNDED_ONCE
@@ -54,6 +55,8 @@ _OTHERS: Final = (
     (REORDER, "real", "reduce, dot", "sums and products of floats; exact for other folds"),
     (REPEATED, "real", "reduce", "sums of floats; exact for integers"),
     (SCALED, "real", "reduce, dot", "sums of floats; c is a constant or -1"),
+    (TOP_K, "definition", "custom-call", "the target is TopK: trusted by its name"),
+    (BATCH_NORM, "definition", "batch-norm-training, batch-norm-inference", "f32, f64"),
     (ROUNDED_ONCE, "real", "constant", "a law computed one of both; at most 4 units apart"),
 )
 """Laws that a function of another law or a fold applies: name, grade, functions, condition."""
