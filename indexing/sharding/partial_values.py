@@ -19,6 +19,8 @@ from math import gcd
 from typing import Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import Shape
+from indexing.dataflow.needed import needed_by
 from indexing.maps.arrays import Path
 from indexing.ops.control import Conditional, While
 from indexing.ops.element import ElementwiseRule, element_of
@@ -167,7 +169,14 @@ class PartialValues:
                 yield Requirement(states, (words,), choice.shards, place)
 
     def _broadcast(self, instruction: Instruction, path: Path) -> Requirement:
-        """Return that every device has all that an array needs."""
+        """Return that every device has all that an array needs.
+
+        Without tuples, every parameter that the array depends on counts as needed.
+        """
+        needed = set(needed_by([instruction]))
+        if all(isinstance(each.shape, Shape) for each in needed):
+            parameters = enumerate(instruction.computation.parameters)
+            return Requirement({(n, ()): BROADCAST for n, each in parameters if each in needed})
         choices = self._subject(instruction)
         number = self._number(choices, path)
         states: dict[Key, ArrayState] = {}
