@@ -14,7 +14,7 @@ from typing import Final
 from hlo.shapes.shape import dtype
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.closures import closed
-from indexing.equivalence.values.functions import is_float
+from indexing.equivalence.values.functions import is_float, is_integral
 from indexing.equivalence.values.integer_laws import has_ring, sum_of
 from indexing.equivalence.values.terms import Formula, FormulaTable
 from indexing.ops.integer_rules import range_of
@@ -140,8 +140,9 @@ def _normal_guards(
 
 def _reorders(algebra: FormulaAlgebra, fold: Fold) -> bool:
     """Return True if the values of a fold may be combined in any grouping."""
-    is_exact = fold.combiner in (*IDEMPOTENT, "xor") or not is_float(fold.element_type)
-    return is_exact or algebra.reassociates
+    kind = fold.element_type
+    is_exact = fold.combiner in (*IDEMPOTENT, "xor") or is_integral(kind) or kind == "pred"
+    return is_exact or (is_float(kind) and algebra.reassociates)
 
 
 def _note(algebra: FormulaAlgebra, fold: Fold, law: str) -> None:
@@ -333,7 +334,8 @@ def neutral_value(algebra: FormulaAlgebra, combiner: str, element_type: str) -> 
             value = sign * math.inf
         elif limits is not None:
             value = limits[sign > 0]
-    return None if value is None else algebra.table.constant(value, element_type)
+    term = None if value is None else algebra.table.constant(value, element_type)
+    return term if term is not None and is_neutral(combiner, term) else None
 
 
 def is_neutral(combiner: str, init: Formula) -> bool:
