@@ -254,3 +254,49 @@ def test_a_reducer_may_call_a_computation() -> None:
       ROOT r = f32[4] reduce(p, z), dimensions={1}, to_apply=apply }"""
     module = hlo.parse(text)
     check_equal(indexing.shard(module, {"x": 2}, {"p": ("x", None)}), module)
+
+
+def test_windows_exchange_the_borders_of_shards() -> None:
+    module = hlo.parse(
+        """ENTRY e { a = f32[2,16,4] parameter(0)  k = f32[3,4,4] parameter(1)
+        ROOT c = f32[2,16,4] convolution(a, k), window={size=3 pad=1_1},
+          dim_labels=b0f_0io->b0f }"""
+    )
+    plan = indexing.shard(module, {"x": 4}, {"a": (None, "x")})
+    row = 2 * 4 * 4
+    assert [(halo.kind, halo.bytes_sent) for halo in plan.halos] == [
+        ("collective-permute", row)
+    ] * 2
+    assert plan.halos == plan.collectives
+    check_equal(plan, module)
+
+
+def test_loops_of_unknown_length_count_once_and_print_so() -> None:
+    text = LOOP.replace("n = s32[] constant(5)", "n = s32[] get-tuple-element(s), index=2")
+    text = text.replace("(s32[], f32[8,6])", "(s32[], f32[8,6], s32[])")
+    text = text.replace("tuple(j, y)", "tuple(j, y, m)").replace(
+        "one = s32[] constant(1)",
+        "one = s32[] constant(1)  m = s32[] get-tuple-element(s), index=2",
+    )
+    text = text.replace("tuple(zero, x)", "tuple(zero, x, n)").replace(
+        "zero = s32[] constant(0)", "zero = s32[] constant(0)  n = s32[] parameter(1)"
+    )
+    module = hlo.parse(text)
+    columns = (None, "x")
+    plan = indexing.shard(module, {"x": 2}, {"x": columns}, replicated={"w{1}": ["x"]})
+    assert str(plan.specs["next/y"]) == "[_, _]"
+    kept = indexing.shard(module, {"x": 2}, {"x": columns}, out_specs=[columns])
+    inside = [collective for collective in kept.collectives if collective.loop]
+    assert inside
+    for collective in inside:
+        assert collective.executions.number is None
+        assert collective.total_bytes == collective.bytes_sent
+
+
+def test_manual_regions_are_refused_with_their_place() -> None:
+    text = """ENTRY e { p = f32[8] parameter(0)
+    c = f32[4] custom-call(p), custom_call_target="xla.sdy.GlobalToLocalShape"
+    ROOT n = f32[4] negate(c) }"""
+    with pytest.raises(hlo.HloError, match="begins a manual region") as caught:
+        indexing.shard(hlo.parse(text, "m.hlo"), {"x": 2})
+    assert caught.value.span.place() == "m.hlo:2:5"
