@@ -65,6 +65,14 @@ DIFFERENT = {
         """p = f32[10] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
            k = s32[] add(i, j)  ROOT b = f32[3] dynamic-slice(p, k), dynamic_slice_sizes={3}""",
     ),
+    "starts of nested slices exchanged": (  # openxla/xla#49119: starts of the wrong slice
+        """p = f32[12] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+           a = f32[8] dynamic-slice(p, i), dynamic_slice_sizes={8}
+           ROOT b = f32[2] dynamic-slice(a, j), dynamic_slice_sizes={2}""",
+        """p = f32[12] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+           a = f32[8] dynamic-slice(p, j), dynamic_slice_sizes={8}
+           ROOT b = f32[2] dynamic-slice(a, i), dynamic_slice_sizes={2}""",
+    ),
     "another parameter": (
         "p = f32[3] parameter(0)  q = f32[3] parameter(1)  ROOT n = f32[3] negate(p)",
         "p = f32[3] parameter(0)  q = f32[3] parameter(1)  ROOT n = f32[3] negate(q)",
