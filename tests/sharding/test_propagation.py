@@ -8,6 +8,7 @@ import hlo
 from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Mesh
 from indexing.sharding.partition.flatten import flatten
+from indexing.sharding.planning import propagation
 from indexing.sharding.planning.moved_arrays import moved_arrays
 from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagated
 from indexing.sharding.planning.splits import ArraySplit
@@ -39,3 +40,8 @@ def test_models_move_the_arrays_that_experts_move(name: str) -> None:
     sent = [(move.kind, "".join(map(str, move.axes))) for move in moves if move.kind != "slice"]
     assert sorted(sent) == sorted(MODELS[name].collectives)
     assert result.is_cheapest
+
+
+def test_a_choice_among_some_splits_is_not_called_cheapest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(propagation, "MAX_SPLITS", 2)
+    assert not of_model(MODELS["mlp"]).is_cheapest

@@ -369,7 +369,10 @@ class _Planner:
             )
         assignment = Assignment(self.mesh, assignments)
         cuts = {name: part for work in self.works for name, part in work.rule.cuts.items()}
-        return Propagated(assignment, self.classes, choice.is_optimal, choice.cost, cuts)
+        counts = [*map(len, self.splits), *map(len, self.work_splits.values())]
+        is_complete = max(counts, default=0) < MAX_SPLITS
+        is_cheapest = choice.is_optimal and is_complete
+        return Propagated(assignment, self.classes, is_cheapest, choice.cost, cuts)
 
 
 def _ordered(partial: Partial) -> Partial:
