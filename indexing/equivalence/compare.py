@@ -10,6 +10,7 @@ from hlo.arguments import checked
 from hlo.modules.compare import Facet, difference
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
+from indexing.equivalence.counts import compare_counts
 from indexing.equivalence.pairing import Pair, Program, Side, pair_of
 from indexing.equivalence.reads import Comparison, compare_reads
 from indexing.equivalence.runs import Runs
@@ -44,7 +45,7 @@ def equivalent(
         level: what is compared:
 
             * ``"reads"``: the parameter elements that each output element reads;
-            * ``"counts"``: the same, with the number of reads of each element;
+            * ``"counts"``: the same, with the number of reads of each element along all paths;
             * ``"values"``: the formula of each output element;
             * ``"numbers"``: the outputs of executions on several inputs, which prove nothing.
         parameters: for each parameter number of `before`, the number of `after`; by default, equal
@@ -116,10 +117,12 @@ def _by_reads(pair: Pair) -> Verdict:
 
 def _by_counts(pair: Pair) -> Verdict:
     reads = _by_reads(pair)
-    if isinstance(reads, Proved):
-        reason = "numbers of reads are compared only for programs that are equal up to names"
-        return Undecided(reason, level="reads")
-    return reads
+    if not isinstance(reads, Proved):
+        return reads
+    gap = compare_counts(pair)
+    if gap is None:
+        return Proved("counts")
+    return Undecided(gap.reason, gap.instruction, level="reads")
 
 
 def _note(comparison: Comparison) -> str:
