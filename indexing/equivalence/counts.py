@@ -11,7 +11,7 @@ and cannot be observed by executing it, so a difference is a reason, not a verdi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any, Final, TypeAlias
@@ -19,10 +19,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hlo.modules.module import Computation
+from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
 from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.needed import needed_by
+from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.walk import Walk, callees
 from indexing.equivalence.pairing import Pair, Side
 from indexing.maps.answers import Unknown
@@ -34,6 +35,7 @@ from indexing.maps.options import Options
 from indexing.maps.properties import is_injective
 from indexing.ops.access_edge import AccessEdge, unbounded
 from indexing.ops.structured_ops import InlineOp
+from simplifier.unknown import first_unknown
 
 Paths: TypeAlias = Counter[IndexingMap]
 """Maps along paths between two arrays, with the number of paths that have each map."""
@@ -52,6 +54,8 @@ COUNTED: Final = frozenset(
         *("exponential", "exponential-minus-one", "floor", "is-finite", "log", "log-plus-one"),
         *("logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power"),
         *("remainder", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tanh", "xor"),
+        *("atan2", "cbrt", "erf", "round-nearest-afz", "round-nearest-even", "shift-left"),
+        *("shift-right-arithmetic", "shift-right-logical", "tan"),
         *("bitcast", "broadcast", "concatenate", "copy", "pad", "reshape", "reverse", "slice"),
         *("transpose", "get-tuple-element", "opt-barrier", "tuple", "constant", "iota"),
         *("convolution", "dot", "dynamic-slice", "reduce", "reduce-window"),
@@ -68,14 +72,22 @@ class PathCounts:
         self.walk = Walk(LocalEdges(Options(exact=True, keep_multiplicity=True)))
         self.summaries: dict[tuple[Computation, Path], PathsByArray | Unknown] = {}
         needed = needed_by([side.root])
-        self.walk.prepare(needed, backward=True)
-        for computation in callees([i for i in needed if isinstance(i.op, InlineOp)]):
+        require_sound(needed)
+        computations, instructions = _inlined(needed)
+        self.unknown = first_unknown(*map(_uncounted_op, instructions))
+        if self.unknown is not None:
+            return
+        own = [i for i in instructions if not isinstance(i.op, InlineOp)]
+        self.walk.prepare(own, backward=True)
+        for computation in computations:
             for path, _ in leaves(computation.root.shape):
                 root = ArrayRef(computation.root, path)
                 self.summaries[computation, path] = self._to_parameters(root)
 
     def of_output(self, output: int) -> list[Paths] | Unknown:
         """Return the paths from an output to each input, in the order of the inputs."""
+        if self.unknown is not None:
+            return self.unknown
         paths = [path for path, _ in leaves(self.side.root.shape)]
         start = ArrayRef(self.side.root, paths[self.side.outputs[output]])
         reached = self._to_parameters(start)
@@ -107,7 +119,9 @@ class PathCounts:
                         if not m.is_known_empty:
                             there[m] += paths_before * paths_after
                 if len(there) > MAX_PATHS:
-                    reason = f"there are more than {MAX_PATHS} different maps to `{to}`"
+                    reason = (
+                        f"there are more than {MAX_PATHS} different maps to `{to.instruction.name}`"
+                    )
                     return Unknown(reason, to.instruction)
         return reached
 
@@ -123,8 +137,6 @@ class PathCounts:
                 (ArrayRef(instruction.operands[numbers[end.instruction]], end.path), paths)
                 for end, paths in summary.items()
             ]
-        if instruction.opcode not in COUNTED:
-            return Unknown(f"the reads of `{instruction.opcode}` are not counted", instruction)
         steps = []
         for edge in self.walk.backward_edges(array, fold=True):
             reason = _uncounted(edge)
@@ -133,6 +145,22 @@ class PathCounts:
             to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
             steps.append((to, Counter(edge.maps)))
         return steps
+
+
+def _inlined(needed: Iterable[Instruction]) -> tuple[list[Computation], list[Instruction]]:
+    """Return the computations of fusions and calls, callees first, and all needed instructions."""
+    instructions = list(needed)
+    called = {c for i in instructions if isinstance(i.op, InlineOp) for c in i.called_computations}
+    computations = []
+    for computation in reversed(callees(instructions)):
+        if computation in called:
+            computations.append(computation)
+            inner = needed_by([computation.root])
+            instructions.extend(inner)
+            called.update(
+                c for i in inner if isinstance(i.op, InlineOp) for c in i.called_computations
+            )
+    return computations[::-1], instructions
 
 
 def compare_counts(pair: Pair) -> Unknown | None:
@@ -151,6 +179,14 @@ def compare_counts(pair: Pair) -> Unknown | None:
             if reason is not None:
                 return Unknown(f"output {output}, parameter {number}: {reason}")
     return None
+
+
+def _uncounted_op(instruction: Instruction) -> Unknown | None:
+    """Return why the reads of an instruction are not counted, or None."""
+    opcode = instruction.opcode
+    if opcode in COUNTED or opcode == "parameter" or isinstance(instruction.op, InlineOp):
+        return None
+    return Unknown(f"the reads of `{opcode}` are not counted", instruction)
 
 
 def _uncounted(edge: AccessEdge) -> str | None:

@@ -35,6 +35,13 @@ IN_A_FUSION = entry(
     "n = f32[4,6] copy(p)  ROOT r = f32[4,6] fusion(n, p), kind=kLoop, calls=fused", FUSED
 )
 FOUR_TIMES = entry("s = f32[4,6] add(p, p)  ROOT r = f32[4,6] add(s, s)")
+FUSIONS_IN_A_CALL = entry(
+    "n = f32[4,6] copy(p)  ROOT r = f32[4,6] call(n, p), to_apply=callee",
+    f"""{FUSED}
+  callee {{ a = f32[4,6] parameter(0)  b = f32[4,6] parameter(1)
+    c = f32[4,6] fusion(b, a), kind=kLoop, calls=fused
+    ROOT d = f32[4,6] fusion(c, c), kind=kLoop, calls=fused }}""",
+)
 REPEATED = entry("""b = f32[2,4,6] broadcast(p), dimensions={1,2}
   ROOT r = f32[4,6] reduce(b, z), dimensions={0}, to_apply=add""")
 ROWS = entry("ROOT r = f32[4] reduce(p, z), dimensions={1}, to_apply=add")
@@ -63,6 +70,7 @@ EQUAL = [
     (TWICE, UNSHARED),
     (TWICE, IN_A_FUSION),
     (TWICE, REPEATED),
+    (FOUR_TIMES, FUSIONS_IN_A_CALL),
     (ROWS, ROWS_OF_HALVES),
     (ROWS, ROWS_BY_SLICES),
     (SUM_OF_WINDOWS, SUM_OF_OVERLAPS),
@@ -123,6 +131,21 @@ def test_equal_relations_with_other_counts_are_not_proved() -> None:
     verdict = equivalent(copies[0], copies[1], "counts")
     assert isinstance(verdict, Undecided)
     assert "pairs of elements to count" in verdict.reason
+
+
+def test_a_chain_with_many_maps_is_undecided() -> None:
+    body = ["n0 = f32[300] copy(p)"]
+    for k in range(1, 8):
+        size = 300 - 2**k + 1
+        a, b = (
+            f"f32[{size}] slice(n{k - 1}), slice={{[{at}:{at + size}]}}" for at in (0, 2 ** (k - 1))
+        )
+        body.append(f"a{k} = {a}  b{k} = {b}  n{k} = f32[{size}] add(a{k}, b{k})")
+    text = "ENTRY e {{ p = f32[300] parameter(0)  {}  ROOT r = f32[173] {}(n7) }}"
+    one, two = [hlo.parse(text.format("  ".join(body), op)) for op in ("negate", "abs")]
+    verdict = equivalent(one, two, "counts")
+    assert isinstance(verdict, Undecided)
+    assert verdict.reason == "there are more than 64 different maps to `n0`"
 
 
 @pytest.mark.parametrize("opcode", ["sort", "while"])
