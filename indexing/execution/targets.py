@@ -65,11 +65,6 @@ def _custom_call(machine: Machine, instruction: Instruction, operands: Sequence[
     raise failure(instruction, message, "unknown target", help)
 
 
-@target("xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier")
-def _same(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return operands[0]
-
-
 @target("TopK")
 def _top_k(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """Return the largest k elements of the last dimension and their indices; k is the result's."""

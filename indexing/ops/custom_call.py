@@ -148,6 +148,17 @@ class FuncResultSharding(ForwardingOp):
 
 
 @custom_call(
+    "xla.sdy.PropagationBarrier",
+    samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="xla.sdy.PropagationBarrier"'],
+)
+class PropagationBarrier(ForwardingOp):
+    """The operand; shardings do not propagate through it.
+
+    Source: XLA ``xla/service/spmd/shardy/constants.h``.
+    """
+
+
+@custom_call(
     "annotate_device_placement",
     samples=['f32[2] custom-call(f32[2] p), custom_call_target="annotate_device_placement"'],
 )

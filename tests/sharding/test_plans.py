@@ -63,6 +63,16 @@ def test_models_send_no_more_bytes_than_xla(name: str) -> None:
     assert plan.bytes_sent <= sum(cost.total_bytes for cost in theirs)
 
 
+@pytest.mark.skipif(not xla.is_available(), reason="needs jaxlib (extra xla)")
+@pytest.mark.parametrize("name", MODELS)
+def test_models_compute_the_same_on_devices_of_xla(name: str) -> None:
+    plan, module = plan_of(MODELS[name]), hlo.parse(MODELS[name].text)
+    inputs = random_inputs(module)
+    outputs = xla.run(plan.module, plan.shards(inputs, fill=77))
+    for ours, whole in zip(plan.assemble(outputs), xla.run(module, inputs), strict=True):
+        np.testing.assert_allclose(ours, whole, rtol=1e-3, atol=1e-3)
+
+
 def test_bytes_and_peak_of_a_block_are_those_counted_by_hand() -> None:
     module = hlo.parse(
         """ENTRY e { x = f32[8,16] parameter(0)  a = f32[16,32] parameter(1)

@@ -67,11 +67,6 @@ COLLECTIVES: Final = frozenset(
     ]
 )
 
-IDENTITIES: Final = frozenset(
-    ["Sharding", "xla.sdy.FuncResultSharding", "xla.sdy.Sharding", "annotate_device_placement"]
-)
-"""Targets of custom calls that return their operand."""
-
 
 class NoFormula(Exception):
     """A program is beyond the comparison of values.
@@ -195,8 +190,6 @@ class Numbering:
                 number, operand_path = op.route(path)
                 routed[path] = operands[number][operand_path]
             return routed
-        if instruction.opcode == "custom-call" and target_of(instruction) in IDENTITIES:
-            return operands[0]
         key = self._key(instruction, operands)
         result = {}
         for leaf, (path, shape) in enumerate(leaves(instruction.shape)):

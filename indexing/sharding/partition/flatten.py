@@ -28,7 +28,6 @@ MAX_FLATTENED: Final = 1 << 20
 
 _HEADERS: Final = ("frontend_attributes", "num_partitions", "replica_count")
 _DROPPED: Final = ("control-predecessors",)
-_ANNOTATIONS: Final = ("xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier")
 _BRANCHING: Final = ("while", "conditional")
 
 
@@ -209,18 +208,11 @@ def _forwarded(instruction: Instruction, operands: Sequence[str], body: _FlatBod
     match instruction.opcode:
         case "async-update" | "async-done" | "copy-done":
             return operands[0]
-        case "custom-call" if isinstance(instruction.op, ForwardingOp) or _target(instruction) in (
-            _ANNOTATIONS
-        ):
+        case "custom-call" if isinstance(instruction.op, ForwardingOp):
             return operands[0]
         case "get-tuple-element" if operands[0] in body.elements:
             return body.elements[operands[0]][int(instruction.attributes["index"].normal)]
     return None
-
-
-def _target(instruction: Instruction) -> str:
-    target = instruction.attributes.get("custom_call_target")
-    return "" if target is None else target.normal.strip('"')
 
 
 def _has_effect(instruction: Instruction) -> bool:
