@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from indexing.sharding.planning.plan import LeafSharding, Plan, PlannedCollective
+from indexing.sharding.planning.plan import LeafSharding, PaddedDimension, Plan, PlannedCollective
 from indexing.sharding.planning.search import BestShardings
 from indexing.views.alignment import aligned
 
@@ -13,6 +13,10 @@ SHARDINGS_COLUMNS = ("bytes sent", "bytes held", "specs")
 
 PLAN_COLUMNS = ("instruction", "spec", "collective", "axes", "bytes", "times", "reason")
 """The columns of `plan_rows`."""
+
+
+MAX_PLACES = 3
+"""Limit on the dimensions that a note about padding lists."""
 
 
 def plan_text(plan: Plan) -> str:
@@ -47,7 +51,15 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 def plan_notes(plan: Plan) -> Iterator[str]:
     """Yield the reasons of a plan, and whether better choices may exist."""
-    yield from map(str, plan.reasons)
+    padded: dict[str, list[str]] = {}
+    for reason in plan.reasons:
+        if isinstance(reason, PaddedDimension):
+            padded.setdefault(reason.padding, []).append(reason.place)
+        else:
+            yield str(reason)
+    for padding, places in padded.items():
+        rest = f", and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+        yield f"{padding}: {', '.join(places[:MAX_PLACES])}{rest}"
     if not plan.is_cheapest:
         yield "the choice between conflicting splits is not proved to be the cheapest"
 
@@ -79,7 +91,10 @@ def shardings_notes(best: BestShardings) -> Iterator[str]:
     if not best.ranked:
         yield f"no choice holds so few bytes: at least {best.least_held:,} in the plans made"
     if not best.is_optimal:
-        yield "choices that send fewer bytes may exist: raise max_plans"
+        yield (
+            "the search starts from the cheapest choices and goes on to their neighbours: others "
+            f"may send fewer bytes; a limit of {best.choices:,} plans tries all"
+        )
 
 
 def _spec_text(spec: LeafSharding) -> str:

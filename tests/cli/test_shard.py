@@ -246,7 +246,15 @@ def test_the_record_of_a_plan_has_its_numbers(run: Run) -> None:
 def test_sizes_that_the_shards_do_not_divide_are_padded(run: Run) -> None:
     status, out, _ = run("mlp.hlo --mesh x=3 --spec x=x,_")
     assert status == 0
-    assert "`x` dimension 0: 8 elements in 3 shards of 3, 1 of padding" in out
+    (note,) = [line for line in out.splitlines() if "padding" in line]
+    assert note.startswith("  8 elements in 3 shards of 3, 1 of padding: `x` dimension 0, ")
+
+
+def test_the_split_of_the_result_can_be_given(run: Run) -> None:
+    _, free, _ = run("mlp.hlo --mesh x=4 --spec a=_,x --spec b=x,_ --out-spec any --format json")
+    _, split, _ = run("mlp.hlo --mesh x=4 --spec a=_,x --spec b=x,_ --out-spec x,_ --format json")
+    kinds = [[c["kind"] for c in json.loads(out)["collectives"]] for out in (free, split)]
+    assert kinds == [["all-reduce"], ["reduce-scatter"]]
 
 
 # ---------------------------------------------------------------- search
@@ -300,7 +308,13 @@ WRONG = [
     ("--mesh x=2 --memory-limit 1KiB",      2,      "--memory-limit has no effect without --search"),
     ("--mesh x=2 --search --format hlo",    2,      "--format hlo has no effect with --search"),
     ("--search",                            2,      "--mesh is required"),
-    ("--rule --mesh x=2",                   2,      "--mesh and --spec have no effect with --rule"),
+    ("--rule --mesh x=2",                   2,      "--mesh, --spec and --out-spec have no effect with --rule"),
+    ("--rule --sbp",                        2,      "--rule and --sbp exclude each other"),
+    ("--mesh x=4 --spec a=x --spec a=_,x",  2,      "--spec a=... is given twice"),
+    ("--mesh x=4 --spec a=x --spec p1=_,x", 1,      "`p1` names `a`, which has a spec already"),
+    ("--mesh x=4 --spec a=y",               2,      "Invalid value for --spec a=y: the mesh has no axis `y`"),
+    ("--mesh x=4 --out-spec x --out-spec x", 1,     "out_specs has 2 entries, `y` has arrays: 1"),
+    ("--mesh x=4 -i nothing",               1,      "no instruction named `nothing`"),
     ("--sbp --format hlo",                  2,      "--format hlo has no effect with --sbp"),
 ]
 # fmt: on

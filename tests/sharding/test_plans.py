@@ -106,7 +106,7 @@ ERRORS = [
     ({"x": 4}, {}, {"manual_axes": ["y"]},   ValueError, "manual_axes: .* has no axis `y`"),
     ({"x": 4}, {}, {"replicated": {"h0": ["y"]}}, ValueError, "no axis `y`"),
     ({"x": 4}, {"x": ("x",)}, {"replicated": {"x": ["x"]}}, ValueError, "`replicated` excludes"),
-    ({"x": 4}, {}, {"out_specs": [None] * 2}, hlo.HloError, "2 out_specs for 1 array"),
+    ({"x": 4}, {}, {"out_specs": [None] * 2}, hlo.HloError, "out_specs has 2 entries"),
 ]
 # fmt: on
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -18,12 +18,12 @@ from indexing.cli.options import (
     max_input_size_option,
 )
 from indexing.cli.reporter import Reporter
+from indexing.cli.sharding_options import MeshText, SpecText, parsed_out_specs, parsed_specs
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
     from hlo.shardings.mesh import Mesh
     from hlo.shardings.sharding import Sharding
-    from hlo.text.source import HloError
     from indexing.sharding.planning.plan import Plan
 
 
@@ -32,53 +32,6 @@ MAX_PLANS: Final = 200
 
 MAX_LISTED: Final = 8
 """Limit on the parameters that an error lists."""
-
-
-class MeshText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """The axes of a mesh.
-
-    >>> MeshText().convert("x=4,y=2", None, None).axes
-    (('x', 4), ('y', 2))
-    """
-
-    name = "mesh"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> Mesh:
-        from hlo.shardings.mesh import Mesh
-        from hlo.text.source import HloError
-
-        try:
-            return value if isinstance(value, Mesh) else Mesh.parse(str(value))
-        except HloError as error:
-            self.fail(_line(error, str(value)), param, context)
-
-
-class SpecText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """The name of a parameter, and the axes that split each of its dimensions.
-
-    >>> SpecText().convert("p0=x,_", None, None)
-    ('p0', 'x,_')
-    """
-
-    name = "spec"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        name, equals, spec = str(value).partition("=")
-        if not (equals and name.strip()):
-            self.fail(f"expected NAME=SPEC such as p0=x,_ got {value!r}", param, context)
-        return name.strip().removeprefix("%"), spec
-
-
-def _line(error: HloError, text: str) -> str:
-    """Return an error in a value of an option on one line, with its column."""
-    repair = f"; {error.help}" if error.help else ""
-    return f"{error.label} (column {error.span.column} of `{text}`){repair}"
 
 
 @click.command("shard")
@@ -96,12 +49,19 @@ def _line(error: HloError, text: str) -> str:
     multiple=True,
     type=SpecText(),
     help="Split a parameter, by its name or p0, p1, ...: for each dimension an axis, several axes "
-    "in parentheses, or _, such as p0=x,_ or w=_,(x,y); may be repeated",
+    "in parentheses, or _, such as p0=x,_ or w=_,(x,y); may be repeated. The name of another "
+    "instruction fixes the split of its result",
+)
+@click.option(
+    "--out-spec",
+    "out_specs",
+    metavar="SPEC",
+    multiple=True,
+    help="Split the result: one SPEC for each of its arrays; `any` leaves the choice to the plan",
 )
 @click.option(
     "--search",
-    "view",
-    flag_value="search",
+    is_flag=True,
     help="Search the splits of the other parameters for which devices send the fewest bytes",
 )
 @click.option(
@@ -128,14 +88,12 @@ def _line(error: HloError, text: str) -> str:
 )
 @click.option(
     "--rule",
-    "view",
-    flag_value="rule",
+    is_flag=True,
     help="Print the sharding rule of each instruction, in the notation of Shardy",
 )
 @click.option(
     "--sbp",
-    "view",
-    flag_value="sbp",
+    is_flag=True,
     help="Print the signatures of instructions along one mesh axis: splits, broadcasts, partial "
     "values",
 )
@@ -155,7 +113,10 @@ def command(
     file: str,
     mesh: Mesh | None,
     specs: tuple[tuple[str, str], ...],
-    view: str | None,
+    out_specs: tuple[str, ...],
+    search: bool,
+    rule: bool,
+    sbp: bool,
     memory_limit: int | None,
     max_plans: int,
     top: int,
@@ -167,13 +128,15 @@ def command(
 
     FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
     Calls and fusions of ENTRY are inlined. The splits of the parameters propagate along the
-    sharding rules of the instructions; the bytes that devices send decide between conflicting
-    splits. The table has the split of each instruction, and the collectives that it needs with the
-    bytes that a device sends. Sizes that the shards do not divide are padded. `--format hlo` prints
+    sharding rules of the instructions. Between conflicting splits an estimated cost decides: the
+    bytes that a device sends, and a hundredth of a byte for each operation and element. The table
+    has the split of each instruction, and the collectives that it needs with the bytes that a
+    device sends. Sizes that the shards do not divide are padded. `--format hlo` prints
     the program that each device executes.
 
     With --search: the splits of the parameters that --spec does not name are chosen. The table has
     the choices whose plans send the fewest bytes, among equal ones those that hold the fewest.
+    Without --memory-limit, replicated parameters are the best: nothing is sent.
 
     With --rule: the factors that the dimensions of operands and results share, in the notation of
     Shardy. `([i, k], [k, j])->([i, j])` is the rule of a matrix product: a factor of a result
@@ -193,6 +156,7 @@ def command(
     Examples:
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x
       hlo-indexing shard m.hlo --mesh x=4,y=2 --spec x.1=y,_,_ --spec p0=_,x -i 'dot*'
+      hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --out-spec _,_,x -i 'dot*'
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --format json | jq .bytes_sent
       hlo-indexing shard m.hlo --mesh x=2 --search --max-plans 9 --memory-limit 200KiB
       hlo-indexing shard m.hlo --rule
@@ -200,14 +164,15 @@ def command(
       hlo-indexing shard m.hlo --sbp -i ynn_fusion.7
       hlo-indexing shard m.hlo --sbp --shards 4 -i ynn_fusion.7 --format json | jq .signatures
     """
+    view = _chosen_view(search=search, rule=rule, sbp=sbp)
     if shards is not None and view != "sbp":
         raise click.UsageError("--shards has no effect without --sbp")
     if memory_limit is not None and view != "search":
         raise click.UsageError("--memory-limit has no effect without --search")
     if notation == "hlo" and view is not None:
         raise click.UsageError(f"--format hlo has no effect with --{view}")
-    if view in ("rule", "sbp") and (mesh is not None or specs):
-        raise click.UsageError(f"--mesh and --spec have no effect with --{view}")
+    if view in ("rule", "sbp") and any((mesh, specs, out_specs)):
+        raise click.UsageError(f"--mesh, --spec and --out-spec have no effect with --{view}")
     reporter.check_inputs([file])
     if view == "sbp":
         _print_signatures(reporter, file, names, shards, notation)
@@ -217,30 +182,47 @@ def command(
         raise click.UsageError("--mesh is required, unless --rule or --sbp is given")
     elif view == "search":
         limits = SearchLimits(memory_limit, max_plans, top)
-        _print_search(reporter, file, mesh, dict(specs), limits, notation)
+        request = PlanRequest.of(mesh, specs, out_specs)
+        _print_search(reporter, file, request, limits, notation)
     else:
-        _print_plans(reporter, file, names, mesh, dict(specs), notation)
+        _print_plans(reporter, file, names, PlanRequest.of(mesh, specs, out_specs), notation)
+
+
+def _chosen_view(**flags: bool) -> str | None:
+    """Return the name of the flag that is given, or None."""
+    given = [name for name, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise click.UsageError(f"--{given[0]} and --{given[1]} exclude each other")
+    return given[0] if given else None
 
 
 # ---------------------------------------------------------------- plans
 
 
+class PlanRequest(NamedTuple):
+    """The mesh of a plan, and the shardings that are given."""
+
+    mesh: Mesh
+    specs: Mapping[str, Sharding]
+    out_specs: list[Sharding | None] | None
+
+    @classmethod
+    def of(
+        cls, mesh: Mesh, specs: tuple[tuple[str, str], ...], out_specs: tuple[str, ...]
+    ) -> PlanRequest:
+        return cls(mesh, parsed_specs(specs, mesh), parsed_out_specs(out_specs, mesh))
+
+
 def _print_plans(
-    reporter: Reporter,
-    file: str,
-    names: tuple[str, ...],
-    mesh: Mesh,
-    specs: Mapping[str, str],
-    notation: str,
+    reporter: Reporter, file: str, names: tuple[str, ...], request: PlanRequest, notation: str
 ) -> None:
     from indexing.sharding.planning.sharded import shard
     from indexing.views.sharding_tables import plan_lines, plan_record
 
     import_module("indexing.ops")  # registers the ops
-    shardings = {name: _parsed(text, mesh) for name, text in specs.items()}
     for module in reporter.modules([file]):
         with reporter.reporting(module.filename), _specs_reported(reporter, module):
-            plan = shard(module, mesh, shardings)
+            plan = shard(module, request.mesh, request.specs, out_specs=request.out_specs)
             if notation == "hlo":
                 for line in str(plan.module).rstrip().split("\n"):
                     reporter.print(line)
@@ -248,6 +230,8 @@ def _print_plans(
                 reporter.print(json.dumps(plan_record(module.filename, plan)))
             else:
                 shown = _shown(reporter, plan, names)
+                if names and not shown:
+                    continue  # the error is reported
                 for line in plan_lines(module.filename, plan, shown, reporter.paint):
                     reporter.print(line)
 
@@ -263,8 +247,7 @@ class SearchLimits(NamedTuple):
 def _print_search(
     reporter: Reporter,
     file: str,
-    mesh: Mesh,
-    specs: Mapping[str, str],
+    request: PlanRequest,
     limits: SearchLimits,
     notation: str,
 ) -> None:
@@ -272,13 +255,13 @@ def _print_search(
     from indexing.views.sharding_tables import search_lines, search_record
 
     import_module("indexing.ops")  # registers the ops
-    shardings = {name: _parsed(text, mesh) for name, text in specs.items()}
     for module in reporter.modules([file]):
         with reporter.reporting(module.filename), _specs_reported(reporter, module):
             best = best_shardings(
                 module,
-                mesh,
-                specs=shardings,
+                request.mesh,
+                specs=request.specs,
+                out_specs=request.out_specs,
                 memory_limit=limits.memory,
                 max_plans=limits.plans,
                 keep=limits.choices,
@@ -288,17 +271,6 @@ def _print_search(
             else:
                 for line in search_lines(module.filename, best):
                     reporter.print(line)
-
-
-def _parsed(text: str, mesh: Mesh) -> Sharding:
-    """Return the sharding of a spec; a usage error if it does not fit the mesh."""
-    from hlo.shardings.short_notation import parse_spec
-    from hlo.text.source import HloError
-
-    try:
-        return parse_spec(text, mesh)
-    except HloError as error:
-        raise click.BadParameter(_line(error, text), param_hint="--spec") from None
 
 
 @contextmanager

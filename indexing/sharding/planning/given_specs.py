@@ -97,6 +97,8 @@ def given_specs(
     given = {}
     for key, spec in specs.items():
         leaf = reader.leaf(key)
+        if leaf in given:
+            raise ValueError(f"shard: `{key}` names `{leaf[0].name}`, which has a spec already")
         given[leaf] = reader.sharding(key, spec, leaf)
         _check_not_manual(key, given[leaf], manual_axes)
     results: tuple[Sharding | None, ...] = ()
@@ -201,7 +203,7 @@ class _SpecReader:
         shapes = [shape for _, shape in leaves(root.shape)]
         if len(out_specs) != len(shapes):
             raise HloError(
-                f"{len(out_specs)} out_specs for {len(shapes)} arrays in the result `{root.name}`",
+                f"out_specs has {len(out_specs)} entries, `{root.name}` has arrays: {len(shapes)}",
                 self._span(root),
                 "sharding",
                 help="give one spec for each array of the result; None for one that is free",
@@ -224,7 +226,7 @@ class _SpecReader:
                 f"rank {rank}",
                 self._span(instruction),
                 "sharding",
-                help="give one entry for each dimension; None for one that is not split",
+                help="give at most one entry for each dimension: `_`, or None, if it is not split",
             )
         return Sharding(self.mesh, (*sharding.dims, *((),) * (rank - len(sharding.dims))))
 

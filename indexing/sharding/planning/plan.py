@@ -71,12 +71,20 @@ class PaddedDimension:
     size: int
     shards: int
 
-    def __str__(self) -> str:
+    @property
+    def place(self) -> str:
+        """The instruction and the dimension, as text."""
+        return f"`{self.instruction}` dimension {self.dimension}"
+
+    @property
+    def padding(self) -> str:
+        """The shards and their padding, as text."""
         part = -(-self.size // self.shards)
-        return (
-            f"`{self.instruction}` dimension {self.dimension}: {self.size} elements in "
-            f"{self.shards} shards of {part}, {part * self.shards - self.size} of padding"
-        )
+        padding = part * self.shards - self.size
+        return f"{self.size} elements in {self.shards} shards of {part}, {padding} of padding"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.padding}"
 
 
 PlanReason: TypeAlias = WholeGather | PaddedDimension
