@@ -115,6 +115,7 @@ def at_least(kind: Kind[N], minimum: int, maximum: int | None = None) -> Kind[N]
         minimum: the smallest value or length.
         maximum: the largest value or length; None for no limit.
 
+    >>> from hlo.text.source import HloError
     >>> integer = Kind("an integer", "0", Cursor.integer, str)
     >>> at_least(integer, 2).parse("7")
     7

@@ -112,7 +112,7 @@ MALFORMED = [
     # op                                                                     points at  label
     ("all-reduce(p), replica_groups={{0,x}}, to_apply=add",                  "x",       "expected an integer"),
     ("all-reduce(p), replica_groups=[2,3]<=[8], to_apply=add",               "[8]",     "[2,3] has 6 elements, but <=[8] has 8"),
-    ("all-reduce(p), replica_groups=mesh['x'=8] {'y'}, to_apply=add",        "'y'",     "the axes are x"),
+    ("all-reduce(p), replica_groups=mesh['x'=8] {'y'}, to_apply=add",        "'y'",     "the mesh has no axis `y`: its axes are x=8"),
     ("collective-permute(p), source_target_pairs={{0,1},{2}}",               "}",       "expected `,`"),
     ("collective-broadcast(p), replica_groups={{0,1},{}}",                   "{}",      "the list has 0"),
 ]

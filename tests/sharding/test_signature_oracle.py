@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hlo.ops.op import OPS
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing import SbpSignature, Unknown, check_signature, sbp
 from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.elementwise import ElementwiseOp
 from indexing.sharding import partial_laws, partial_rules, splits
 from indexing.sharding.partial_laws import has_reduction
 from indexing.sharding.signature_checks import Refused
@@ -37,7 +39,18 @@ BY_OPCODE: dict[str, list[str]] = defaultdict(list)
 for sample in SAMPLES:
     if (tested := subject_of(sample)).obstacle() is None:
         BY_OPCODE[tested.root.opcode].append(sample)
-OPCODES = sorted(BY_OPCODE)
+FREQUENT = {"abs", "add", "clamp", "convert", "maximum", "multiply", "negate", "select", "subtract"}
+"""The elementwise ops that are not left to the slow tests."""
+
+OPCODES = [
+    pytest.param(
+        name,
+        marks=pytest.mark.slow
+        if issubclass(OPS[name], ElementwiseOp) and name not in FREQUENT
+        else [],
+    )
+    for name in sorted(BY_OPCODE)
+]
 
 DOT = "f32[3,5] dot(f32[3,4] p, f32[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 DECIDED = (
