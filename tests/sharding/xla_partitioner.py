@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import hlo
@@ -46,8 +46,13 @@ print(executable.hlo_modules()[0].to_string())
 """
 
 
-def annotated(module: hlo.Module, shardings: Mapping[str, Sharding]) -> str:
-    """Return the text of a module for eight partitions with shardings of its parameters."""
+def annotated(
+    module: hlo.Module, shardings: Mapping[str, Sharding], results: Sequence[Sharding] = ()
+) -> str:
+    """Return the text of a module for eight partitions with shardings of its parameters.
+
+    The sharding of the result is free unless `results` has one for each of its arrays.
+    """
     body = plain_text(module)
     head, _, entry = body.partition("ENTRY ")
     for parameter in module.entry.parameters:
@@ -55,6 +60,10 @@ def annotated(module: hlo.Module, shardings: Mapping[str, Sharding]) -> str:
         text = "{replicated}" if sharding is None else hlo_text(sharding, version=2)
         pattern = rf"(%{re.escape(parameter.name)} = [^\n]*parameter\(\d+\)[^\n]*)"
         entry = re.sub(pattern, lambda m: f"{m[1]}, sharding={text}", entry)  # noqa: B023
+    if results:
+        texts = [hlo_text(sharding, version=2) for sharding in results]
+        text = texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}"
+        entry = re.sub(r"(ROOT [^\n]*)", lambda m: f"{m[1]}, sharding={text}", entry)
     head = head.replace("\n", f", num_partitions={DEVICES}\n", 1)
     return f"{head}ENTRY {entry}"
 
@@ -75,8 +84,13 @@ def _compiled(text: str) -> str:
     return result.stdout
 
 
-def partitioned(module: hlo.Module, mesh: Mesh, shardings: Mapping[str, Sharding]) -> hlo.Module:
+def partitioned(
+    module: hlo.Module,
+    mesh: Mesh,
+    shardings: Mapping[str, Sharding],
+    results: Sequence[Sharding] = (),
+) -> hlo.Module:
     """Return the optimised module of XLA's partitioner; the mesh has eight devices."""
     assert mesh.size == DEVICES
     assert mesh.devices == tuple(range(DEVICES))
-    return hlo.parse(_compiled(annotated(module, shardings)))
+    return hlo.parse(_compiled(annotated(module, shardings, results)))
