@@ -138,6 +138,8 @@ def invoke(arguments: Sequence[str]) -> int:
         status = cli.main(list(arguments), PROGRAM, standalone_mode=False, obj=Reporter())
     except click.ClickException as error:
         error.message = printable(error.message)  # type: ignore[misc]  # before it is shown
+        if isinstance(error, click.BadParameter) and isinstance(error.param_hint, str):
+            error.param_hint = printable(error.param_hint)
         with suppress(OSError):  # a usage error that cannot be shown keeps its status
             error.show()
         return error.exit_code

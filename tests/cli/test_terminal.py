@@ -102,6 +102,7 @@ COMMANDS = [
     ["shard", FILE, "--mesh", "x=2", "--spec", NAME],
     ["shard", FILE, "--mesh", "x=2", "--spec", f"{NAME}=_"],
     ["shard", FILE, "--mesh", "x=2", "--spec", f"p0={NAME}"],
+    ["shard", FILE, "--mesh", "x=2", "--out-spec", NAME],
     ["ops", NAME],
     ["simplify", NAME],
     ["simplify", f"(d0) -> (d0 + {NAME}), domain: d0 in [0, 3]"],
