@@ -311,3 +311,17 @@ def test_manual_regions_are_refused_with_their_place() -> None:
     with pytest.raises(hlo.HloError, match="begins a manual region") as caught:
         indexing.shard(hlo.parse(text, "m.hlo"), {"x": 2})
     assert caught.value.span.place() == "m.hlo:2:5"
+
+
+def test_a_reason_names_the_dimension_that_an_axis_splits_instead() -> None:
+    module = hlo.parse(
+        """ENTRY e { a = f32[4,64] parameter(0)  w = f32[64,256] parameter(1)
+      ROOT y = f32[4,256] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""
+    )
+    split = (None, "x")
+    plan = indexing.shard(module, {"x": 4}, {"a": split, "w": split}, out_specs=[split])
+    (reason,) = plan.reasons
+    assert str(reason) == (
+        "`y` gathers `a` [_, x] whole: axis x splits dimension 1 of result 0 instead of dimension "
+        f"1; a device must receive at least {3 * 4 * 64 * 4 // 4:,} bytes"
+    )

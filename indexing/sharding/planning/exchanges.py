@@ -23,7 +23,7 @@ from indexing.maps.regions.region import Region
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.planning.array_shards import place_of
 from indexing.sharding.planning.leaf_classes import STRUCTURAL
-from indexing.sharding.rules import factor_name
+from indexing.sharding.rules import ShardingRule
 from simplifier.unknown import Unknown
 
 MAX_COMPARED_DEVICES: Final = 64
@@ -51,13 +51,13 @@ class WholeGather:
 
     def __str__(self) -> str:
         least = (
-            f"unknown: {self.least_bytes}"
+            f"how much a device must receive is unknown: {self.least_bytes}"
             if isinstance(self.least_bytes, Unknown)
-            else f"{self.least_bytes:,} bytes"
+            else f"a device must receive at least {self.least_bytes:,} bytes"
         )
         return (
             f"`{self.instruction.name}` gathers `{self.operand.name}` {self.source} whole: "
-            f"{self.reason}; least exchange {least}"
+            f"{self.reason}; {least}"
         )
 
 
@@ -97,11 +97,19 @@ def _reason(own: InstructionAssignment, number: int, source: Sharding) -> str:
             proofs = own.rule.proofs[blocked[0]] if own.rule.proofs else ()
             reasons.append(f"dimension {dim} cannot be split: {'; '.join(proofs)}")
         elif others:
-            name = factor_name(others[0])
-            reasons.append(f"axis {split} splits factor {name} instead of dimension {dim}")
+            place = _place_of(own.rule, others[0])
+            reasons.append(f"axis {split} splits {place} instead of dimension {dim}")
         else:
             reasons.append(f"a split of dimension {dim} along {split} costs more")
     return ", ".join(reasons)
+
+
+def _place_of(rule: ShardingRule, factor: int) -> str:
+    """Return a dimension that a factor splits, as words: of a result, else of an operand."""
+    for kind, arrays in (("result", rule.results), ("operand", rule.operands)):
+        for number, dim in rule.dims_of(factor, arrays):
+            return f"dimension {dim} of {kind} {number}"
+    raise AssertionError(f"factor {factor} is in no array")
 
 
 def _least_bytes(
