@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from simplifier.unknown import Unknown
 
 Level: TypeAlias = Literal["reads", "counts", "values", "numbers"]
-
-LEVELS: Final[tuple[Level, ...]] = ("reads", "counts", "values", "numbers")
 
 ElementIndex: TypeAlias = tuple[int, ...]
 

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from indexing.equivalence.values.functions import Attributes
 from indexing.equivalence.values.terms import Formula, FormulaTable
 from simplifier.linear import Expr
 
 LawGrade: TypeAlias = Literal["exact", "sign of zero", "real", "definition"]
-
-INEXACT: Final = frozenset(["sign of zero", "real"])
-"""The grades of laws that ``exact_arithmetic=True`` switches off."""
 
 
 @dataclass(frozen=True, slots=True)
