@@ -112,8 +112,8 @@ def without_unit_axes(sharding: Sharding) -> Sharding:
     return Sharding(mesh, dims, tuple(sorted(partial, key=str)))
 
 
-def same_distribution(one: Sharding, other: Sharding) -> bool:
-    """Return True if each device holds the same elements of an array."""
+def same_axes(one: Sharding, other: Sharding) -> bool:
+    """Return True if two shardings have the same axes; those of size 1 do not count."""
     return one == other or without_unit_axes(one) == without_unit_axes(other)
 
 

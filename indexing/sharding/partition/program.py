@@ -17,7 +17,7 @@ from indexing.ops.structure import GetTupleElement
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.executed import computations_of, require_local_form
 from indexing.sharding.partition.local_ops import local_results
-from indexing.sharding.partition.moves import Axes, cheapest_moves, same_distribution
+from indexing.sharding.partition.moves import Axes, cheapest_moves, same_axes
 from indexing.sharding.partition.needs import FORWARDING, usable_axes
 from indexing.sharding.partition.reshard import reshard
 from indexing.sharding.partition.split_instruction import (
@@ -236,7 +236,7 @@ class _ComputationPartitioner:
     ) -> None:
         """Check that a parameter or a root has the shardings of its caller's arrays."""
         given = self._assigned(value).results
-        if not all(map(same_distribution, given, shardings)):
+        if not all(map(same_axes, given, shardings)):
             listed = [", ".join(map(str, each)) for each in (given, shardings)]
             message = f"`{value.name}` has the shardings {listed[0]}"
             raise ValueError(f"{message}, but `{caller.name}` has {listed[1]}")
@@ -279,7 +279,7 @@ class _ComputationPartitioner:
         key = array.value.name, array.shape, array.sharding
         copies = self.copies.setdefault(key, [array])
         for copy in copies:
-            if same_distribution(copy.sharding, sharding):
+            if same_axes(copy.sharding, sharding):
                 return ShardedArray(copy.value, array.shape, sharding)
         best = min(copies, key=lambda copy: _bytes_between(copy, sharding))
         value = reshard(self.body, best.value, array.shape, best.sharding, sharding)

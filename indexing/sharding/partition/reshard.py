@@ -9,7 +9,7 @@ from __future__ import annotations
 from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
-from indexing.sharding.partition.moves import ShardingMove, cheapest_moves, same_distribution
+from indexing.sharding.partition.moves import ShardingMove, cheapest_moves, same_axes
 from indexing.sharding.partition.writer import LocalBody, LocalValue
 
 Pair = tuple[int, int]
@@ -28,7 +28,7 @@ def reshard(
     Raises:
         ValueError: the target is partial along axes along which the source is not.
     """
-    if same_distribution(source, target):
+    if same_axes(source, target):
         return value
     if not shape.size:  # any value will do
         fill = body.zero(shape.element_type)
