@@ -9,10 +9,10 @@ from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Mesh
 from indexing.sharding.partition.flatten import flatten
 from indexing.sharding.planning import propagation
-from indexing.sharding.planning.moved_arrays import moved_arrays
 from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagated
 from indexing.sharding.planning.splits import ArraySplit
 from tests.sharding.models import MODELS, Model
+from tests.sharding.moved_arrays import moved_arrays
 
 
 def split_of(spec: Any, shape: Any) -> ArraySplit:
