@@ -7,9 +7,6 @@ are not split.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
-
-import numpy as np
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, dtype, leaf_number, leaves
@@ -31,18 +28,8 @@ from indexing.ops.element import (
     ReductionRule,
     element_of,
 )
-from indexing.ops.functions import neutral
 from indexing.sharding.array_reads import ArrayRead, ResultReads, read_of, tight_maps
-from indexing.sharding.combiners import combiner_of
-
-_UFUNCS: Final = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-}
+from indexing.sharding.combiners import combiner_of, neutral_value
 
 
 def reads_of_computation(computation: Computation) -> list[ResultReads]:
@@ -179,5 +166,5 @@ def _init_arrays(
     value, shape = literal(ArrayRef(init)), init.shape
     if value is None or combiner is None or not isinstance(shape, Shape):
         return None
-    none = neutral(_UFUNCS[combiner], dtype(shape.element_type))
-    return () if value[()] == none else None
+    neutral = neutral_value(combiner, dtype(shape.element_type))
+    return () if value[()] == neutral else None

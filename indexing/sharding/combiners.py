@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
 from indexing.ops.element import ReductionRule
+from indexing.ops.functions import neutral
 
-_NAMES: Final = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "and": "and",
-    "or": "or",
+
+class Combiner(NamedTuple):
+    """The function that combines partial values of one reduction.
+
+    Attributes:
+        opcode: the opcode of the scalar instruction.
+        function: the NumPy function.
+    """
+
+    opcode: str
+    function: np.ufunc
+
+
+COMBINERS: Final = {
+    "sum": Combiner("add", np.add),
+    "prod": Combiner("multiply", np.multiply),
+    "max": Combiner("maximum", np.maximum),
+    "min": Combiner("minimum", np.minimum),
+    "and": Combiner("and", np.bitwise_and),
+    "or": Combiner("or", np.bitwise_or),
 }
+"""The combiner of each reduction."""
+
+_NAMES: Final = {combiner.opcode: name for name, combiner in COMBINERS.items()}
 # of predicates, addition and multiplication are the logical functions
 _OF_PREDICATES: Final = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
+
+
+def neutral_value(reduction: str, kind: np.dtype[Any]) -> Any:
+    """Return the neutral element of a reduction.
+
+    >>> neutral_value("max", np.dtype(np.float32)), neutral_value("sum", np.dtype(np.int8))
+    (np.float32(-inf), np.int8(0))
+    """
+    return neutral(COMBINERS[reduction].function, kind)
 
 
 def combiner_of(instruction: Instruction, rule: ReductionRule, output_id: int) -> str | None:

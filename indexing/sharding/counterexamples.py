@@ -18,8 +18,7 @@ from indexing.maps.arrays import array_leaves
 from indexing.ops.base import Array, MappedOp, RoutingOp
 from indexing.ops.element import ConstantRule, ReductionRule, element_of
 from indexing.ops.structured_ops import InlineOp, single_ufunc
-from indexing.sharding.combiners import combiner_of
-from indexing.sharding.partial_laws import combining_function, neutral_value
+from indexing.sharding.combiners import COMBINERS, combiner_of, neutral_value
 from indexing.sharding.splat_values import splat_value
 from indexing.sharding.states import ArrayState, shard_size
 from indexing.sharding.subjects import Subject, SubjectArray
@@ -77,7 +76,7 @@ def counterexample(
         computed = [_results(subject, part) for part in parts]
         for number, state in enumerate(results):
             if state.reduction:
-                function = combining_function(state.reduction)
+                function = COMBINERS[state.reduction].function
                 with np.errstate(all="ignore"):
                     total = computed[0][number]
                     for each in computed[1:]:
@@ -142,7 +141,7 @@ def _drawn(
             part.append(values)
         total = drawn[0]
         if state.reduction:
-            function = combining_function(state.reduction)
+            function = COMBINERS[state.reduction].function
             with np.errstate(all="ignore"):
                 for values in drawn[1:]:
                     total = function(total, values)

@@ -15,7 +15,7 @@ import numpy as np
 
 from hlo.shapes.element_type import ElementType
 from indexing.ops import numerics
-from indexing.ops.functions import ScalarFunction, neutral
+from indexing.ops.functions import ScalarFunction
 
 Arguments: TypeAlias = tuple[str, ...]
 """For each argument of a function, the reduction of its partial values; empty for equal values."""
@@ -208,32 +208,3 @@ def _keeps_values(source: ElementType, result: ElementType) -> bool:
     if source.kind == result.kind:
         return result.bits >= source.bits
     return source.kind == "unsigned" and result.bits > source.bits
-
-
-COMBINERS: Final[dict[np.ufunc, str]] = {
-    np.add: "sum",
-    np.multiply: "prod",
-    np.maximum: "max",
-    np.minimum: "min",
-    np.bitwise_and: "and",
-    np.bitwise_or: "or",
-}
-"""The reductions that are NumPy functions."""
-
-
-def combining_function(reduction: str) -> np.ufunc:
-    """Return the NumPy function that combines two partial values.
-
-    >>> combining_function("max")
-    <ufunc 'maximum'>
-    """
-    return next(function for function, name in COMBINERS.items() if name == reduction)
-
-
-def neutral_value(reduction: str, kind: np.dtype[Any]) -> Any:
-    """Return the neutral element of a reduction.
-
-    >>> neutral_value("max", np.dtype(np.float32)), neutral_value("sum", np.dtype(np.int8))
-    (np.float32(-inf), np.int8(0))
-    """
-    return neutral(combining_function(reduction), kind)

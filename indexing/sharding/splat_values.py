@@ -13,7 +13,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
-from indexing.sharding.partial_laws import neutral_value
+from indexing.sharding.combiners import neutral_value
 
 
 def splat_value(instruction: Instruction, path: Path = ()) -> Any:

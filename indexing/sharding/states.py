@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-REDUCTIONS: Final = ("sum", "prod", "max", "min", "and", "or")
+from indexing.sharding.combiners import COMBINERS
+
+REDUCTIONS: Final = tuple(COMBINERS)
 """The functions that combine partial values."""
 
 IDEMPOTENT: Final = frozenset({"max", "min", "and", "or"})

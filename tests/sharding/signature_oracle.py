@@ -17,9 +17,9 @@ from indexing.execution import flattened, run
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp
 from indexing.ops.collective_bases import Collective
-from indexing.ops.functions import neutral
 from indexing.ops.samples import instruction_of
-from indexing.sharding.partial_laws import combining_function, has_reduction
+from indexing.sharding.combiners import COMBINERS, neutral_value
+from indexing.sharding.partial_laws import has_reduction
 from indexing.sharding.states import ArrayState, parse_state
 from indexing.sharding.subjects import Subject, SubjectArray
 
@@ -150,7 +150,7 @@ def first_fault(
             if state.reduction:
                 parts = [drawn(array.shape, random, draw % 2 == 1) for _ in range(shards)]
                 with np.errstate(all="ignore"):
-                    value = combining_function(state.reduction).reduce(parts).astype(value.dtype)
+                    value = COMBINERS[state.reduction].function.reduce(parts).astype(value.dtype)
             elif state.dimension is not None:
                 reduction = next((each.reduction for each in outs if each.reduction), "")
                 parts = []
@@ -160,7 +160,7 @@ def first_fault(
                         is_data = array.shape.element_type == subject.results[0].shape.element_type
                         part = np.zeros_like(part)
                         if is_data:
-                            part[...] = neutral(combining_function(reduction), part.dtype)
+                            part[...] = neutral_value(reduction, part.dtype)
                     inside = own(value, state.dimension, number, shards, halo)
                     part[inside] = value[inside]
                     parts.append(part)
@@ -175,7 +175,7 @@ def first_fault(
             each = [values[k] for values in computed]
             if state.reduction:
                 with np.errstate(all="ignore"):
-                    total = combining_function(state.reduction).reduce(each)
+                    total = COMBINERS[state.reduction].function.reduce(each)
                 if not same(expected[k], total.astype(expected[k].dtype)).all():
                     return f"result {k}: {expected[k]} is not {total}"
                 continue

@@ -16,10 +16,11 @@ from indexing.ops.convolution import Convolution
 from indexing.ops.dynamic import DynamicSlice
 from indexing.ops.gather import Gather
 from indexing.ops.iota import Iota
+from indexing.sharding.combiners import COMBINERS
 from indexing.sharding.partition import indexed, windows
 from indexing.sharding.partition.masks import masked, on_first_device
 from indexing.sharding.partition.split_instruction import SplitInstruction, add_local
-from indexing.sharding.partition.writer import REDUCTIONS, LocalBody, LocalValue
+from indexing.sharding.partition.writer import LocalBody, LocalValue
 
 
 def local_results(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
@@ -58,7 +59,7 @@ def _reduce(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
     if init == neutral:
         return [value]
     first = on_first_device(body, init, tuple(a for _, axes in reduced for a in axes), neutral)
-    opcode, _ = REDUCTIONS[kind]
+    opcode = COMBINERS[kind].opcode
     return [body.scalar_op(opcode, value, body.broadcast(first, value.array.dims))]
 
 

@@ -25,9 +25,9 @@ from indexing.ops.reduce_window import ReduceWindow
 from indexing.ops.scatter import Scatter
 from indexing.ops.select_and_scatter import SelectAndScatter
 from indexing.ops.slicing import Slice
+from indexing.sharding.combiners import COMBINERS
 from indexing.sharding.partition.moves import Axes
 from indexing.sharding.partition.windows import halo_of
-from indexing.sharding.partition.writer import REDUCTIONS
 from indexing.sharding.rules import ShardingRule
 
 SPLITTABLE: Final = frozenset(
@@ -104,7 +104,7 @@ def _is_executable(instruction: Instruction, rule: ShardingRule, number: int, co
         case "permutation":
             return halo_of(instruction, rule, number, count) is not None
         case "reduction":
-            is_known = instruction.opcode in _REDUCING and factor.reduction in REDUCTIONS
+            is_known = instruction.opcode in _REDUCING and factor.reduction in COMBINERS
             is_single = isinstance(instruction.shape, Shape)
             is_right = factor.is_masked == (instruction.opcode in _MASKED)
             is_known = is_known and _is_contracted(instruction, operand_dims)

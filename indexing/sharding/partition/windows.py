@@ -16,7 +16,7 @@ from indexing.ops.pad import Pad
 from indexing.ops.reduce_window import ReduceWindow
 from indexing.ops.slicing import Slice
 from indexing.ops.transpose import Reverse
-from indexing.sharding.combiners import reducing_function
+from indexing.sharding.combiners import COMBINERS, reducing_function
 from indexing.sharding.partition.halos import Halo, exchanged
 from indexing.sharding.partition.masks import sharding_count
 from indexing.sharding.partition.moves import Axes, array_bytes
@@ -25,7 +25,7 @@ from indexing.sharding.partition.split_instruction import (
     add_local,
     sharding_of,
 )
-from indexing.sharding.partition.writer import REDUCTIONS, LocalBody, LocalValue
+from indexing.sharding.partition.writer import LocalBody, LocalValue
 from indexing.sharding.rules import ShardingRule
 
 HaloOf: TypeAlias = Callable[[Sequence[int], int], Halo]
@@ -223,7 +223,7 @@ def reduce_window(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
     if not any(True for _ in _halos(body, split)):
         return add_local(body, split)
     reduction = reducing_function(split.instruction.called_computations[0], 0)
-    assert reduction in REDUCTIONS
+    assert reduction in COMBINERS
     neutral = body.neutral(reduction, split.operands[0].array.element_type)
     windows = list(op.window)
     for each in _exchange(body, split, neutral):

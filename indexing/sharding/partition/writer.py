@@ -13,17 +13,7 @@ from hlo.formats.parser import parse
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape, dtype
 from hlo.shardings.mesh import Axis, Mesh
-from indexing.ops.functions import neutral
-
-REDUCTIONS: Final = {
-    "sum": ("add", np.add),
-    "prod": ("multiply", np.multiply),
-    "max": ("maximum", np.maximum),
-    "min": ("minimum", np.minimum),
-    "and": ("and", np.bitwise_and),
-    "or": ("or", np.bitwise_or),
-}
-"""The opcode and the function of each reduction."""
+from indexing.sharding.combiners import COMBINERS, neutral_value
 
 INDEX: Final = Shape("s32", ())
 
@@ -101,7 +91,7 @@ class LocalProgram:
 
     def reducer(self, reduction: str, element_type: str) -> str:
         """Return the name of the computation that combines two elements."""
-        opcode, _ = REDUCTIONS[reduction]
+        opcode = COMBINERS[reduction].opcode
         name, scalar = f"{opcode}.{element_type}.partial", f"{element_type}[]"
         lines = [f"a = {scalar} parameter(0)", f"b = {scalar} parameter(1)"]
         lines.append(f"ROOT r = {scalar} {opcode}(a, b)")
@@ -200,8 +190,7 @@ class LocalBody:
 
     def neutral(self, reduction: str, element_type: str) -> LocalValue:
         """Return the neutral element of a reduction."""
-        _, ufunc = REDUCTIONS[reduction]
-        value = neutral(ufunc, dtype(element_type))
+        value = neutral_value(reduction, dtype(element_type))
         return self.constant(Shape(element_type, ()), _scalar(value))
 
     # ------------------------------------------------------------ values of devices

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
+from hlo.shardings.sharding import REDUCTIONS
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, ReductionRule
 
 PartialOperands: TypeAlias = Mapping[str, tuple[frozenset[int], ...]]
@@ -34,7 +35,6 @@ PRESERVED: Final[Mapping[str, PartialOperands]] = {
 }
 """Scalar functions that preserve a reduction, and in which operands."""
 
-REDUCTIONS: Final = ("sum", "max", "min", "and", "or", "prod")
 _NOTHING: Final[PartialOperands] = {}
 
 
