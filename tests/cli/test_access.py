@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 
 import hlo
 import indexing
-from indexing import cli
 from indexing.memory.warps.access import MemoryAccess
-from tests.cli.test_json_records import validator
+from tests.cli.running import Run, runner, valid_records
 
 MODULE = """\
 ENTRY e {
@@ -29,7 +24,6 @@ ENTRY e {
   ROOT t = f32[64,96] transpose(p), dimensions={1,0}
 }
 """
-Run: TypeAlias = Callable[[str], tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -37,24 +31,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Run ``access``; return the exit status, the output and the errors."""
     monkeypatch.chdir(tmp_path)
     Path("m.hlo").write_text(MODULE)
-
-    def ran(line: str) -> tuple[int, str, str]:
-        status = cli.run(["access", *shlex.split(line)])
-        captured = capsys.readouterr()
-        assert "error[internal]" not in captured.err
-        return status, captured.out, captured.err
-
-    return ran
-
-
-def records(run: Run, line: str) -> list[dict[str, Any]]:
-    status, out, _ = run(f"{line} --format json")
-    assert status == 0
-    valid = validator("access")
-    listed = [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
-    for record in listed:
-        valid.validate(record)
-    return listed
+    return runner(capsys, "access")
 
 
 def test_each_array_has_a_row(run: Run) -> None:
@@ -90,7 +67,7 @@ def test_vectors_that_are_apart_are_several_instructions(run: Run) -> None:
 
 
 def test_records_have_the_numbers_of_the_library(run: Run) -> None:
-    listed = records(run, "m.hlo -i t -i window --unroll 4")
+    listed = valid_records(run, "access", "m.hlo -i t -i window --unroll 4")
     module = hlo.parse(MODULE)
     assert len(listed) == 6
     for record in listed:
@@ -101,7 +78,7 @@ def test_records_have_the_numbers_of_the_library(run: Run) -> None:
         assert record["sectors"] == own.sectors
         assert record["histogram"] == [list(pair) for pair in own.histogram.items()]
         assert len(record["instructions"]) == len(own.instructions)
-    unknown, *_ = records(run, "m.hlo -i taken")
+    unknown, *_ = valid_records(run, "access", "m.hlo -i taken")
     assert (unknown["grade"], unknown.get("sectors")) == (None, None)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
 import hlo
-from indexing import cli, equivalent
-from tests.cli.test_json_records import validator
+from indexing import equivalent
+from tests.cli.running import Run, runner, validator
 
 TEXT = """\
 HloModule jit_f
@@ -31,7 +28,6 @@ ADDED = """k = s32[] add(i, j)
   b = f32[3] dynamic-slice(p, k), dynamic_slice_sizes={3}
   ROOT c = f32[3] negate(b)"""
 PIPELINE = "module_0001.jit_f.{}.simplification.after_{}.before_dce.txt"
-Run: TypeAlias = Callable[[str], tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -51,14 +47,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         ("0010", "algsimp", added),
     ):
         Path("dumps", PIPELINE.format(number, name)).write_text(text)
-
-    def ran(line: str) -> tuple[int, str, str]:
-        status = cli.run(shlex.split(line))
-        captured = capsys.readouterr()
-        assert "error[internal]" not in captured.err
-        return status, captured.out, captured.err
-
-    return ran
+    return runner(capsys)
 
 
 # ---------------------------------------------------------------- diff

@@ -17,7 +17,7 @@ from indexing.cli.group import COMMANDS, Commands
 from indexing.codegen import validation
 from indexing.codegen.validation import Finding, Report
 from indexing.views.records import SCHEMA_VERSION, SCHEMAS
-from tests.cli.test_json_records import validator
+from tests.cli.running import validator
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.hlo")))

@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import hlo
 import indexing
 from indexing import cli
-from indexing.views.records import SCHEMA_VERSION, SCHEMAS
+from indexing.views.records import SCHEMA_VERSION
 from simplifier.constraints import Constraint
 from simplifier.reading import parse_expr
+from tests.cli.running import validator
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.hlo")))
@@ -33,12 +33,6 @@ ENTRY e {
   ROOT r = (f32[2,5], f32[9,5]) tuple(c, p)
 }
 """
-
-
-def validator(name: str) -> Any:
-    schema = json.loads(SCHEMAS[name].read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
 
 
 @pytest.fixture

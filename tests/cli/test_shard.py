@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 
 import hlo
 import indexing
-from indexing import cli
-from tests.cli.test_json_records import validator
+from tests.cli.running import Run, runner, valid_records
 
 MODULE = """\
 ENTRY e {
@@ -27,7 +23,6 @@ ENTRY e {
   ROOT both = (f32[8,32], f32[4,16]) tuple(dot, taken)
 }
 """
-Run: TypeAlias = Callable[[str], tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -35,24 +30,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Run ``shard``; return the exit status, the output and the errors."""
     monkeypatch.chdir(tmp_path)
     Path("m.hlo").write_text(MODULE)
-
-    def ran(line: str) -> tuple[int, str, str]:
-        status = cli.run(["shard", *shlex.split(line)])
-        captured = capsys.readouterr()
-        assert "error[internal]" not in captured.err
-        return status, captured.out, captured.err
-
-    return ran
-
-
-def records(run: Run, line: str) -> list[dict[str, Any]]:
-    status, out, _ = run(f"{line} --format json")
-    assert status == 0
-    valid = validator("shard")
-    listed = [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
-    for record in listed:
-        valid.validate(record)
-    return listed
+    return runner(capsys, "shard")
 
 
 # ---------------------------------------------------------------- rules
@@ -76,7 +54,7 @@ def test_a_selected_rule_has_reasons(run: Run) -> None:
 
 def test_the_records_have_the_rules_of_the_library(run: Run) -> None:
     entry = hlo.parse(MODULE).entry
-    listed = records(run, "m.hlo --rule")
+    listed = valid_records(run, "shard", "m.hlo --rule")
     assert [record["instruction"] for record in listed] == ["dot", "taken"]
     for record in listed:
         rule = indexing.sharding.sharding_rule(entry[record["instruction"]])
@@ -135,14 +113,14 @@ def test_neighbours_send_halos(run: Run) -> None:
 
 
 def test_the_records_have_the_signatures_of_the_library(run: Run) -> None:
-    (record,) = records(run, "m.hlo --sbp -i dot")
+    (record,) = valid_records(run, "shard", "m.hlo --sbp -i dot")
     signatures = indexing.sbp(hlo.parse(MODULE).entry["dot"])
     assert [each["operands"] for each in record["signatures"]] == [
         list(s.operands) for s in signatures
     ]
     assert [each["shards"] for each in record["signatures"]] == [s.shards for s in signatures]
     assert record["refused"] == []
-    (record,) = records(run, "m.hlo --sbp --shards 3 -i taken")
+    (record,) = valid_records(run, "shard", "m.hlo --sbp --shards 3 -i taken")
     assert record["shards"] == 3
     assert {"operands": ["B", "P(sum)"], "results": ["P(sum)"]}.items() <= record["refused"][
         0
@@ -210,7 +188,7 @@ ENTRY e { x = f32[4,8] parameter(0)  w = f32[8,8] parameter(1)  zero = s32[] con
   s = (s32[], f32[4,8], f32[8,8]) tuple(zero, x, w)
   l = (s32[], f32[4,8], f32[8,8]) while(s), condition=condition, body=body
   ROOT r = f32[4,8] get-tuple-element(l), index=1 }""")
-    (record,) = records(run, "loop.hlo --mesh x=2 --spec w=x,_")
+    (record,) = valid_records(run, "shard", "loop.hlo --mesh x=2 --spec w=x,_")
     assert record["collectives"]
     out = run("loop.hlo --mesh x=2 --spec w=x,_")[1]
     for each in record["collectives"]:
@@ -230,7 +208,7 @@ def test_the_program_of_a_device_is_hlo(run: Run) -> None:
 
 
 def test_the_record_of_a_plan_has_its_numbers(run: Run) -> None:
-    (record,) = records(run, f"mlp.hlo --mesh x=2,y=2 {SPECS} --spec x=y,_")
+    (record,) = valid_records(run, "shard", f"mlp.hlo --mesh x=2,y=2 {SPECS} --spec x=y,_")
     plan = indexing.shard(hlo.parse(MLP), "x=2,y=2", {"a": "_,x", "b": "x,_", "x": "y,_"})
     assert (record["bytes_sent"], record["peak_bytes"]) == (plan.bytes_sent, plan.peak_bytes)
     assert record["mesh"] == {"x": 2, "y": 2}
@@ -271,7 +249,7 @@ def test_the_search_ranks_choices_by_bytes(run: Run) -> None:
         f"{best.ranked[0].plan.bytes_sent:,}",
         f"{best.ranked[0].plan.peak_bytes:,}",
     ]
-    (record,) = records(run, "mlp.hlo --mesh x=4 --search --memory-limit 3000")
+    (record,) = valid_records(run, "shard", "mlp.hlo --mesh x=4 --search --memory-limit 3000")
     assert record["is_optimal"] is best.is_optimal
     assert [each["bytes_sent"] for each in record["ranked"]] == [
         r.plan.bytes_sent for r in best.ranked
@@ -280,7 +258,9 @@ def test_the_search_ranks_choices_by_bytes(run: Run) -> None:
 
 
 def test_given_splits_are_not_searched(run: Run) -> None:
-    (record,) = records(run, "mlp.hlo --mesh x=4 --search --spec a=_,x --max-plans 5")
+    (record,) = valid_records(
+        run, "shard", "mlp.hlo --mesh x=4 --search --spec a=_,x --max-plans 5"
+    )
     assert record["planned"] <= 5
     assert {frozenset(each["specs"]) for each in record["ranked"]} == {frozenset({"x", "b"})}
 

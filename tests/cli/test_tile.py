@@ -15,7 +15,7 @@ import hlo
 import indexing
 from hlo.shapes.shape import leaves
 from indexing import Region, Tiling, cli
-from tests.cli.test_json_records import validator
+from tests.cli.running import validator
 
 ROOT = Path(__file__).parents[2]
 ATTENTION = str(ROOT / "examples" / "attention.opt.hlo")

@@ -12,7 +12,7 @@ import pytest
 import hlo
 import indexing
 from indexing import cli
-from tests.cli.test_json_records import validator
+from tests.cli.running import validator
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 PROGRAM = """\
