@@ -3,7 +3,7 @@
 A function f preserves a reduction ⊕ in a set of operands if ``f(a ⊕ a', b ⊕ b') = f(a, b) ⊕
 f(a', b')`` for the operands of the set, the others being fixed.  The element rule decides: copies
 preserve every reduction, sums of products the sum in one of the values, and of scalar functions
-those of `PRESERVED`.  Sums of floating-point numbers are rounded in another order.
+those of `KEPT`, by their laws.  Sums of floating-point numbers are rounded in another order.
 """
 
 from __future__ import annotations
@@ -15,25 +15,20 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from hlo.shardings.sharding import REDUCTIONS
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, ReductionRule
+from indexing.ops.functions import ScalarFunction
+from indexing.sharding.partial_laws import laws
 
 PartialOperands: TypeAlias = Mapping[str, tuple[frozenset[int], ...]]
 """For each reduction, the sets of operands that may stay partial together."""
 
-_ONE, _OTHER, _BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})
-
-PRESERVED: Final[Mapping[str, PartialOperands]] = {
-    "add": {"sum": (_BOTH,)},
-    "subtract": {"sum": (_BOTH,)},
-    "negate": {"sum": (_ONE,)},
-    "multiply": {"sum": (_ONE, _OTHER)},
-    "divide": {"sum": (_ONE,)},
-    "select": {"sum": (frozenset({1, 2}),)},
-    "maximum": {"max": (_BOTH,)},
-    "minimum": {"min": (_BOTH,)},
-    "and": {"and": (_BOTH,)},
-    "or": {"or": (_BOTH,)},
+KEPT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("add", "subtract", "negate", "multiply", "divide", "select"), "sum"),
+    "maximum": "max",
+    "minimum": "min",
+    "and": "and",
+    "or": "or",
 }
-"""Scalar functions that preserve a reduction, and in which operands."""
+"""Scalar functions whose values may stay partial, and with which reduction."""
 
 _NOTHING: Final[PartialOperands] = {}
 
@@ -57,10 +52,27 @@ def partial_operands(instruction: Instruction) -> PartialOperands:
             if instruction.called_computations:
                 return _NOTHING
             return {"sum": tuple([frozenset({value}) for value in values])}
-        case ElementwiseRule(uses_computation=False):
-            is_float = ELEMENT_TYPES[shape.element_type].kind in ("floating", "complex")
-            if instruction.opcode == "divide" and not is_float:
-                return _NOTHING
-            return PRESERVED.get(instruction.opcode, _NOTHING)
+        case ElementwiseRule(function, uses_computation=False) if function is not None:
+            return _of_function(instruction, function, shape)
         case _:
             return _NOTHING
+
+
+def _of_function(
+    instruction: Instruction, function: ScalarFunction, shape: Shape
+) -> PartialOperands:
+    """Return the sets of arguments that a law combines by the same reduction as the values."""
+    kept = KEPT.get(instruction.opcode)
+    if kept is None:
+        return _NOTHING
+    types = [
+        ELEMENT_TYPES[o.shape.element_type]
+        for o in instruction.operands
+        if isinstance(o.shape, Shape)
+    ]
+    sets = [
+        frozenset(k for k, reduction in enumerate(law) if reduction)
+        for law in laws(function, kept, types, ELEMENT_TYPES[shape.element_type])
+        if set(law) <= {"", kept}
+    ]
+    return {kept: tuple(sets)} if sets else _NOTHING
