@@ -26,6 +26,12 @@ INVERSE_POWER: Final = "1 / power(x, y) = power(x, -y)"
 RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
 MASKED: Final = "select(p, x, 0) * y = select(p, x * y, 0)"
+LOG_EXP: Final = "log(exp(x)) = x"
+LOG_POWER: Final = "log(power(x, y)) = y * log(x)"
+SQRT_SQUARE: Final = "sqrt(x * x) = |x|"
+POWER: Final = "power(x, 2) = x * x"
+NARROW_FUNCTION: Final = "f(x) in bf16 = convert(f(convert(x)))"
+EXCESS: Final = "convert(convert(x)) = x, narrowed first"
 
 
 def _sum(algebra: Constructors, call: Application) -> Formula | None:
@@ -238,14 +244,6 @@ def _log(algebra: Constructors, call: Application) -> Formula | None:
         log = algebra.apply("log", (), x.type, [base])
         return algebra.apply("multiply", (), x.type, [exponent, log])
     return None
-
-
-LOG_EXP: Final = "log(exp(x)) = x"
-LOG_POWER: Final = "log(power(x, y)) = y * log(x)"
-SQRT_SQUARE: Final = "sqrt(x * x) = |x|"
-POWER: Final = "power(x, 2) = x * x"
-NARROW_FUNCTION: Final = "f(x) in bf16 = convert(f(convert(x)))"
-EXCESS: Final = "convert(convert(x)) = x, narrowed first"
 
 
 def _sqrt(algebra: Constructors, call: Application) -> Formula | None:
