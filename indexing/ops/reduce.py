@@ -81,6 +81,22 @@ def has_elements(operands: tuple[Shape, ...]) -> bool:
     return isinstance(first, Shape) and not first.is_dynamic and 0 not in first.dims
 
 
+class PairedReduction(VariadicOp):
+    """A reduction of n arrays of the same sizes by a computation, from n init values."""
+
+    __slots__ = ()
+    min_operands: ClassVar[int] = 2
+
+    @signature("to_apply")
+    def reduces(self, *operands: Shape) -> Signature:
+        half = len(operands) // 2
+        return Signature.reducer(totals=operands[half:], values=operands[:half])
+
+    @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
+    def has_inits(self, *operands: Shape) -> Fault:
+        return pairs_fault(operands)
+
+
 @op(
     "reduce",
     samples=[
@@ -94,28 +110,18 @@ def has_elements(operands: tuple[Shape, ...]) -> bool:
         "f32[5,1] reduce(f32[5,1,2,1] p, f32[] z), dimensions={3,2}, to_apply=add",
     ],
 )
-class Reduce(VariadicOp):
+class Reduce(PairedReduction):
     """``out[i] = reduce(to_apply, init, operand[.., i, ..])`` over indices along `dimensions`.
 
     Source: XLA ``docs/operation_semantics.md``, "Reduce".
     """
 
     obstacle: ClassVar[str] = "a variadic reduction of nothing reads only its own init value"
-    min_operands: ClassVar[int] = 2
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return paired(operands)
-
-    @signature("to_apply")
-    def reduces(self, *operands: Shape) -> Signature:
-        half = len(operands) // 2
-        return Signature.reducer(totals=operands[half:], values=operands[:half])
-
-    @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
-    def has_inits(self, *operands: Shape) -> Fault:
-        return pairs_fault(operands)
 
     @constraint("C2", "dimensions must be distinct dimensions of the arrays")
     def names_dimensions(self, *operands: Shape) -> Fault:

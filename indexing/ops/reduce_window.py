@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,19 +13,17 @@ from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
-    Signature,
     attribute,
     constraint,
     count_fault,
     op,
-    signature,
 )
 from hlo.ops.unify import Dim, PartialShape, dims_of
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, VariadicOp
+from indexing.ops.base import Array
 from indexing.ops.element import ElementRule, ReductionRule, Work, element_count
-from indexing.ops.reduce import has_elements, paired, pairs_fault, results
+from indexing.ops.reduce import PairedReduction, has_elements, paired, results
 from indexing.ops.reductions import ufunc_of
 from indexing.ops.sliding import overlaps, window_totals
 from indexing.ops.windows import index_at, window_map
@@ -68,7 +66,7 @@ def positions(dimensions: tuple[WindowDimension, ...], shape: Shape) -> list[Dim
         "f32[] reduce-window(f32[] p, f32[] z), window={}, to_apply=add",
     ],
 )
-class ReduceWindow(VariadicOp):
+class ReduceWindow(PairedReduction):
     """``out[i] = reduce(to_apply, init, operand[j])`` over the elements j under window position i.
 
     Window element s is at index ``i·stride + s·window_dilation − low`` of the operand dilated by
@@ -77,21 +75,11 @@ class ReduceWindow(VariadicOp):
     Source: XLA ``docs/operation_semantics.md``, "ReduceWindow".
     """
 
-    min_operands: ClassVar[int] = 2
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return paired(operands, len(self.window))
-
-    @signature("to_apply")
-    def reduces(self, *operands: Shape) -> Signature:
-        half = len(operands) // 2
-        return Signature.reducer(totals=operands[half:], values=operands[:half])
-
-    @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
-    def has_inits(self, *operands: Shape) -> Fault:
-        return pairs_fault(operands)
 
     @constraint("C2", "window must have one entry for each dimension of the arrays")
     def fits(self, *operands: Shape) -> Fault:
