@@ -81,6 +81,18 @@ source_option = click.option(
 )
 
 
+def output_option(description: str) -> Callable[[F], F]:
+    """The option ``--output``, the number of one output, 0 by default."""
+    return click.option(
+        "--output",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help=description,
+    )
+
+
 def seed_option(description: str) -> Callable[[F], F]:
     """The option ``--seed``; `description` is its help."""
     return click.option(

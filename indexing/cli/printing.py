@@ -320,6 +320,14 @@ def faults(computations: Sequence[Computation]) -> Iterator[HloError]:
         yield from filter(None, map(fault_of, computation.instructions))
 
 
+def reported_valid(module: Module, reporter: Reporter) -> bool:
+    """Report the error of each invalid instruction; return True if there is none."""
+    errors = list(faults(list(module.computations.values())))
+    for error in errors:
+        reporter.hlo_error(error)
+    return not errors
+
+
 def is_valid(computation: Computation) -> bool:
     """Return True if no instruction is invalid, so that one sweep can answer the computation."""
     module = computation.module

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from indexing.cli.completion import FilePath
-from indexing.cli.options import format_option, instruction_option, max_input_size_option
+from indexing.cli.options import (
+    format_option,
+    instruction_option,
+    max_input_size_option,
+    output_option,
+)
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -94,14 +99,7 @@ class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since cl
     show_default=True,
     help="Choose the GPU, such as H100: the sizes of its warps, sectors and lines",
 )
-@click.option(
-    "--output",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Count the threads that compute output N",
-)
+@output_option("Count the threads that compute output N")
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj

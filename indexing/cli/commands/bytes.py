@@ -87,7 +87,7 @@ def command(
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --top 5
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
-    from indexing.cli.printing import faults
+    from indexing.cli.printing import reported_valid
     from indexing.memory.movement.analysis import traffic
     from indexing.views.traffic_tables import TrafficTable
 
@@ -96,10 +96,7 @@ def command(
         bar.update("reading", 0)
         for module in reporter.modules(files):
             with reporter.reporting(module.filename):
-                errors = list(faults(list(module.computations.values())))
-                for error in errors:
-                    reporter.hlo_error(error)
-                if errors:
+                if not reported_valid(module, reporter):
                     continue
                 counted = traffic(module, partial(bar.update, module.filename))
                 bar.hide()

@@ -49,7 +49,7 @@ def command(reporter: Reporter, files: Sequence[str], limit: int, notation: str)
       hlo-indexing summary m.hlo --limit 100 | less
       hlo-indexing summary *.hlo --format json | jq '{file, instructions, kinds}'
     """
-    from indexing.cli.printing import faults
+    from indexing.cli.printing import reported_valid
     from indexing.views.module_summary import summary
 
     import_module("indexing.ops")  # registers the ops
@@ -57,10 +57,7 @@ def command(reporter: Reporter, files: Sequence[str], limit: int, notation: str)
         bar.update("reading", 0)
         for module in reporter.modules(files):
             with reporter.reporting(module.filename):
-                errors = list(faults(list(module.computations.values())))
-                for error in errors:
-                    reporter.hlo_error(error)
-                if errors:
+                if not reported_valid(module, reporter):
                     continue
                 result = summary(module, limit, partial(bar.update, module.filename))
                 bar.hide()

@@ -15,6 +15,7 @@ from indexing.cli.options import (
     instruction_option,
     max_input_size_option,
     operand_option,
+    output_option,
     target_option,
 )
 from indexing.cli.reporter import Reporter
@@ -61,14 +62,7 @@ if TYPE_CHECKING:
     "Choose the arrays that a tile needs: the operands, or the parameters of the computation "
     "(output-to-input only)",
 )
-@click.option(
-    "--output",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Tile output N",
-)
+@output_option("Tile output N")
 @operand_option(
     "Tile this operand, with --direction input-to-output: its number, its name, a glob or "
     "/regex/; by default, operand 0",
