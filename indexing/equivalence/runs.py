@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
+from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
 from hlo.text.source import HloError
 from indexing.codegen.differences import first_difference, tolerance
 from indexing.dataflow.needed import needed_by
@@ -41,6 +41,9 @@ MAX_ELEMENTS: Final = 1 << 20
 
 MARGIN: Final = 8.0
 """Factor on the tolerances for rounding, beyond which values differ."""
+
+_NARROW: Final = tolerance(dtype("f32"))
+"""Tolerance of the narrowest floats whose rounding seldom reaches an integer."""
 
 _RANDOM: Final = frozenset(["rng", "rng-get-and-update-state", "infeed", "recv", "outfeed", "send"])
 _ORDERED: Final = frozenset(["sort", "scatter", "select-and-scatter", "topk"])
@@ -123,6 +126,16 @@ class Runs:
         return sum(leaf.size for shape in shapes for _, _, leaf in array_leaves(shape))
 
     @cached_property
+    def roundings(self) -> list[float]:
+        """For each output, the tolerance of the coarsest floats that it is computed from.
+
+        A sum in bf16 differs by the rounding of bf16 if it is accumulated in f32, though the
+        output may be of type f32.
+        """
+        sides = [_roundings(side) for side in (self.pair.before, self.pair.after)]
+        return list(map(max, *sides))
+
+    @cached_property
     def needs_distinct_values(self) -> bool:
         """True if the order of equal elements is undefined in one of the programs."""
         sides = self.pair.before, self.pair.after
@@ -198,7 +211,7 @@ class Runs:
         assert not isinstance(after, Unknown)
         for device, leaves in enumerate(zip(before, after, strict=True)):
             for output, (one, other) in enumerate(zip(*leaves, strict=True)):
-                at = far_apart(one, other)
+                at = far_apart(one, other, self.roundings[output])
                 if at is not None:
                     return ValueGap(output, at, one[at], other[at], inputs, device)
         return None
@@ -237,7 +250,8 @@ class Runs:
             one, other = [
                 result[0][output][element] for result in results if not isinstance(result, Unknown)
             ]
-            is_far = far_apart(np.asarray(one), np.asarray(other)) is not None
+            rounding = self.roundings[output]
+            is_far = far_apart(np.asarray(one), np.asarray(other), rounding) is not None
             is_same = np.asarray(one).tobytes() == np.asarray(other).tobytes()
             moved.append("far" if is_far else "same" if is_same else "near")
             values.append(other)
@@ -246,21 +260,27 @@ class Runs:
         return None
 
 
-def far_apart(before: Array, after: Array) -> ElementIndex | None:
+def far_apart(before: Array, after: Array, rounding: float = 0.0) -> ElementIndex | None:
     """Return the first index at which values differ by more than rounding explains, or None.
 
     Elements that are infinite or no number in one of the arrays are no evidence, unless they are
-    the only elements.
+    the only elements.  Integers that are computed from floats narrower than f32 are no evidence:
+    another rounding may have another integer next to it.
+
+    Args:
+        rounding: the tolerance of the coarsest floats that the arrays are computed from.
     """
     if before.shape != after.shape or before.dtype != after.dtype:
         return None
-    if not tolerance(before.dtype):
-        return first_difference(after, before)
+    own = tolerance(before.dtype)
+    if not own:
+        return None if rounding > _NARROW else first_difference(after, before)
     wide: Any = np.complex128 if before.dtype.kind == "c" else np.float64
-    one, other = before.astype(wide), after.astype(wide)
+    with np.errstate(all="ignore"):
+        one, other = before.astype(wide), after.astype(wide)
     finite = np.isfinite(one) & np.isfinite(other)
     largest = max(np.abs(one[finite]).max(initial=0.0), np.abs(other[finite]).max(initial=0.0))
-    allowed = MARGIN * tolerance(before.dtype)
+    allowed = MARGIN * max(own, rounding)
     with np.errstate(all="ignore"):
         gap = np.abs(one - other)
         limit = allowed * np.maximum(np.maximum(np.abs(one), np.abs(other)), largest / 16)
@@ -308,6 +328,27 @@ def _executed(side: Side) -> Iterator[Instruction]:
                 if called not in seen:
                     seen.add(called)
                     waiting.append(list(called))
+
+
+def _roundings(side: Side) -> list[float]:
+    """Return, for each output, the tolerance of the coarsest floats that are computed for it."""
+    paths = [path for path, _ in leaves(side.root.shape)]
+    roundings = []
+    for number in side.outputs:
+        path, root = paths[number], side.root
+        while root.opcode == "tuple" and path:
+            root, path = root.operands[path[0]], path[1:]
+        computed = _executed(replace(side, root=root))
+        roundings.append(max(map(_rounding, computed), default=0.0))
+    return roundings
+
+
+def _rounding(instruction: Instruction) -> float:
+    """Return the tolerance of the coarsest floats that an instruction computes."""
+    if instruction.opcode in ("parameter", "constant"):
+        return 0.0
+    kinds = [leaf.element_type for _, _, leaf in array_leaves(instruction.shape)]
+    return max([tolerance(dtype(kind)) for kind in kinds], default=0.0)
 
 
 def _has_default_generator(instruction: Instruction) -> bool:

@@ -83,3 +83,16 @@ def test_a_near_miss_differs(name: str) -> None:
         else:
             assert isinstance(verdict, Differs), verdict
             assert verdict.before != verdict.after
+
+
+NARROW: Final = """ENTRY e { x = bf16[40] parameter(0)  m = bf16[40] multiply(x, x)
+  s = bf16[40] %s(m, x)  ROOT r = f32[40] convert(s) }"""
+WIDE: Final = """ENTRY e { x = bf16[40] parameter(0)  f = f32[40] convert(x)
+  m = f32[40] multiply(f, f)  ROOT s = f32[40] add(m, f) }"""
+
+
+def test_rounding_to_a_narrow_type_is_no_difference() -> None:
+    """The outputs of type f32 differ by the rounding of bf16, as passes that widen types do."""
+    wide = hlo.parse(WIDE)
+    assert isinstance(equivalent(hlo.parse(NARROW % "add"), wide, "numbers"), Undecided)
+    assert isinstance(equivalent(hlo.parse(NARROW % "subtract"), wide, "numbers"), Differs)
