@@ -2,8 +2,9 @@
 
     python -m benchmarks.pass_dumps FOLDER [NAME...]
 
-writes a folder of dumps for each program of `pass_programs` and `pass_sharded`, and of the modules
-in StableHLO below.  `benchmarks.equivalence` measures how many pairs of dumps are decided.
+writes a folder of dumps for each program of `pass_programs`, `pass_models`, `pass_numbers` and
+`pass_sharded`, and of the modules in StableHLO below.  `benchmarks.equivalence` measures how many
+pairs of dumps are decided.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"  # read on 
 
 import jax
 
+from benchmarks import pass_models, pass_numbers
 from benchmarks.pass_programs import PROGRAMS
 from benchmarks.pass_sharded import sharded_programs
+
+assert pass_models  # registers its programs
+assert pass_numbers  # registers its programs
 
 STABLEHLO = {
     "batch_norm_training": """

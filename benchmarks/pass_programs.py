@@ -25,6 +25,7 @@ _TYPES: Final = {
     "pred": jnp.bool_,
     "c64": jnp.complex64,
     "f16": jnp.float16,
+    "f8e4m3fn": jnp.float8_e4m3fn,
 }
 
 
@@ -361,91 +362,3 @@ def grouped_conv(x: Any, w: Any, depthwise: Any) -> Any:
 @program("f32[16]", "f32[3,9]", "f32[4]")
 def fft_conv(x: Any, y: Any, w: Any) -> Any:
     return jnp.fft.irfft(jnp.fft.rfft(x) * 2.0), jnp.fft.fft(y).real, jnp.convolve(x, w, "same")
-
-
-# ---------------------------------------------------------------- scalar laws
-
-
-@program("f32[7]", "f32[7]", "f32[]")
-def scalar_laws(x: Any, y: Any, s: Any) -> Any:
-    return (
-        *(x / 3.0, x / 4.0, (x * 2.0) * 3.0, (x + 1.0) + 2.0, x - 1.0, x * 1.0, x + 0.0),
-        *(jnp.log(jnp.exp(x)), jnp.exp(x) * jnp.exp(y), jnp.exp(x) / jnp.exp(y), x**2, x**0.5),
-        *(
-            x**-1.0,
-            x / s,
-            x / jnp.sqrt(y),
-            jnp.sqrt(x * x),
-            lax.neg(lax.neg(x)),
-            jnp.abs(jnp.abs(x)),
-        ),
-        *((x / y) / s, x / (y / s), jnp.clip(x, -1.0, 1.0), jnp.where(x > 0, x, x) * x, x % 2.0),
-    )
-
-
-@program("s32[7]", "s32[7]", "u32[7]")
-def int_laws(x: Any, y: Any, u: Any) -> Any:
-    return (
-        *((x + 3) + 4, (x * 3) * 5, x * 0, x - x, x * 8, x // 4, x % 8, u // 16, u % 32, x - 5),
-        *(~(~x), x & x, x | 0, x ^ x, (u << 2) >> 2, jnp.minimum(jnp.maximum(x, 2), 9), -(x - y)),
-        *((x > y) == True, jnp.where(x > 3, 1, 0), (x + y) - y, u + jnp.uint32(7) + jnp.uint32(9)),  # noqa: E712
-    )
-
-
-@program("c64[5]", "f32[5]")
-def complexes(z: Any, x: Any) -> Any:
-    w = lax.complex(x, x * 2)
-    return z * w, (z * jnp.conj(z)).real, jnp.abs(z + w), jnp.exp(1j * x), z.imag
-
-
-@program("f32[5]", "s32[5]", "f16[6]")
-def bits(x: Any, y: Any, h: Any) -> Any:
-    turned = lax.bitcast_convert_type(x, jnp.int32) ^ y
-    return lax.bitcast_convert_type(turned, jnp.float32), h * 2 + 1, lax.nextafter(x, x + 1)
-
-
-@program("f32[6]", "f32[6]")
-def total_order(x: Any, y: Any) -> Any:
-    order = jnp.argsort(x, stable=True)
-    return jnp.sort(jnp.stack([x, y]), 0), y[order], jnp.unique(x, size=4)
-
-
-@program("u32[2]", "f32[8,5]")
-def dropout_rng(key: Any, x: Any) -> Any:
-    keep = jax.random.bernoulli(jax.random.wrap_key_data(key), 0.7, x.shape)
-    return jnp.where(keep, x / 0.7, 0.0)
-
-
-@program("u32[4]")
-def rng_bits(state: Any) -> Any:
-    return lax.rng_bit_generator(state, (6,), np.uint32)
-
-
-@program("f32[4,4]", "f32[4,3]", "f32[5,3]")
-def linalg(a: Any, b: Any, tall: Any) -> Any:
-    spd = a @ a.T + 4.0 * jnp.eye(4)
-    return jnp.linalg.cholesky(spd), jnp.linalg.solve(spd, b), jnp.linalg.svd(tall)[1]
-
-
-@program("f32[4,4]", "f32[5,3]")
-def qr_eigh(a: Any, b: Any) -> Any:
-    return jnp.linalg.qr(b), jnp.linalg.eigh(a + a.T), jnp.linalg.det(a)
-
-
-@program("f32[6,5]", "f32[6,5]")
-def nested_calls(x: Any, y: Any) -> Any:
-    f = jax.jit(lambda a, b: (a * 2.0 + b, a.T @ b))
-    a, m = f(x, y)
-    b, n = f(y, a)
-    return a + b, m - n, f(x, y)[0]
-
-
-@program("f32[9]", "f32[9]")
-def repeated(x: Any, y: Any) -> Any:
-    z = jnp.exp(x) + jnp.exp(x)
-    return z * (y + 2.0) + z * (y + 2.0), lax.optimization_barrier(z) - jnp.exp(x)
-
-
-@program("f32[10]", "s32[]", "s32[]")
-def nested_starts(x: Any, i: Any, j: Any) -> Any:
-    return lax.dynamic_slice(lax.dynamic_slice(x, (j,), (6,)), (i,), (3,))
