@@ -209,8 +209,8 @@ class Runs:
                 return result
         assert not isinstance(before, Unknown)
         assert not isinstance(after, Unknown)
-        for device, leaves in enumerate(zip(before, after, strict=True)):
-            for output, (one, other) in enumerate(zip(*leaves, strict=True)):
+        for device, arrays in enumerate(zip(before, after, strict=True)):
+            for output, (one, other) in enumerate(zip(*arrays, strict=True)):
                 at = far_apart(one, other, self.roundings[output])
                 if at is not None:
                     return ValueGap(output, at, one[at], other[at], inputs, device)
