@@ -67,6 +67,14 @@ EQUAL = {
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  "
         "lo = f32[4,6] broadcast(a), dimensions={}  hi = f32[4,6] broadcast(b), dimensions={}  "
         "m = f32[4,6] maximum(lo, x)  ROOT r = f32[4,6] minimum(hi, m)"),
+    "clamped starts are added": (
+        f"{X}  i = s32[] parameter(1)  j = s32[] parameter(2)  z = s32[] constant(0)  "
+        "a = f32[4,5] dynamic-slice(x, z, i), dynamic_slice_sizes={4,5}  "
+        "ROOT r = f32[4,2] dynamic-slice(a, z, j), dynamic_slice_sizes={4,2}",
+        f"{X}  i = s32[] parameter(1)  j = s32[] parameter(2)  z = s32[] constant(0)  "
+        "one = s32[] constant(1)  three = s32[] constant(3)  k = s32[] clamp(z, i, one)  "
+        "high = s32[] minimum(j, three)  low = s32[] maximum(high, z)  s = s32[] add(k, low)  "
+        "ROOT r = f32[4,2] dynamic-slice(x, z, s), dynamic_slice_sizes={4,2}"),
     "a start reached through a bitcast": (
         f"{X}  s = s32[1] parameter(1)  i = s32[] reshape(s)  z = s32[] constant(0)  "
         "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}",
@@ -94,6 +102,14 @@ DIFFERENT = {
         "ROOT r = f32[2] dynamic-slice(a, j), dynamic_slice_sizes={2}",
         "x = f32[9] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)  "
         "k = s32[] add(i, j)  ROOT r = f32[2] dynamic-slice(x, k), dynamic_slice_sizes={2}"),
+    "starts with another clamp": (
+        "x = f32[9] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)  "
+        "a = f32[6] dynamic-slice(x, i), dynamic_slice_sizes={6}  "
+        "ROOT r = f32[2] dynamic-slice(a, j), dynamic_slice_sizes={2}",
+        "x = f32[9] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)  "
+        "z = s32[] constant(0)  three = s32[] constant(3)  k = s32[] clamp(z, i, three)  "
+        "l = s32[] clamp(z, j, three)  s = s32[] add(k, l)  "
+        "ROOT r = f32[2] dynamic-slice(x, s), dynamic_slice_sizes={2}"),
     "another constant": (
         f"{X}  c = f32[] constant(2)  b = f32[4,6] broadcast(c), dimensions={{}}  "
         "ROOT r = f32[4,6] multiply(x, b)",

@@ -135,6 +135,8 @@ def _value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
         return values[term]
     if term.kind == "constant":
         return np.full(next(iter(values.values())).shape, term.value)
+    if term.kind in ("index", "choose"):
+        return _indexed(term, values, memo)
     assert term.kind == "apply", term
     opcode, attributes = term.head
     arguments = [value(each, values, memo) for each in term.arguments]
@@ -160,6 +162,25 @@ def _value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
             total = evaluated(function, [total, each], term.type)
         return np.asarray(total)
     return np.asarray(evaluated(function, arguments, term.type))
+
+
+def _indexed(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
+    """Values of an index, or of a choice by one: runtime variables are clamped terms."""
+    (expr,) = term.index
+    terms = {f"v{t.number}": t for t in term.children}
+    variables = list(expr.variables())
+    clamped = [
+        np.clip(value(terms[v.name], values, memo).astype(object), v.lower, v.upper)
+        for v in variables
+    ]
+    points = [dict(zip(variables, point, strict=True)) for point in zip(*clamped, strict=True)]
+    at = [expr.value({v: int(i) for v, i in point.items()}) for point in points]
+    if term.kind == "index":
+        return np.array(at).astype(dtype(term.type))
+    pieces = [np.broadcast_to(value(t, values, memo), len(at)) for t in term.arguments]
+    last = len(pieces) - 1
+    uppers = list(term.head)[:last]
+    return np.array([pieces[sum(i > upper for upper in uppers)][k] for k, i in enumerate(at)])
 
 
 def _extremum(opcode: str, arguments: list[Array]) -> Array:

@@ -213,6 +213,20 @@ def _mask(algebra: Constructors, call: Application) -> Formula | None:
     return None
 
 
+def _clamped(algebra: Constructors, call: Application) -> Formula | None:
+    """``min(max(x, lo), hi)`` as an index: the value of `x` clamped, as starts of slices are."""
+    for inner, upper in (call.arguments, call.arguments[::-1]):
+        high = value_of(upper)
+        if high is None or inner.kind != "apply" or inner.head[0] != "maximum":
+            continue
+        for x, lower in (inner.arguments, inner.arguments[::-1]):
+            low = value_of(lower)
+            if low is not None and low <= high and integer_expr(x) is None:
+                index = algebra.table.variable(x, (low, high)).as_expr()
+                return algebra.table.index(index, call.element_type)
+    return None
+
+
 def _compare(algebra: Constructors, call: Application) -> Formula | None:
     """A comparison of indices as a choice."""
     left, right = map(integer_expr, call.arguments)
@@ -263,6 +277,11 @@ LAWS: Final = (
     ValueLaw(
         "i and 2^k - 1 = i mod 2^k", "exact", ("and",), "i is an index that is not negative",
         "The low k bits of a number that is not negative.", _mask,
+    ),
+    ValueLaw(
+        "min(max(x, lo), hi) is an index", "exact", ("minimum",),
+        "integers; lo <= hi are constants",
+        "The starts of slices are clamped by the same formula; the value is in [lo, hi].", _clamped,
     ),
     ValueLaw(
         "comparisons of indices are choices", "exact", ("compare",), "both operands are indices",
