@@ -147,3 +147,18 @@ def test_different_formulas_are_not_proved(name: str) -> None:
         (result,) = compare_values(one.entry, two.entry)
         assert isinstance(result, Residual)
         assert result.reason
+
+
+def test_nested_operands_that_differ_are_compared_once() -> None:
+    """Each sum has four operands to pair; comparing them anew at each depth never ends."""
+    depth = 60
+    lines = ["x0 = f32[] parameter(0)"]
+    for k in range(depth):
+        lines.append(f"a{k} = f32[] sine(x{k})  b{k} = f32[] cosine(x{k})")
+        lines.append(f"x{k + 1} = f32[] maximum(a{k}, b{k})")
+    body = "  ".join(lines)
+    before = program(f"{body}  ROOT r = f32[] negate(x{depth})")
+    after = program(f"{body.replace('sine(x0)', 'tan(x0)', 1)}  ROOT r = f32[] negate(x{depth})")
+    (result,) = compare_values(before.entry, after.entry)
+    assert isinstance(result, Residual)
+    assert "tan" in result.after

@@ -120,13 +120,12 @@ def _compared(
     trusted = elements.trusted
     if Matching(elements.algebra).equal(ours, theirs):
         return EqualFormulas(MappingProxyType(dict(trusted)))
-    normal_matching = Matching(normal.algebra, allows_rounding=normal.algebra.reassociates)
-    if normal_matching.equal(normal(ours), normal(theirs)):
-        laws = normal.uses(ours, theirs) + normal_matching.laws + trusted
+    matching = Matching(normal.algebra, allows_rounding=normal.algebra.reassociates)
+    simple, other = normal(ours), normal(theirs)
+    if matching.equal(simple, other):
+        laws = normal.uses(ours, theirs) + matching.laws(simple, other) + trusted
         return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
-    pair = normal_matching.pair
-    if pair is None:
-        return Residual(str(ours), str(theirs), None, "the formulas differ")
+    pair = matching.residual(simple, other)
     reason = f"the formulas differ in a part: {pair.difference}"
     return Residual(str(pair.before), str(pair.after), pair.difference, reason)
 

@@ -20,15 +20,22 @@ from simplifier.atoms import mentioned
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
-Difference: TypeAlias = Literal["index", "constant", "function", "array", "number of elements"]
+Difference: TypeAlias = Literal[
+    "index", "constant", "function", "array", "number of elements", "budget"
+]
+
+Key: TypeAlias = tuple[int, int]
+"""The numbers of two terms."""
 
 MAX_PAIRED: Final = 6
 """Limit on the operands of a commutative function that are compared in all pairs."""
 MAX_ROUNDED: Final = 4
 """Relative distance of constants that differ by rounding, in units of the last place."""
 ROUNDED_ONCE: Final = "constants are computed with other roundings"
-MAX_COMPARED: Final = 1 << 12
-"""Limit on the pairs of terms that one comparison descends into."""
+MAX_COMPARED: Final = 1 << 15
+"""Limit on the pairs of terms that are compared."""
+
+_NONE: Final[frozenset[Key]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,57 +48,89 @@ class UnequalTerms:
 
 
 @dataclass(slots=True)
+class TermComparison:
+    """The comparison of two terms.
+
+    Attributes:
+        difference: the part in which the terms themselves differ, or None.
+        unequal: the pairs of subterms that are not equal.
+        rounded: the pairs of constants that are equal up to rounding, in all subterms.
+    """
+
+    difference: Difference | None = None
+    unequal: list[tuple[Formula, Formula]] = field(default_factory=list)
+    rounded: frozenset[Key] = _NONE
+
+    @property
+    def is_equal(self) -> bool:
+        return self.difference is None and not self.unequal
+
+
+@dataclass(slots=True)
 class Matching:
-    """A comparison of terms over the same variables.
+    """A comparison of terms over the same variables; each pair of terms is compared once.
 
     Attributes:
         allows_rounding: constants that the laws computed may differ by rounding.
-        laws: the number of uses of each law that is not exact.
-        pair: the smallest pair of subterms that is not proved equal, once a comparison failed.
     """
 
     algebra: FormulaAlgebra
     allows_rounding: bool = False
-    laws: Counter[str] = field(default_factory=Counter)
-    pair: UnequalTerms | None = None
-    _decided: dict[tuple[int, int], bool] = field(default_factory=dict)
+    _compared: dict[Key, TermComparison] = field(default_factory=dict)
 
     def equal(self, before: Formula, after: Formula) -> bool:
         """Return True if both terms are proved equal."""
-        if before is after:
-            return True
+        return before is after or self._comparison(before, after).is_equal
+
+    def laws(self, before: Formula, after: Formula) -> Counter[str]:
+        """Return the number of uses of each law that is not exact, for equal terms."""
+        rounded = _NONE if before is after else self._comparison(before, after).rounded
+        return Counter({ROUNDED_ONCE: len(rounded)} if rounded else {})
+
+    def residual(self, before: Formula, after: Formula) -> UnequalTerms:
+        """Return the smallest pair of subterms that is not proved equal."""
+        unequal: list[UnequalTerms] = []
+        visited: set[Key] = set()
+        pending = [(before, after)]
+        while pending:
+            one, other = pending.pop()
+            if (one.number, other.number) in visited:
+                continue
+            visited.add((one.number, other.number))
+            comparison = self._comparison(one, other)
+            pending += comparison.unequal[::-1]
+            if comparison.difference is not None:
+                unequal.append(UnequalTerms(one, other, comparison.difference))
+        return min(unequal, key=lambda each: each.before.depth + each.after.depth)
+
+    def _comparison(self, before: Formula, after: Formula) -> TermComparison:
         key = before.number, after.number
-        if key not in self._decided:
-            if len(self._decided) > MAX_COMPARED:
-                return self._differ(before, after, "function")
-            self._decided[key] = False  # terms are finite, so this is no assumption
-            self._decided[key] = self._descend(before, after)
-        return self._decided[key]
+        known = self._compared.get(key)
+        if known is None:
+            if len(self._compared) >= MAX_COMPARED:
+                return TermComparison("budget")
+            known = self._compared[key] = TermComparison("function")  # counts against the limit
+            known = self._compared[key] = self._descend(before, after)
+        return known
 
-    def _differ(self, before: Formula, after: Formula, difference: Difference) -> bool:
-        size = before.depth + after.depth
-        if self.pair is None or size < self.pair.before.depth + self.pair.after.depth:
-            self.pair = UnequalTerms(before, after, difference)
-        return False
-
-    def _descend(self, before: Formula, after: Formula) -> bool:
+    def _descend(self, before: Formula, after: Formula) -> TermComparison:
         if before.kind != after.kind or before.type != after.type:
-            return self._differ(before, after, "function")
+            return TermComparison("function")
         if before.kind == "constant":
-            return self._close(before, after) or self._differ(before, after, "constant")
-        same_array = before.array is after.array
-        if before.kind == "read" and not same_array:
+            is_close = self._is_close(before, after)
+            rounded = frozenset([(before.number, after.number)])
+            return TermComparison(rounded=rounded) if is_close else TermComparison("constant")
+        comparison = TermComparison()
+        if before.kind == "read" and before.array is not after.array:
             assert before.array is not None
             assert after.array is not None
-            if not self.equal_arrays(before.array, after.array):
-                return False
-        if before.head != after.head or len(before.arguments) != len(after.arguments):
-            return self._differ(before, after, "function")
-        if not self._equal_exprs(before.index, after.index):
-            return self._differ(before, after, "index")
-        return self._equal_arguments(before, after)
+            arrays = self._arrays(before.array, after.array)
+            if not arrays.is_equal:
+                return arrays
+            comparison.rounded = arrays.rounded
+        return self._parts(before, after, comparison, "function")
 
-    def _close(self, before: Formula, after: Formula) -> bool:
+    def _is_close(self, before: Formula, after: Formula) -> bool:
         """Return True for float constants that differ by rounding only, if that is accepted."""
         if not self.allows_rounding or not is_float(before.type):
             return False
@@ -99,50 +138,52 @@ class Matching:
             return False
         ours, theirs = float(before.value), float(after.value)
         spacing = 2.0 ** (1 - MANTISSA.get(before.type, 1))
-        if not abs(ours - theirs) <= MAX_ROUNDED * spacing * min(abs(ours), abs(theirs)):
-            return False
-        self.laws[ROUNDED_ONCE] += 1
-        return True
+        return abs(ours - theirs) <= MAX_ROUNDED * spacing * min(abs(ours), abs(theirs))
 
-    def equal_arrays(self, before: Formula, after: Formula) -> bool:
-        """Return True if two closed arrays are proved equal."""
+    def _arrays(self, before: Formula, after: Formula) -> TermComparison:
+        """Compare two closed arrays."""
         if before.kind != after.kind or before.dims != after.dims or not before.arguments:
-            return self._differ(before, after, "array")
-        if before.head != after.head or len(before.arguments) != len(after.arguments):
-            return self._differ(before, after, "array")
-        if not self._equal_exprs(before.index, after.index):
-            return self._differ(before, after, "index")
-        return self._equal_arguments(before, after)
+            return TermComparison("array")
+        return self._parts(before, after, TermComparison(), "array")
 
-    def _equal_arguments(self, before: Formula, after: Formula) -> bool:
+    def _parts(
+        self, before: Formula, after: Formula, comparison: TermComparison, difference: Difference
+    ) -> TermComparison:
+        """Compare heads, indices and arguments.
+
+        Args:
+            comparison: the comparison so far.
+            difference: the difference of terms with other heads.
+        """
+        if before.head != after.head or len(before.arguments) != len(after.arguments):
+            return TermComparison(difference)
+        if not self._equal_exprs(before.index, after.index):
+            return TermComparison("index")
+        pairs = self._paired(before, after)
+        comparison.unequal = [pair for pair in pairs if not self.equal(*pair)]
+        inside = [self._comparison(a, b).rounded for a, b in pairs if a is not b]
+        comparison.rounded = comparison.rounded.union(*inside)
+        return comparison
+
+    def _paired(self, before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
+        """Return pairs of arguments; those of commutative functions by equality."""
         ours, theirs = list(before.arguments), list(after.arguments)
         opcode = before.head[0] if before.kind == "apply" else ""
+        pairs: list[tuple[Formula, Formula]] = []
         if opcode in COMMUTATIVE and opcode != "sum":
-            shared = [t for t in ours if t in theirs]
-            for term in shared:
+            for term in before.arguments:
                 if term in theirs:
                     ours.remove(term)
                     theirs.remove(term)
             if 1 < len(ours) <= MAX_PAIRED:
-                ours, theirs = self._unmatched(ours, theirs)
-        results = [self.equal(a, b) for a, b in zip(ours, theirs, strict=True)]
-        return all(results)
-
-    def _unmatched(
-        self, ours: list[Formula], theirs: list[Formula]
-    ) -> tuple[list[Formula], list[Formula]]:
-        """Return the operands that no operand of the other side equals, in pairs."""
-        theirs, left = list(theirs), []
-        for a in ours:
-            for b in theirs:
-                quiet = Matching(self.algebra, self.allows_rounding)
-                if quiet.equal(a, b):
-                    theirs.remove(b)
-                    self.laws += quiet.laws
-                    break
-            else:
-                left.append(a)
-        return left, theirs
+                for a in list(ours):
+                    same = next((b for b in theirs if self.equal(a, b)), None)
+                    if same is not None:
+                        ours.remove(a)
+                        theirs.remove(same)
+                        pairs.append((a, same))
+            ours, theirs = _by_likeness(ours, theirs)
+        return [*pairs, *zip(ours, theirs, strict=True)]
 
     def _with_equal_runtime(self, before: Sequence[Expr], after: Sequence[Expr]) -> list[Expr]:
         """Return expressions with the runtime variables of `before` that have equal terms."""
@@ -178,3 +219,18 @@ class Matching:
             return False  # bounds of equally named variables differ
         ours, theirs = (IndexingMap.of(variables, exprs) for exprs in (before, after))
         return ours.is_equal(theirs) is True
+
+
+def _by_likeness(
+    ours: Sequence[Formula], theirs: Sequence[Formula]
+) -> tuple[list[Formula], list[Formula]]:
+    """Return both lists in an order in which terms of one kind and function face each other."""
+    waiting, paired, alone = list(theirs), [], []
+    for a in ours:
+        like = next((b for b in waiting if (a.kind, a.head) == (b.kind, b.head)), None)
+        if like is None:
+            alone.append(a)
+        else:
+            waiting.remove(like)
+            paired.append((a, like))
+    return [a for a, _ in paired] + alone, [b for _, b in paired] + waiting
