@@ -159,7 +159,7 @@ def _by_values(pair: Pair, exact_arithmetic: bool, parameters: Mapping[int, int]
     reads = _by_reads(pair)
     if isinstance(reads, Differs):
         return reads
-    witness = by_values(pair, Runs(pair), "values")
+    witness = by_values(pair, Runs(pair, exact=exact_arithmetic), "values")
     if isinstance(witness, Differs):
         return witness
     return Undecided(

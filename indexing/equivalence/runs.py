@@ -10,20 +10,24 @@ from typing import Any, Final
 import numpy as np
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
+from hlo.shapes.shape import Shape, dtype, leaves
 from hlo.text.source import HloError
-from indexing.codegen.differences import first_difference, tolerance
+from indexing.codegen.differences import tolerance
 from indexing.dataflow.needed import needed_by
 from indexing.devices.devices import Devices
+from indexing.equivalence.draws import Draw
+from indexing.equivalence.evidence import Allowed, far_apart
 from indexing.equivalence.pairing import Leaf, Pair, Side
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import xla
 from indexing.execution.machine import Machine
 from indexing.execution.program import evaluate, run
-from indexing.execution.values import Array, Value, flattened, random_array
+from indexing.execution.values import Array, Value, flattened
 from indexing.execution.work import check_work
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves, leaf_at
+from indexing.ops.elementwise import TRANSCENDENTAL
+from indexing.ops.unspecified import recorded
 
 SEEDS: Final = 4
 """Number of inputs on which programs are executed."""
@@ -33,20 +37,27 @@ MANY_SEEDS: Final = 24
 
 SMALL_PROGRAM: Final = 20_000
 
+EDGE_SEEDS: Final = 1
+MANY_EDGE_SEEDS: Final = 16
+"""Number of inputs with edge values, for large and for small programs."""
+
 MAX_WORK: Final = 200_000
 """Limit on the instructions that an execution evaluates, loops included."""
 
 MAX_ELEMENTS: Final = 1 << 20
 """Limit on the elements of an array of an executed program."""
 
-MARGIN: Final = 8.0
-"""Factor on the tolerances for rounding, beyond which values differ."""
-
-_NARROW: Final = tolerance(dtype("f32"))
-"""Tolerance of the narrowest floats whose rounding seldom reaches an integer."""
-
 _RANDOM: Final = frozenset(["rng", "rng-get-and-update-state", "infeed", "recv", "outfeed", "send"])
 _ORDERED: Final = frozenset(["sort", "scatter", "select-and-scatter", "topk"])
+_ACCUMULATING: Final = frozenset(
+    [
+        *("all-reduce", "all-reduce-start", "batch-norm-grad", "batch-norm-inference"),
+        *("batch-norm-training", "cholesky", "convolution", "custom-call", "dot", "fft"),
+        *("ragged-dot", "reduce", "reduce-scatter", "reduce-window", "scaled-dot", "scan"),
+        *("scatter", "select-and-scatter", "triangular-solve"),
+    ]
+)
+"""Ops whose floating-point results depend on an order that HLO leaves open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +96,20 @@ class ValueGap:
     device: int = 0
 
 
-class Runs:
-    """Executions of a pair of programs."""
+class Unspecified(Unknown):
+    """Results that HLO leaves to the implementation, such as an integer divided by zero."""
 
-    def __init__(self, pair: Pair, use_xla: bool = False) -> None:
-        self.pair, self.use_xla = pair, use_xla
+
+class Runs:
+    """Executions of a pair of programs.
+
+    Args:
+        use_xla: execute modules by XLA.
+        exact: also compare infinities, NaN and last bits, where both programs determine them.
+    """
+
+    def __init__(self, pair: Pair, use_xla: bool = False, exact: bool = False) -> None:
+        self.pair, self.use_xla, self.exact = pair, use_xla, exact
 
     @cached_property
     def obstacle(self) -> Unknown | None:
@@ -141,37 +161,64 @@ class Runs:
         sides = self.pair.before, self.pair.after
         return any(i.opcode in _ORDERED for side in sides for i in _executed(side))
 
+    @cached_property
+    def has_loops(self) -> bool:
+        """True if a program has a loop, whose number of iterations may depend on its inputs."""
+        sides = self.pair.before, self.pair.after
+        return any(i.opcode == "while" for side in sides for i in _executed(side))
+
+    @cached_property
+    def compares_floats_exactly(self) -> bool:
+        """True if exact results are compared, and the programs determine them."""
+        sides = self.pair.before, self.pair.after
+        executed = [i for side in sides for i in _executed(side)]
+        return self.exact and not any(
+            i.opcode in _ORDERED or (i.opcode in _ACCUMULATING and _rounding(i) > 0)
+            for i in executed
+        )
+
+    @cached_property
+    def allowed_difference(self) -> Allowed:
+        """The difference of numbers that is no evidence."""
+        if not self.compares_floats_exactly:
+            return Allowed.ACCUMULATED
+        sides = self.pair.before, self.pair.after
+        functions = TRANSCENDENTAL - {"sqrt"}
+        is_approximate = any(i.opcode in functions for side in sides for i in _executed(side))
+        return Allowed.APPROXIMATE if is_approximate else Allowed.NONE
+
     # ------------------------------------------------------------ inputs
 
-    def inputs(self, seed: int) -> Inputs:
+    def inputs(self, seed: int, positive: bool = False) -> Inputs:
         """Draw inputs: normal floats, small and larger integers; of odd seeds, small floats too."""
-        random = np.random.default_rng(seed)
-        leaves = self.pair.before.inputs
         whole = seed % 2 == 1 and not self.needs_distinct_values
+        return self._drawn(seed, Draw(whole, wide=seed % 3 == 2, positive=positive))
+
+    def edge_inputs(self, seed: int, share: float) -> Inputs:
+        """Draw inputs of which a share are edge values, for example the limits of integers."""
+        return self._drawn(seed, Draw(edges=share, float_edges=self.compares_floats_exactly))
+
+    def _drawn(self, seed: int, how: Draw) -> Inputs:
+        random = np.random.default_rng(seed)
+        leaves = [_shape(leaf) for leaf in self.pair.before.inputs]
         return Inputs(
             tuple(
-                [
-                    tuple([draw(_shape(leaf), random, whole, seed % 3 == 2) for leaf in leaves])
-                    for _ in range(self.devices)
-                ]
+                [tuple([how.array(leaf, random) for leaf in leaves]) for _ in range(self.devices)]
             )
         )
 
     def outputs(self, side: Side, inputs: Inputs) -> list[list[Array]] | Unknown:
         """Execute one program; return its arrays for each device."""
         given = [_for_side(side, self.pair, arrays) for arrays in inputs.devices]
-        module = side.computation.module
         is_program = side.computation.is_entry and side.root.is_root
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), recorded() as unspecified:
+                results = self._executed(side, given, is_program)
+                if unspecified:
+                    return Unspecified(f"not comparable: {', '.join(sorted(unspecified))}")
                 if self.use_xla and is_program:
+                    module = side.computation.module
                     results = xla.run(module, given if self.devices > 1 else given[0])
-                elif is_program or self.devices > 1:
-                    arrays: Any = given if self.devices > 1 else given[0]
-                    results = run(side.computation, arrays, replicas=self.devices)
-                else:
-                    value = evaluate(side.computation, *given[0], machine=Machine())[side.root]
-                    results = flattened(value)
         except HloError as error:
             return Unknown(f"not executed: {error.message}")
         except (MemoryError, ImportError, RuntimeError) as error:
@@ -179,6 +226,13 @@ class Runs:
         if self.devices > 1:
             return [list(device) for device in results]
         return [list(results)]
+
+    def _executed(self, side: Side, given: list[list[Array]], is_program: bool) -> Any:
+        if is_program or self.devices > 1:
+            arrays: Any = given if self.devices > 1 else given[0]
+            return run(side.computation, arrays, replicas=self.devices)
+        value = evaluate(side.computation, *given[0], machine=Machine())[side.root]
+        return flattened(value)
 
     def values(self, side: Side, inputs: Inputs) -> dict[Instruction, Value]:
         """Return the value of each instruction in an execution on one device."""
@@ -195,11 +249,28 @@ class Runs:
         """Return an output element with different values, on one of several inputs."""
         if self.obstacle is not None:
             return self.obstacle
-        for seed in range(SEEDS if self.elements > SMALL_PROGRAM else MANY_SEEDS):
-            gap = self.gap_on(self.inputs(seed))
-            if gap is not None:
+        gap: ValueGap | Unknown | None = None
+        is_compared = False
+        for attempts in self._cases():
+            for inputs in attempts:
+                gap = self.gap_on(inputs)
+                if not isinstance(gap, Unspecified):
+                    break
+            if isinstance(gap, ValueGap):
                 return gap
-        return None
+            if isinstance(gap, Unknown) and not isinstance(gap, Unspecified):
+                return gap
+            is_compared |= gap is None
+        return None if is_compared else gap
+
+    def _cases(self) -> Iterator[Iterator[Inputs]]:
+        """Yield inputs on which to compare, each with others where HLO leaves results open."""
+        is_small = self.elements <= SMALL_PROGRAM
+        for seed in range(MANY_SEEDS if is_small else SEEDS):
+            yield (self.inputs(seed, positive) for positive in (False, True))
+        if not self.has_loops:
+            for seed in range(MANY_EDGE_SEEDS if is_small else EDGE_SEEDS):
+                yield (self.edge_inputs(seed, share) for share in (0.5, 0.1))
 
     def gap_on(self, inputs: Inputs) -> ValueGap | Unknown | None:
         """Return an output element with different values on these inputs."""
@@ -211,7 +282,7 @@ class Runs:
         assert not isinstance(after, Unknown)
         for device, arrays in enumerate(zip(before, after, strict=True)):
             for output, (one, other) in enumerate(zip(*arrays, strict=True)):
-                at = far_apart(one, other, self.roundings[output])
+                at = far_apart(one, other, self.allowed_difference, self.roundings[output])
                 if at is not None:
                     return ValueGap(output, at, one[at], other[at], inputs, device)
         return None
@@ -231,7 +302,7 @@ class Runs:
         for seed in range(SEEDS):
             inputs = self.inputs(seed)
             for _ in range(2):
-                value = draw(Shape(shape.element_type, ()), random, wide=seed > 1)
+                value = Draw(wide=seed > 1).array(Shape(shape.element_type, ()), random)
                 changed = inputs.poked(leaf, at, value)
                 gap = self._changed_once(output, element, inputs, changed)
                 if gap is not None:
@@ -251,55 +322,13 @@ class Runs:
                 result[0][output][element] for result in results if not isinstance(result, Unknown)
             ]
             rounding = self.roundings[output]
-            is_far = far_apart(np.asarray(one), np.asarray(other), rounding) is not None
+            is_far = far_apart(np.asarray(one), np.asarray(other), rounding=rounding) is not None
             is_same = np.asarray(one).tobytes() == np.asarray(other).tobytes()
             moved.append("far" if is_far else "same" if is_same else "near")
             values.append(other)
         if set(moved) == {"far", "same"}:
             return ValueGap(output, element, values[0], values[1], changed)
         return None
-
-
-def far_apart(before: Array, after: Array, rounding: float = 0.0) -> ElementIndex | None:
-    """Return the first index at which values differ by more than rounding explains, or None.
-
-    Elements that are infinite or no number in one of the arrays are no evidence, unless they are
-    the only elements.  Integers that are computed from floats narrower than f32 are no evidence:
-    another rounding may have another integer next to it.
-
-    Args:
-        rounding: the tolerance of the coarsest floats that the arrays are computed from.
-    """
-    if before.shape != after.shape or before.dtype != after.dtype:
-        return None
-    own = tolerance(before.dtype)
-    if not own:
-        return None if rounding > _NARROW else first_difference(after, before)
-    wide: Any = np.complex128 if before.dtype.kind == "c" else np.float64
-    with np.errstate(all="ignore"):
-        one, other = before.astype(wide), after.astype(wide)
-    finite = np.isfinite(one) & np.isfinite(other)
-    largest = max(np.abs(one[finite]).max(initial=0.0), np.abs(other[finite]).max(initial=0.0))
-    allowed = MARGIN * max(own, rounding)
-    with np.errstate(all="ignore"):
-        gap = np.abs(one - other)
-        limit = allowed * np.maximum(np.maximum(np.abs(one), np.abs(other)), largest / 16)
-        indices = np.argwhere(finite & (gap > limit))
-    return tuple(map(int, indices[0])) if len(indices) else None
-
-
-def draw(
-    shape: Shape, random: np.random.Generator, whole: bool = False, wide: bool = False
-) -> Array:
-    """Draw an array: normal floats, or whole numbers; integers around the sizes of arrays."""
-    element, kind = ELEMENT_TYPES[shape.element_type], dtype(shape.element_type)
-    if element.kind in ("integral", "unsigned"):
-        high = min(24 if wide else 12, 1 << (element.bits - (element.kind == "integral")))
-        low = 0 if element.kind == "unsigned" else max(-3, -high)
-        return np.asarray(random.integers(low, high, shape.dims)).astype(kind)
-    if whole and element.kind == "floating":
-        return np.asarray(random.integers(-4, 5, shape.dims)).astype(kind)
-    return random_array(shape, random)
 
 
 def _shape(leaf: Leaf) -> Shape:

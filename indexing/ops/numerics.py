@@ -16,6 +16,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from indexing.ops.unspecified import record_conversion, record_division
+
 Array: TypeAlias = NDArray[Any]
 
 
@@ -177,6 +179,7 @@ def converted(x: Array, dtype: np.dtype[Any]) -> Array:
     if is_integer(x) or x.dtype.kind == "b":
         return wrapped(x, dtype)
     low, high = limits(dtype)
+    record_conversion(x, low, high)
     values = np.where(np.isnan(x), x.dtype.type(0), x).astype(np.float64)
     inside = (values > low) & (values < high)  # the bounds may not be representable
     whole = np.where(inside, values, 0).astype(np.int64 if low else np.uint64)
@@ -217,6 +220,7 @@ def angle(y: Array, x: Array) -> Array:
 
 def divide(a: Array, b: Array) -> Array:
     if is_integer(a):
+        record_division(a, b, limits(a.dtype)[0])
         return on_integers(_quotient)(a, b)
     return _complex_quotient(a, b) if a.dtype.kind == "c" else np.asarray(a / b)
 
@@ -256,7 +260,10 @@ def _complex_quotient(a: Array, b: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    return on_integers(_remainder)(a, b) if is_integer(a) else np.fmod(a, b)
+    if is_integer(a):
+        record_division(a, b, limits(a.dtype)[0])
+        return on_integers(_remainder)(a, b)
+    return np.fmod(a, b)
 
 
 def power(a: Array, b: Array) -> Array:
