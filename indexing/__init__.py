@@ -7,8 +7,8 @@
 
 ``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
 `indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.sharding`,
-`indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.views`) and is also
-available as ``indexing.NAME``.  All names are loaded on first use.
+`indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.drawing`,
+`indexing.views`) and is also available as ``indexing.NAME``.  All names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __dir__ = _PUBLIC.names
 
 _ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
-    *("codegen", "equivalence", "frontends", "views"),
+    *("codegen", "equivalence", "frontends", "drawing", "views"),
 )
 
 

@@ -3,6 +3,10 @@ from .codegen.map_loops import MapLoopNest as MapLoopNest
 from .codegen.map_loops import loop_nest_of_map as loop_nest_of_map
 from .codegen.map_loops import to_c as to_c
 from .codegen.map_loops import to_python as to_python
+from .drawing.drawing import Backend as Backend
+from .drawing.region_pictures import plot_answer as plot_answer
+from .drawing.region_pictures import plot_region as plot_region
+from .drawing.style import Theme as Theme
 from .execution.sharded_plans import plan_outputs as plan_outputs
 from .execution.sharded_plans import plan_shards as plan_shards
 from .maps.certificate import certified as certified

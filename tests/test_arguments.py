@@ -30,7 +30,7 @@ from simplifier import Variable
 
 ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
-    *("codegen", "equivalence", "frontends"),
+    *("codegen", "equivalence", "frontends", "drawing"),
 )
 MODULES = (hlo, simplifier, indexing, *[import_module(f"indexing.{room}") for room in ROOMS])
 
@@ -255,6 +255,12 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "tuple[bool, ...]":             ((),               ""),
     "tuple[int, ...]":              ((1, 0),           ""),
     "tuple[str, ...]":              ((),               ""),
+    "methods.Backend":              ("svg",            ""),
+    "methods.Theme":                ("auto",           ""),
+    "Theme":                        ("auto",           ""),
+    "str | Path":                   ("picture.svg",    "str"),
+    "tuple[Figure, ...]":           ((),               ""),
+    "tuple[int, int] | None":       (None,             "None"),
     "tuple[tuple[int, ...], ...]":  ((),               ""),
     "tuple[tuple[int, tuple[int, ...]], ...]": ((),    ""),
 }
@@ -282,6 +288,7 @@ INSTANCES: dict[str, Any] = {
     "indexing.devices.Devices": indexing.Devices(2),
     "indexing.memory.BlockOrder": ORDER,
     "indexing.memory.ReuseProfile": PROFILE,
+    "indexing.drawing.Drawing": indexing.Drawing(()),
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
     "indexing.tiling.Tiling": TILING,

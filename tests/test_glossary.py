@@ -29,7 +29,7 @@ def words(text: str) -> set[str]:
 
 ENGLISH = words("""
     a accuracy add all an and any are as at beside best between by change checked command compared
-    completion contribute decision difference each every exactly executing four from generated
+    completion contribute decision difference drawn each every exactly executing four from generated
     glossary go guarantee how in is kind known later level limit line method move next number
     numbering of on once one or other part quality reason result run search several speed start
     supported that the through to together two use value what where with without
@@ -43,7 +43,7 @@ FIELD = words("""
     layout load maxima memory minima miss mlir mod module non-affine notation notebook numpy op
     opcode operand operations parameter pickle print producer product program proof python queue
     resident residue roofline runtime shape shardy shell simplification simplified simplifier store
-    pass passes sum sympy test thread tile validation variable xla
+    pass passes sum sympy test thread tile validation variable xla matplotlib picture
 """)
 
 

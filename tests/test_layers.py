@@ -28,7 +28,7 @@ ROOMS = {
         *("maps", "devices", "ops", "dataflow"),
         *("tiling", "memory", "sharding"),
         *("execution", "codegen", "equivalence", "frontends"),
-        *("views", "cli"),
+        *("drawing", "views", "cli"),
     ),
 }
 EVERY_ROOM = [(package, room) for package, rooms in ROOMS.items() for room in ("", *rooms)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import indexing.methods as methods
+from hlo.arguments import checked
 from indexing.maps.arrays import Path as Path
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
@@ -97,6 +98,40 @@ class Answer(Displayed):
         [0:5, 3]
         """
         return methods.regions_at(self, point, values)
+
+    @checked
+    def plot(
+        self,
+        *point: int | slice | EllipsisType,
+        operand: int | None = None,
+        plane: tuple[int, int] | None = None,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+        **values: ArrayLike,
+    ) -> Any:
+        """Return a picture of the elements that a point or a tile needs, and how often it reads.
+
+        Args:
+            point, values: as in `at`; without a point, the whole array that the maps start from.
+            operand: number of the only operand to draw; by default, the first ones.
+            plane: the dimensions of rows and columns, of arrays that have them; by default the last
+                two larger than 1.  There is a panel for each of the first slices of the others.
+            backend: "svg", or "matplotlib" for a figure of matplotlib (extra ``[plot]``).
+            theme: "light", "dark", or "auto": as the reader prefers.
+        Returns:
+            A `Drawing`.  Cells show the reads of each element, added over the maps; or 1 if reads
+            cannot be counted, which a note explains.  Unknown accesses are listed below.
+        Raises:
+            ImportError: matplotlib is not installed.
+            IndexError, TypeError, ValueError: as `at`; or an option has no such value.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[8,4] parameter(0)  ROOT t = f32[4,8] transpose(p), "
+        >>> module = hlo.parse(text + "dimensions={1,0} }")
+        >>> indexing.output_to_input(module.entry.root).plot(3, slice(0, 5))
+        <drawing of 'what t[3, 0:5] needs'>
+        """
+        return methods.plot_answer(self, point, values, operand, plane, backend, theme)
 
     def to_dataframe(self) -> Any:
         """Return a data frame of pandas with a row for each map.

@@ -11,9 +11,9 @@ import numpy as np
 
 from hlo.arguments import checked, checked_constructor, checked_on_failure
 from indexing.maps.counts.queries import count_image
-from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.regions.boxes import Box, TooManyBoxes, disjoint, progression, subtracted
+from indexing.maps.regions.drawn_region import DrawnRegion
 from indexing.maps.regions.images import image_boxes
 from indexing.maps.regions.pieces import (
     Piece,
@@ -41,7 +41,7 @@ _SHOWN: Final = 8
 
 @checked_constructor
 @dataclass(frozen=True, eq=False, repr=False)
-class Region(Displayed):
+class Region(DrawnRegion):
     """A set of elements of one array.
 
     A region is a union of boxes (slices), and of images of maps that are no unions of few boxes.
