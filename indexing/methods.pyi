@@ -7,6 +7,7 @@ from .drawing.drawing import Backend as Backend
 from .drawing.region_pictures import plot_answer as plot_answer
 from .drawing.region_pictures import plot_region as plot_region
 from .drawing.style import Theme as Theme
+from .drawing.tiling_pictures import plot_tiling as plot_tiling
 from .execution.sharded_plans import plan_outputs as plan_outputs
 from .execution.sharded_plans import plan_shards as plan_shards
 from .maps.certificate import certified as certified

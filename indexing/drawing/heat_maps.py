@@ -13,7 +13,7 @@ from indexing.drawing.figures import CellGrid, DrawnCell, Outline, heat_shades
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_ROWS: Final = 32
+MAX_ROWS: Final = 48
 MAX_COLUMNS: Final = 64
 MAX_LINES: Final = 16
 """Number of lines of `MAX_COLUMNS` elements of an array with one dimension."""

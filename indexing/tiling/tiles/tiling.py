@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import indexing.methods as methods
 from hlo.arguments import checked, integers
@@ -144,6 +144,34 @@ class Tiling(Displayed):
         [6:8, 0:4]
         """
         return self.answer.at(*self.slices(*index), **values)
+
+    @checked
+    def plot(
+        self,
+        *index: int,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+        **values: ArrayLike,
+    ) -> Any:
+        """Return a picture of a tile, and of the elements of each operand that it needs.
+
+        Args:
+            index, values: as in `at`.  Without an index, the first tile; notebooks have sliders
+                over the tiles if anywidget is installed (extra ``[notebook]``).
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`, in which frames are the borders of tiles.
+        Raises:
+            ImportError: matplotlib is not installed.
+            IndexError, ValueError: as `at`.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[8,4] parameter(0)  ROOT t = f32[4,8] transpose(p), "
+        >>> module = hlo.parse(text + "dimensions={1,0} }")
+        >>> tile(module.entry.root, (4, 3)).plot(0, 2)
+        <drawing of 'what tile (0, 2) of 1 x 3 of t needs'>
+        """
+        return methods.plot_tiling(self, index, values, backend, theme)
 
     def finished(self, *index: int, **values: ArrayLike) -> tuple[OperandRegion, ...]:
         """Return the elements of each output that need no other tile of the operand.
