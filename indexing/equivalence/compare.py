@@ -14,7 +14,7 @@ from indexing.equivalence.counts import compare_counts
 from indexing.equivalence.pairing import Pair, Program, Side, pair_of
 from indexing.equivalence.reads import Comparison, compare_reads
 from indexing.equivalence.runs import Runs
-from indexing.equivalence.values.engine import EqualFormulas, Residual, compare_values
+from indexing.equivalence.values.engine import EqualFormulas, Residual, ValueComparison
 from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Undecided, Verdict
 from indexing.equivalence.witnesses import by_influence, by_values
 from indexing.execution import xla
@@ -67,6 +67,22 @@ def equivalent(
     >>> print(equivalent(one, other, level="reads"))
     output 0 differs at [2]: parameter 0 is read at [3] only after
     """
+    formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
+    return compared(before, after, level, formulas, parameters or {})
+
+
+def compared(
+    before: Program,
+    after: Program,
+    level: Level,
+    formulas: ValueComparison,
+    parameters: Mapping[int, int],
+) -> Verdict:
+    """Return the verdict of `equivalent`.
+
+    Args:
+        formulas: the comparisons of formulas so far.
+    """
     if is_structurally_equal(before, after):
         return Proved(level)
     pair = pair_of(before, after, parameters)
@@ -78,7 +94,7 @@ def equivalent(
         return _by_counts(pair)
     if level == "numbers":
         return _by_numbers(pair)
-    return _by_values(pair, exact_arithmetic, parameters or {})
+    return _by_values(pair, formulas, parameters)
 
 
 def is_structurally_equal(before: Program, after: Program) -> bool:
@@ -142,13 +158,9 @@ def _by_numbers(pair: Pair) -> Verdict:
     return Undecided("executions on random inputs agree, which proves nothing")
 
 
-def _by_values(pair: Pair, exact_arithmetic: bool, parameters: Mapping[int, int]) -> Verdict:
-    results = compare_values(
-        _outputs(pair.before),
-        _outputs(pair.after),
-        exact_arithmetic=exact_arithmetic,
-        parameters={after: before for before, after in parameters.items()},
-    )
+def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, int]) -> Verdict:
+    numbers = {after: before for before, after in parameters.items()}
+    results = formulas.results(_outputs(pair.before), _outputs(pair.after), numbers)
     laws: Counter[str] = Counter()
     for result in results:
         if isinstance(result, EqualFormulas):
@@ -159,7 +171,7 @@ def _by_values(pair: Pair, exact_arithmetic: bool, parameters: Mapping[int, int]
     reads = _by_reads(pair)
     if isinstance(reads, Differs):
         return reads
-    witness = by_values(pair, Runs(pair, exact=exact_arithmetic), "values")
+    witness = by_values(pair, Runs(pair, exact=formulas.exact_arithmetic), "values")
     if isinstance(witness, Differs):
         return witness
     return Undecided(

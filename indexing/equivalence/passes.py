@@ -12,8 +12,9 @@ from hlo.arguments import checked
 from hlo.formats.files import load
 from hlo.modules.module import Module
 from hlo.text.source import HloError
-from indexing.equivalence.compare import equivalent, is_structurally_equal
+from indexing.equivalence.compare import compared, is_structurally_equal
 from indexing.equivalence.dumps import Dump, ModuleDumps, modules_in
+from indexing.equivalence.values.engine import ValueComparison
 from indexing.equivalence.verdicts import Level, Undecided, Verdict
 
 
@@ -65,23 +66,24 @@ def validated(
 ) -> Iterator[PassResult]:
     """Yield the results of the passes of one module."""
     before = load(module.dumps[0].path)
+    formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
     for first, second in module.pairs:
         after = load(second.path)
         start = perf_counter()
-        verdict = compared(before, after, level, exact_arithmetic)
+        verdict = _verdict(before, after, level, formulas)
         yield PassResult(module.name, first, second, verdict, perf_counter() - start)
         if verdict is not None:
             before = after
 
 
-def compared(
-    before: Module, after: Module, level: Level, exact_arithmetic: bool = False
+def _verdict(
+    before: Module, after: Module, level: Level, formulas: ValueComparison
 ) -> Verdict | None:
     """Return the verdict on a pair; None if it is equal up to names, order and metadata."""
     if is_structurally_equal(before, after):
         return None
     try:
-        verdict = equivalent(before, after, level, exact_arithmetic=exact_arithmetic)
+        verdict = compared(before, after, level, formulas, {})
     except HloError as error:
         return Undecided(error.message)
     if isinstance(verdict, Undecided):

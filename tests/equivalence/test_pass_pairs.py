@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,12 @@ from indexing import equivalent
 from indexing.equivalence import Differs, Proved
 from indexing.equivalence.pairing import Pair, pair_of
 from indexing.equivalence.runs import Runs, ValueGap
+from indexing.equivalence.values.engine import (
+    EqualFormulas,
+    ValueComparison,
+    ValueResult,
+    compare_values,
+)
 from tests.equivalence.mutants import MUTATIONS, mutants
 
 DATA = Path(__file__).parent / "data"
@@ -62,6 +70,36 @@ def test_mutants_are_told_apart(name: str) -> None:
             assert verdict.before != verdict.after, line
             outcomes.append(verdict)
     assert outcomes, "no mutant computes something else"
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_what_was_compared_before_changes_no_result(name: str) -> None:
+    before, after = pair(name)
+    programs = [before, after, *[mutant for _, _, mutant in mutants(after, seed=6, count=6)]]
+    shared = ValueComparison()
+    proofs = Counter[bool]()
+    for one, other in [*pairwise(programs), *[(before, program) for program in programs]]:
+        results = shared.results(one.entry, other.entry)
+        separate = compare_values(one.entry, other.entry)
+        assert list(map(laws_of, results)) == list(map(laws_of, separate))
+        proofs[all(results)] += 1
+    assert len(proofs) == 2
+
+
+def test_constants_that_laws_computed_for_other_programs_are_no_rounding() -> None:
+    text = """ENTRY e { p = f32[6] parameter(0)  c = f32[] constant(%s)
+      b = f32[6] broadcast(c), dimensions={}  ROOT r = f32[6] %s(p, b) }"""
+    divided, scaled, near = (
+        hlo.parse(text % each).entry
+        for each in (("3", "divide"), ("0.333333343", "multiply"), ("0.333333373", "multiply"))
+    )
+    shared = ValueComparison()
+    assert all(shared.results(divided, scaled))
+    assert not any(shared.results(scaled, near))
+
+
+def laws_of(result: ValueResult) -> dict[str, int] | None:
+    return dict(result.laws) if isinstance(result, EqualFormulas) else None
 
 
 def test_each_mutation_applies() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -12,10 +12,11 @@ from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.equivalence.values.elements import Elements
 from indexing.equivalence.values.frames import Frame
-from indexing.equivalence.values.matching import Difference, Matching
+from indexing.equivalence.values.matching import ROUNDED_ONCE, Difference, Matching
 from indexing.equivalence.values.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.numbering import NoFormula, NumberedArray, Numbering
-from indexing.maps.arrays import ArrayRef, array_leaves
+from indexing.equivalence.values.terms import Formula
+from indexing.maps.arrays import ArrayRef, Path, array_leaves
 
 _NO_LAWS: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -84,50 +85,101 @@ def compare_values(
     >>> list(map(bool, compare_values(one.entry, two.entry)))
     [True]
     """
-    numbering = Numbering()
-    try:
-        ours = _outputs(numbering, before, {})
-        theirs = _outputs(numbering, after, parameters or {})
-    except NoFormula as error:
-        return [Residual("", "", None, error.unknown.reason)]
-    if len(ours) != len(theirs):
-        raise ValueError(f"{len(ours)} outputs before, {len(theirs)} after: expected equal numbers")
-    if all(a is b for a, b in zip(ours, theirs, strict=True)):
-        return [EqualFormulas(is_structural=True)] * len(ours)
-    elements = Elements(numbering)
-    frame = Frame(elements.symbols([*ours, *theirs], "parameter"))
-    normal = Normalising(RealAlgebra(elements.algebra, exact_arithmetic=exact_arithmetic))
-    return [_compared(elements, frame, a, b, normal) for a, b in zip(ours, theirs, strict=True)]
+    return ValueComparison(exact_arithmetic=exact_arithmetic).results(before, after, parameters)
 
 
-def _compared(
-    elements: Elements,
-    frame: Frame,
-    before: NumberedArray,
-    after: NumberedArray,
-    normal: Normalising,
-) -> ValueResult:
-    if before is after:
-        return EqualFormulas(is_structural=True)
-    if before.shape is None or after.shape is None:
-        return Residual("", "", None, "tokens are made by different instructions")
-    if before.shape.dims != after.shape.dims:
-        return Residual(str(before.shape), str(after.shape), None, "the shapes differ")
-    try:
-        ours, theirs = elements.body(before, frame), elements.body(after, frame)
-    except NoFormula as error:
-        return Residual("", "", None, error.unknown.reason)
-    trusted = elements.trusted
-    if Matching(elements.algebra).equal(ours, theirs):
-        return EqualFormulas(MappingProxyType(dict(trusted)))
-    matching = Matching(normal.algebra, allows_rounding=normal.algebra.reassociates)
-    simple, other = normal(ours), normal(theirs)
-    if matching.equal(simple, other):
-        laws = normal.uses(ours, theirs) + matching.laws(simple, other) + trusted
-        return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
-    pair = matching.residual(simple, other)
-    reason = f"the formulas differ in a part: {pair.difference}"
-    return Residual(str(pair.before), str(pair.after), pair.difference, reason)
+class ValueComparison:
+    """Comparisons of several programs; what they have in common is computed once.
+
+    Value numbers, formulas, normal forms and compared pairs of terms are kept.  A result that may
+    depend on earlier programs, because a budget is exceeded or constants were rounded, is computed
+    again without them.
+    """
+
+    def __init__(self, *, exact_arithmetic: bool = False) -> None:
+        self.exact_arithmetic = exact_arithmetic
+        self._forget()
+
+    def _forget(self) -> None:
+        self.numbering = Numbering()
+        self.elements = Elements(self.numbering)
+        self.arguments: dict[tuple[int, Path], Formula] = {}
+        self.frame = Frame(self.arguments)
+        algebra = RealAlgebra(self.elements.algebra, exact_arithmetic=self.exact_arithmetic)
+        self.normal = Normalising(algebra)
+        self.exact = Matching(self.elements.algebra)
+        self.matching = Matching(algebra, allows_rounding=algebra.reassociates)
+        self._programs: dict[Hashable, list[NumberedArray]] = {}
+
+    def results(
+        self,
+        before: Computation | Sequence[ArrayRef],
+        after: Computation | Sequence[ArrayRef],
+        parameters: Mapping[int, int] | None = None,
+    ) -> list[ValueResult]:
+        """Return the comparison of each output; arguments as of `compare_values`."""
+        if self.elements.trusted:
+            self._forget()  # which proofs need the definitions is not recorded
+        is_fresh = not self._programs
+        results = self._results(before, after, parameters or {})
+        if not is_fresh and not all(map(_is_independent, results)):
+            self._forget()
+            results = self._results(before, after, parameters or {})
+        return results
+
+    def _results(
+        self,
+        before: Computation | Sequence[ArrayRef],
+        after: Computation | Sequence[ArrayRef],
+        parameters: Mapping[int, int],
+    ) -> list[ValueResult]:
+        try:
+            ours, theirs = self._numbered(before, {}), self._numbered(after, parameters)
+        except NoFormula as error:
+            return [Residual("", "", None, error.unknown.reason)]
+        if len(ours) != len(theirs):
+            counts = f"{len(ours)} outputs before, {len(theirs)} after"
+            raise ValueError(f"{counts}: expected equal numbers")
+        if all(a is b for a, b in zip(ours, theirs, strict=True)):
+            return [EqualFormulas(is_structural=True)] * len(ours)
+        self.arguments.update(self.elements.symbols([*ours, *theirs], "parameter"))
+        return [self._compared(a, b) for a, b in zip(ours, theirs, strict=True)]
+
+    def _numbered(
+        self, program: Computation | Sequence[ArrayRef], parameters: Mapping[int, int]
+    ) -> list[NumberedArray]:
+        key = program if isinstance(program, Computation) else tuple(program)
+        numbers = tuple(sorted(parameters.items()))
+        if (key, numbers) not in self._programs:
+            self._programs[key, numbers] = _outputs(self.numbering, program, parameters)
+        return self._programs[key, numbers]
+
+    def _compared(self, before: NumberedArray, after: NumberedArray) -> ValueResult:
+        if before is after:
+            return EqualFormulas(is_structural=True)
+        if before.shape is None or after.shape is None:
+            return Residual("", "", None, "tokens are made by different instructions")
+        if before.shape.dims != after.shape.dims:
+            return Residual(str(before.shape), str(after.shape), None, "the shapes differ")
+        elements, normal = self.elements, self.normal
+        try:
+            ours, theirs = elements.body(before, self.frame), elements.body(after, self.frame)
+        except NoFormula as error:
+            return Residual("", "", None, error.unknown.reason)
+        if self.exact.equal(ours, theirs):
+            return EqualFormulas(MappingProxyType(dict(elements.trusted)))
+        simple, other = normal(ours), normal(theirs)
+        if self.matching.equal(simple, other):
+            laws = normal.uses(ours, theirs) + self.matching.laws(simple, other) + elements.trusted
+            return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
+        pair = self.matching.residual(simple, other)
+        reason = f"the formulas differ in a part: {pair.difference}"
+        return Residual(str(pair.before), str(pair.after), pair.difference, reason)
+
+
+def _is_independent(result: ValueResult) -> bool:
+    """Return True if a result is the same whatever was compared before."""
+    return isinstance(result, EqualFormulas) and ROUNDED_ONCE not in result.laws
 
 
 def _outputs(

@@ -16,7 +16,7 @@ from typing import Final
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.equivalence.values.frames import Bodies, Frame
-from indexing.equivalence.values.numbering import Leaves, NumberedArray
+from indexing.equivalence.values.numbering import Leaves, NumberedArray, needed
 from indexing.equivalence.values.steps import own_index
 from indexing.equivalence.values.symbols import Renaming, symbols_in
 from indexing.equivalence.values.terms import Formula
@@ -25,8 +25,6 @@ from indexing.ops.control import Conditional, While, callees
 
 MAX_ROUNDS: Final = 12
 """Limit on the rounds in which assumptions are given up; then none is made."""
-MAX_UNROLLED: Final = 1
-"""Loops of at most this many iterations are unrolled."""
 
 
 def controlled(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
@@ -76,10 +74,15 @@ def _argument(bodies: Bodies, argument: Leaves, frame: Frame) -> dict[tuple[int,
 
 @dataclass(slots=True)
 class _Loop:
-    """A loop with the initial values of its carried leaves."""
+    """A loop with the initial values of its carried leaves.
+
+    Attributes:
+        first: the first iteration.
+    """
 
     bodies: Bodies
     inits: dict[Path, Formula]
+    first: Frame
     shapes: dict[Path, Shape]
     condition: NumberedArray
     results: Leaves
@@ -103,7 +106,8 @@ class _Loop:
             return known
         shapes = {path: leaf.shape for path, leaf in carried.items() if leaf.shape is not None}
         inits = {path: bodies.body(leaf, frame) for path, leaf in carried.items()}
-        loop = cls(bodies, inits, shapes, truth, results, frame.level)
+        first = Frame({(0, path): term for path, term in inits.items()}, level=frame.level + 1)
+        loop = cls(bodies, inits, first, shapes, truth, results, frame.level)
         frame.loops[tuple(numbers)] = loop
         return loop
 
@@ -121,17 +125,18 @@ class _Loop:
         return self._closed(path, state, after, truth)
 
     def _unrolled(self) -> Mapping[Path, Formula]:
-        """Return the leaves after a loop of few iterations; {} if the number is not known."""
-        values: Mapping[Path, Formula] = self.inits
-        for _ in range(MAX_UNROLLED + 1):
-            frame = self._frame(values)
-            truth = self.bodies.body(self.condition, frame)
-            if truth.kind != "constant":
-                break
-            if not truth.value:
-                return values
-            values = self._after(frame)
-        return {}
+        """Return the leaves after a loop of at most one iteration; {} for other loops."""
+        truth = self.bodies.body(self.condition, self.first)
+        if truth.kind != "constant":
+            return {}
+        if not truth.value:
+            return self.inits
+        arguments = [array.argument for array in needed([self.condition])]
+        deciding = {path: self.results[path] for _, path in filter(None, arguments)}
+        values = {path: self.bodies.body(leaf, self.first) for path, leaf in deciding.items()}
+        truth = self.bodies.body(self.condition, self._frame(values))
+        is_over = truth.kind == "constant" and not truth.value
+        return self._after(self.first) if is_over else {}
 
     def _frame(self, values: Mapping[Path, Formula]) -> Frame:
         return Frame({(0, path): term for path, term in values.items()}, level=self.level + 1)
@@ -157,7 +162,7 @@ class _Loop:
         for count in range(MAX_ROUNDS + 1):
             if count == MAX_ROUNDS:
                 state = {path: self._symbol(path) for path in self.inits}
-            frame = self._frame(state)
+            frame = self._frame(state) if count else self.first
             after = self._after(frame)
             following = self._weakened(state, after)
             if following == state or count == MAX_ROUNDS:
