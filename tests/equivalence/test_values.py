@@ -7,6 +7,11 @@ import indexing.ops  # noqa: F401 - registers the ops
 from indexing.equivalence.values.engine import EqualFormulas, Residual, compare_values
 
 ADD = "add.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
+EXTREMA = """
+max.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
+min.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] minimum(a, b) }
+max.bf { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] maximum(a, b) }
+"""
 X = "x = f32[4,6] parameter(0)"
 XY = f"{X}  y = f32[6,5] parameter(1)"
 
@@ -62,6 +67,33 @@ EQUAL = {
         "ROOT r = f32[4,6] select(p, x, w)",
         f"{X}  s = f32[4,3] slice(x), slice={{[0:4],[0:3]}}  z = f32[] constant(0)  "
         "ROOT r = f32[4,6] pad(s, z), padding=0_0x0_3"),
+    "a fold over a padded window": (
+        "x = f32[5] parameter(0)  z = f32[] constant(0)  p = f32[7] pad(x, z), padding=2_0  "
+        "ROOT r = f32[5] reduce-window(p, z), window={size=3}, to_apply=add.f",
+        "x = f32[5] parameter(0)  z = f32[] constant(0)  "
+        "ROOT r = f32[5] reduce-window(x, z), window={size=3 pad=2_0}, to_apply=add.f"),
+    "a maximum of constants": (
+        "x = f32[3] parameter(0)  c = f32[4] constant({2,-1,7,3})  z = f32[] constant(-inf)  "
+        "m = f32[] reduce(c, z), dimensions={0}, to_apply=max.f  "
+        "b = f32[3] broadcast(m), dimensions={}  ROOT r = f32[3] multiply(x, b)",
+        "x = f32[3] parameter(0)  m = f32[] constant(7)  "
+        "b = f32[3] broadcast(m), dimensions={}  ROOT r = f32[3] multiply(x, b)"),
+    "a maximum in another type": (
+        "x = bf16[4] parameter(0)  z = bf16[] constant(-inf)  "
+        "ROOT r = bf16[] reduce(x, z), dimensions={0}, to_apply=max.bf",
+        "x = bf16[4] parameter(0)  w = f32[4] convert(x)  z = f32[] constant(-inf)  "
+        "m = f32[] reduce(w, z), dimensions={0}, to_apply=max.f  ROOT r = bf16[] convert(m)"),
+    "constants of complex numbers": (
+        "x = c64[3] parameter(0)  r = f32[] constant(2)  i = f32[] constant(-1)  "
+        "c = c64[] complex(r, i)  b = c64[3] broadcast(c), dimensions={}  "
+        "ROOT m = c64[3] multiply(x, b)",
+        "x = c64[3] parameter(0)  c = c64[] constant((2,-1))  "
+        "b = c64[3] broadcast(c), dimensions={}  ROOT m = c64[3] multiply(x, b)"),
+    "a selection by the complement": (
+        f"{X}  y = f32[4,6] parameter(1)  p = pred[4,6] compare(x, y), direction=NE  "
+        "ROOT r = f32[4,6] select(p, x, y)",
+        f"{X}  y = f32[4,6] parameter(1)  p = pred[4,6] compare(x, y), direction=EQ  "
+        "ROOT r = f32[4,6] select(p, y, x)"),
     "clamp is a minimum of a maximum": (
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  ROOT r = f32[4,6] clamp(a, x, b)",
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  "
@@ -82,6 +114,28 @@ EQUAL = {
         "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}"),
 }
 DIFFERENT = {
+    "a selection by the opposite order of floats": (
+        f"{X}  y = f32[4,6] parameter(1)  p = pred[4,6] compare(x, y), direction=LE  "
+        "ROOT r = f32[4,6] select(p, x, y)",
+        f"{X}  y = f32[4,6] parameter(1)  p = pred[4,6] compare(y, x), direction=LT  "
+        "ROOT r = f32[4,6] select(p, y, x)"),
+    "a window padded by another value": (
+        "x = f32[5] parameter(0)  z = f32[] constant(0)  o = f32[] constant(1)  "
+        "p = f32[7] pad(x, o), padding=2_0  "
+        "ROOT r = f32[5] reduce-window(p, z), window={size=3}, to_apply=add.f",
+        "x = f32[5] parameter(0)  z = f32[] constant(0)  "
+        "ROOT r = f32[5] reduce-window(x, z), window={size=3 pad=2_0}, to_apply=add.f"),
+    "a window padded at the other end": (
+        "x = f32[5] parameter(0)  z = f32[] constant(0)  p = f32[7] pad(x, z), padding=0_2  "
+        "ROOT r = f32[5] reduce-window(p, z), window={size=3}, to_apply=add.f",
+        "x = f32[5] parameter(0)  z = f32[] constant(0)  "
+        "ROOT r = f32[5] reduce-window(x, z), window={size=3 pad=2_0}, to_apply=add.f"),
+    "a minimum of constants": (
+        "x = f32[3] parameter(0)  c = f32[4] constant({2,-1,7,3})  z = f32[] constant(inf)  "
+        "m = f32[] reduce(c, z), dimensions={0}, to_apply=min.f  "
+        "b = f32[3] broadcast(m), dimensions={}  ROOT r = f32[3] multiply(x, b)",
+        "x = f32[3] parameter(0)  m = f32[] constant(7)  "
+        "b = f32[3] broadcast(m), dimensions={}  ROOT r = f32[3] multiply(x, b)"),
     "another permutation": (
         "x = f32[3,3,3] parameter(0)  ROOT r = f32[3,3,3] transpose(x), dimensions={1,2,0}",
         "x = f32[3,3,3] parameter(0)  ROOT r = f32[3,3,3] transpose(x), dimensions={2,0,1}"),
@@ -129,7 +183,7 @@ DIFFERENT = {
 
 def program(body: str) -> hlo.Module:
     negated = "negated { q = f32[4,6] parameter(0)  ROOT n = f32[4,6] negate(q) }"
-    return hlo.parse(f"HloModule m\n{ADD}\n{negated}\nENTRY e {{ {body} }}")
+    return hlo.parse(f"HloModule m\n{ADD}\n{EXTREMA}\n{negated}\nENTRY e {{ {body} }}")
 
 
 @pytest.mark.parametrize("name", EQUAL)

@@ -41,6 +41,8 @@ from simplifier.semiaffine import maximum, minimum
 COMMUTATIVE: Final = frozenset(
     ["add", "multiply", "maximum", "minimum", "and", "or", "xor", "sum", "product"]
 )
+PARTS_OF_COMPLEX: Final = frozenset(["complex", "real", "imag"])
+"""Functions of complex numbers that are evaluated: they do not round."""
 
 
 class FormulaAlgebra:
@@ -121,7 +123,8 @@ class FormulaAlgebra:
         """Return the function that evaluates an op of constants; None if it is not evaluated."""
         if opcode in ROUNDED or (len(arguments) > 2 and opcode in COMMUTATIVE):
             return None
-        if not np_evaluable(element_type, *[t.type for t in arguments]):
+        is_evaluable = np_evaluable(element_type, *[t.type for t in arguments])
+        if not is_evaluable and opcode not in PARTS_OF_COMPLEX:
             return None
         function = self.functions.get((opcode, attributes, element_type))
         return function or function_of(opcode, attributes, element_type)

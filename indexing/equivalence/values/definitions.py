@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from indexing.equivalence.values.folds import Fold, folded
+from indexing.equivalence.values.fold_ranges import Fold
+from indexing.equivalence.values.folds import folded
 from indexing.equivalence.values.frames import Bodies, Frame
 from indexing.equivalence.values.numbering import NumberedArray, attributes_of, target_of
 from indexing.equivalence.values.steps import own_index

@@ -17,7 +17,6 @@ import numpy as np
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation
 from hlo.shapes.literal import read_literal
-from hlo.shapes.shape import ELEMENT_TYPES
 from hlo.text.source import HloError
 from indexing.dataflow.queries import element_reads
 from indexing.equivalence.values.algebra import FormulaAlgebra
@@ -220,7 +219,7 @@ class Elements:
         for step in array.path:
             value = value[step]
         data = np.asarray(value)
-        if data.dtype == object or ELEMENT_TYPES[shape.element_type].kind == "complex":
+        if data.dtype == object:
             return self._opaque_constant(array)
         return self.algebra.tabulated(data, shape.element_type, own_index(shape))
 

@@ -9,11 +9,15 @@ import ml_dtypes
 
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.equivalence.values import integer_laws
-from indexing.equivalence.values.functions import is_float, is_integral
+from indexing.equivalence.values.functions import (
+    is_float,
+    is_integral,
+    keeps_values,
+    same_rounding,
+)
 from indexing.equivalence.values.laws import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms import Formula
 from indexing.ops.integer_rules import range_of
-from simplifier.interval import contains
 
 NARROW: Final = ("bf16", "f16")
 
@@ -253,13 +257,22 @@ def _select(algebra: Constructors, call: Application) -> Formula | None:
         return p
     if (truth_of(x), truth_of(y)) == (False, True):
         return algebra.apply("not", (), "pred", [p])
-    if is_call(p, "not"):
-        return algebra.apply("select", (), call.element_type, [p.arguments[0], y, x])
+    if is_call(p, "not") or _is_complement(p):
+        complement = algebra.apply("not", (), "pred", [p])
+        return algebra.apply("select", (), call.element_type, [complement, y, x])
     if p.kind == "choose":
         parts = [algebra.apply("select", (), call.element_type, [t, x, y]) for t in p.arguments]
         bounds: tuple[int, ...] = p.head
         return algebra.choose(p.index[0], list(zip(bounds, parts, strict=True)))
     return None
+
+
+def _is_complement(p: Formula) -> bool:
+    """Return True for ``x != y``, and for ``x <= y`` of numbers that are totally ordered."""
+    if not is_call(p, "compare"):
+        return False
+    direction = dict(p.head[1])["direction"]
+    return direction == "NE" or (direction == "LE" and not is_float(p.arguments[0].type))
 
 
 def _convert(algebra: Constructors, call: Application) -> Formula | None:
@@ -274,7 +287,7 @@ def _convert(algebra: Constructors, call: Application) -> Formula | None:
         return algebra.table.index(x.index[0], target)
     if is_call(x, "convert"):
         source = x.arguments[0].type
-        if keeps_values(source, x.type) and _same_rounding(source, x.type, target):
+        if keeps_values(source, x.type) and same_rounding(source, x.type, target):
             return algebra.apply("convert", (), target, x.arguments)
     return _selected(algebra, x, target)
 
@@ -287,34 +300,6 @@ def _selected(algebra: Constructors, x: Formula, target: str) -> Formula | None:
         return None
     inner = [t.arguments[0] for t in x.arguments[1:]]
     return algebra.apply("select", (), target, [x.arguments[0], *inner])
-
-
-def keeps_values(source: str, target: str) -> bool:
-    """Return True if a conversion changes no value of the source type."""
-    if source == "pred" or source == target:
-        return ELEMENT_TYPES[target].kind != "complex"
-    if is_integral(source) and is_integral(target):
-        ours, theirs = range_of(source), range_of(target)
-        return ours is not None and theirs is not None and contains(theirs, ours)
-    if target not in MANTISSA:
-        return False
-    if is_integral(source):
-        return ELEMENT_TYPES[source].bits <= MANTISSA[target] and target not in NARROW
-    if source not in MANTISSA:
-        return False
-    is_wide = _EXPONENT[source] <= _EXPONENT[target]
-    return is_wide and MANTISSA[source] <= MANTISSA[target]
-
-
-MANTISSA: Final = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
-_EXPONENT: Final = {"bf16": 8, "f16": 5, "f32": 8, "f64": 11}
-
-
-def _same_rounding(source: str, middle: str, target: str) -> bool:
-    """Return True if both ways convert a value of `source` alike: by value, or modulo 2^bits."""
-    if is_float(middle) and not is_float(source) and not is_float(target):
-        return keeps_values(source, target)
-    return ELEMENT_TYPES[target].kind != "complex"
 
 
 def _narrow(algebra: Constructors, call: Application) -> Formula | None:
@@ -380,7 +365,7 @@ FLOAT_LAWS: Final = (
              "A Boolean algebra in each bit.", _bitwise),
     ValueLaw("select(p, x, x) = x", "exact", ("select",),
              "also for a constant predicate, select(p, true, false) = p, select(not p, x, y) = "
-             "select(p, y, x)", "By cases of p.", _select),
+             "select(p, y, x), p being a comparison, too", "By cases of p.", _select),
     ValueLaw("convert(convert(x)) = convert(x)", "exact", ("convert",),
              "the first conversion keeps every value of its operand's type",
              "The second conversion takes the same number; integers wrap modulo 2^bits.", _convert),

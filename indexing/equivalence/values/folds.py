@@ -6,20 +6,34 @@ with the values in any order.  A fold over the same multiset of values is theref
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from hlo.shapes.shape import dtype
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.closures import closed
+from indexing.equivalence.values.exact_laws import float_value, is_call
+from indexing.equivalence.values.fold_ranges import (
+    Fold,
+    depends_on,
+    guarded,
+    normal_guards,
+    ordered,
+    single_range,
+    solved,
+    tightened,
+)
 from indexing.equivalence.values.functions import is_float, is_integral
 from indexing.equivalence.values.integer_laws import has_ring, sum_of
-from indexing.equivalence.values.terms import Formula, FormulaTable
-from indexing.ops.integer_rules import range_of
+from indexing.equivalence.values.neutral_elements import (
+    is_neutral,
+    neutral_value,
+)
+from indexing.equivalence.values.terms import Formula
 from simplifier.atoms import Variable, mentioned
-from simplifier.constraints import FALSE, Constraint
+from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
 KNOWN: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or", "xor"])
@@ -27,32 +41,14 @@ KNOWN: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or", 
 
 IDEMPOTENT: Final = frozenset(["maximum", "minimum", "and", "or"])
 
+_ARGUMENTS: Final = [("argument", number, ()) for number in (0, 1)]
+
+MAX_EVALUATED: Final = 256
+"""Limit on the constants of a fold that is evaluated."""
+
 REORDER: Final = "sum(sum(x)) = sum(x)"
 SCALED: Final = "sum(c * x) = c * sum(x)"
 REPEATED: Final = "sum of n equal values = n * value"
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """``result = combiner(result, values)`` over the ranges, where the guards hold.
-
-    Attributes:
-        combiner: the opcode if it is one of `KNOWN`, else "".
-        functions: the results of any other combiner, over symbols.
-        leaf: the number of the result.
-        element_type: its type.
-        inits: the initial values.
-        values: the formulas of the values, over dimensions and `ranges`.
-    """
-
-    combiner: str
-    functions: tuple[Formula, ...]
-    leaf: int
-    element_type: str
-    inits: tuple[Formula, ...]
-    values: tuple[Formula, ...]
-    ranges: tuple[Variable, ...]
-    guards: tuple[Constraint, ...] = ()
 
 
 def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
@@ -60,23 +56,64 @@ def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     guards = [c for c in fold.guards if not c.is_true]
     if any(c.is_false for c in guards):
         return fold.inits[fold.leaf]
-    fold = replace(fold, guards=tuple(dict.fromkeys(guards)))
+    fold = _known(replace(fold, guards=tuple(dict.fromkeys(guards))))
     if not fold.combiner:
-        simpler = _solved(algebra, fold)
+        simpler = solved(algebra, fold)
         return _closed(algebra, fold) if simpler is fold else folded(algebra, simpler)
     if not is_neutral(fold.combiner, fold.inits[0]) and _reorders(algebra, fold):
         return _without_init(algebra, fold)
-    for simplify in (_tightened, _solved, _merged, _without_unused):
+    for simplify in (guarded, tightened, solved, _merged, _without_unused):
         simpler = simplify(algebra, fold)
         if simpler is not fold:
             return folded(algebra, simpler)
-    if not fold.ranges and not fold.guards:
-        return _single(algebra, fold)
+    constant = _evaluated(algebra, fold)
+    if constant is not None:
+        return constant
+    if not fold.ranges:
+        return algebra.where(fold.guards, _single(algebra, fold), fold.inits[0])
     return _counted(algebra, fold) or _scaled(algebra, fold) or _closed(algebra, fold)
+
+
+def _evaluated(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """Return the fold of few constants, such as those of a table."""
+    (value,), (init,) = fold.values, fold.inits
+    variables = {v for c in fold.guards for v in mentioned([c.expr])} | value.free
+    if not variables <= set(fold.ranges) or value.kind == "constant" or init.kind != "constant":
+        return None
+    if _size(fold.ranges) > MAX_EVALUATED or not _reorders(algebra, fold):
+        return None
+    result = init
+    bounds = [range(v.lower, v.upper + 1) for v in fold.ranges]
+    for point in itertools.product(*bounds):
+        at = dict(zip(fold.ranges, point, strict=True))
+        if all(c.lower <= c.expr.value(at) <= c.upper for c in fold.guards):
+            values = {v: as_expr(number) for v, number in at.items()}
+            term = algebra.rewriting(values)(value)
+            result = algebra.apply(fold.combiner, (), fold.element_type, [result, term])
+            if result.kind != "constant":
+                return None
+    _note(algebra, fold, REORDER)
+    return result
+
+
+def _known(fold: Fold) -> Fold:
+    """Return a fold with the known combiner that its function applies, if it does."""
+    if fold.combiner or len(fold.functions) != 1:
+        return fold
+    (result,) = fold.functions
+    arguments = [t.array.head for t in result.arguments if t.array is not None]
+    types = {t.type for t in (result, *fold.values, *fold.inits)}
+    if result.kind != "apply" or sorted(arguments) != _ARGUMENTS or len(types) > 1:
+        return fold
+    opcode, attributes = result.head
+    if opcode not in KNOWN or attributes:
+        return fold
+    return replace(fold, combiner=opcode, functions=())
 
 
 def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     """Return a fold as an element of a closed array."""
+    fold = replace(fold, guards=ordered(algebra, fold))
     closure = closed(
         algebra.table,
         algebra.rewriting,
@@ -87,8 +124,8 @@ def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     )
     guard_bounds = tuple([c.bounds for c in fold.guards])
     count = len(fold.values)
-    guards = _normal_guards(closure.exprs, guard_bounds)
-    if fold.combiner and any(_single_range(c, closure.ranges) for c in guards):
+    guards = normal_guards(closure.exprs, guard_bounds)
+    if fold.combiner and any(single_range(c, closure.ranges) for c in guards):
         inner = replace(
             fold, values=closure.terms[:count], inits=closure.terms[count:],
             ranges=closure.ranges, guards=guards,
@@ -125,19 +162,6 @@ def opened(array: Formula, arguments: Sequence[Formula], guards: Sequence[Expr])
     )
 
 
-def _normal_guards(
-    exprs: Sequence[Expr], bounds: Sequence[tuple[int, int]]
-) -> tuple[Constraint, ...]:
-    """Return guards without constants in their expressions, redundant bounds clipped."""
-    guards = []
-    for expr, (lower, upper) in zip(exprs, bounds, strict=True):
-        normal = expr - expr.constant
-        smallest, largest = normal.bounds
-        lower, upper = lower - expr.constant, upper - expr.constant
-        guards.append(Constraint(normal, max(lower, smallest), min(upper, largest)))
-    return tuple(guards)
-
-
 def _reorders(algebra: FormulaAlgebra, fold: Fold) -> bool:
     """Return True if the values of a fold may be combined in any grouping."""
     kind = fold.element_type
@@ -159,69 +183,6 @@ def _without_init(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     (init,) = fold.inits
     rest = folded(algebra, replace(fold, inits=(neutral,)))
     return algebra.apply(fold.combiner, (), fold.element_type, [init, rest])
-
-
-def _single_range(guard: Constraint, ranges: Sequence[Variable]) -> Variable | None:
-    """Return the range variable that a guard bounds, if it is the only one in the guard."""
-    if len(guard.expr.parts) != 1:
-        return None
-    ((atom, factor),) = guard.expr.parts.items()
-    return atom if isinstance(atom, Variable) and atom in ranges and abs(factor) == 1 else None
-
-
-def _tightened(algebra: FormulaAlgebra, fold: Fold) -> Fold:
-    """Return the fold with the bounds of guards on one range variable in its bounds."""
-    for guard in fold.guards:
-        v = _single_range(guard, fold.ranges)
-        if v is None:
-            continue
-        low, high = guard.lower - guard.expr.constant, guard.upper - guard.expr.constant
-        if guard.expr.parts[v] < 0:
-            low, high = -high, -low
-        low, high = max(low, v.lower), min(high, v.upper)
-        if low > high:
-            return replace(fold, guards=(FALSE,))
-        name = f"{v.name}_t"
-        new = Variable(name, 0, high - low)
-        value = new.as_expr() + low if high > low else as_expr(low)
-        swap = algebra.rewriting({v: value})
-        return replace(
-            fold,
-            values=tuple(map(swap, fold.values)),
-            ranges=tuple([each for each in (new if r is v else r for r in fold.ranges)
-                          if each.upper > each.lower]),
-            guards=tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards if c is not guard]),
-        )  # fmt: skip
-    return fold
-
-
-def _solved(algebra: FormulaAlgebra, fold: Fold) -> Fold:
-    """Return the fold without a range variable that a guard ``v = expression`` determines."""
-    for guard in fold.guards:
-        if guard.lower != guard.upper:
-            continue
-        for v in fold.ranges:
-            factor = guard.expr.parts.get(v, 0)
-            rest = guard.expr - v.as_expr() * factor
-            if abs(factor) != 1 or depends_on(algebra.table, rest, v):
-                continue
-            value = (as_expr(guard.lower) - rest) * factor
-            swap = algebra.rewriting({v: value})
-            others = [c.with_expr(swap.expr(c.expr)) for c in fold.guards if c is not guard]
-            return replace(
-                fold,
-                values=tuple(map(swap, fold.values)),
-                ranges=tuple([each for each in fold.ranges if each is not v]),
-                guards=(*others, Constraint(value, *v.bounds)),
-            )
-    return fold
-
-
-def depends_on(table: FormulaTable, expr: Expr, v: Variable) -> bool:
-    """Return True if an expression mentions a variable, in its runtime variables or directly."""
-    variables = mentioned([expr])
-    runtime = [table.runtime[each] for each in variables if each in table.runtime]
-    return v in variables or any(v in term.free for term in runtime)
 
 
 def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
@@ -280,20 +241,47 @@ def _scaled(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     (value,) = fold.values
     if fold.combiner != "add" or not algebra.reassociates or not is_float(fold.element_type):
         return None
-    if value.kind != "apply" or value.head[0] not in ("negate", "multiply"):
+    if float_value(value) not in (None, 0, 1) and math.isfinite(value.value):
+        one = algebra.table.constant(1, value.type)
+        return _multiplied(algebra, fold, [value], one)
+    if is_call(value, "select"):
+        return _masked(algebra, fold)
+    if not is_call(value, "negate", "multiply"):
         return None
     factors = [t for t in value.arguments if t.kind == "constant"]
     if value.head[0] == "multiply" and not factors:
         return None
-    algebra.note([SCALED])
     others = [t for t in value.arguments if t.kind != "constant"]
     inner = others[0]
     if len(others) > 1:
         inner = algebra.apply("multiply", (), fold.element_type, others)
-    rest = folded(algebra, replace(fold, values=(inner,)))
     if value.head[0] == "negate":
-        return algebra.apply("negate", (), fold.element_type, [rest])
+        factors = [algebra.table.constant(-1, fold.element_type)]
+    return _multiplied(algebra, fold, factors, inner)
+
+
+def _multiplied(
+    algebra: FormulaAlgebra, fold: Fold, factors: Sequence[Formula], value: Formula
+) -> Formula:
+    """Return constants times the fold of a value."""
+    algebra.note([SCALED])
+    rest = folded(algebra, replace(fold, values=(value,)))
     return algebra.apply("multiply", (), fold.element_type, [*factors, rest])
+
+
+def _masked(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``c * fold(select(p, 1, 0))`` for a sum of ``select(p, c, 0)``."""
+    predicate, *branches = fold.values[0].arguments
+    zeros = [float_value(t) == 0 for t in branches]
+    constant = branches[zeros[0]]
+    if sorted(zeros) != [False, True] or float_value(constant) in (None, 1):
+        return None
+    if not math.isfinite(constant.value):
+        return None
+    one, zero = (algebra.table.constant(number, fold.element_type) for number in (1, 0))
+    both = (zero, one) if zeros[0] else (one, zero)
+    mask = algebra.apply("select", (), fold.element_type, [predicate, *both])
+    return _multiplied(algebra, fold, [constant], mask)
 
 
 def _size(ranges: Sequence[Variable]) -> int:
@@ -320,38 +308,3 @@ def _single(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     if is_neutral(fold.combiner, init):
         return value
     return algebra.apply(fold.combiner, (), fold.element_type, [init, value])
-
-
-def neutral_value(algebra: FormulaAlgebra, combiner: str, element_type: str) -> Formula | None:
-    """Return the neutral element of a combiner."""
-    limits = range_of(element_type)
-    value: float | None = {"add": 0, "or": 0, "xor": 0, "multiply": 1}.get(combiner)
-    if combiner == "and":
-        value = _ones(limits)
-    elif combiner in ("maximum", "minimum"):
-        sign = -1 if combiner == "maximum" else 1
-        if is_float(element_type):
-            value = sign * math.inf
-        elif limits is not None:
-            value = limits[sign > 0]
-    term = None if value is None else algebra.table.constant(value, element_type)
-    return term if term is not None and is_neutral(combiner, term) else None
-
-
-def is_neutral(combiner: str, init: Formula) -> bool:
-    """Return True if a constant is neutral for a combiner; 0 and -0 are neutral for sums."""
-    if init.kind != "constant":
-        return False
-    limits = range_of(init.type)
-    if combiner in ("maximum", "minimum"):
-        sign = -1 if combiner == "maximum" else 1
-        if is_float(init.type):
-            return bool(init.value == dtype(init.type).type(sign * math.inf))
-        return limits is not None and int(init.value) == limits[sign > 0]
-    if combiner == "and":
-        return int(init.value) in (-1, _ones(limits))
-    return bool(init.value == (1 if combiner == "multiply" else 0))
-
-
-def _ones(limits: tuple[int, int] | None) -> int:
-    return limits[1] if limits is not None and not limits[0] else -1

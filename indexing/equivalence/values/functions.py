@@ -19,6 +19,8 @@ from hlo.ops.op import OPS
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
 from indexing.ops.element import ElementOp, ElementwiseRule
 from indexing.ops.functions import ScalarFunction, cast
+from indexing.ops.integer_rules import range_of
+from simplifier.interval import contains
 
 assert ops  # registers the ops
 
@@ -74,3 +76,31 @@ def is_integral(element_type: str) -> bool:
 def bits_of(element_type: str) -> int:
     """Return the number of bits of a type."""
     return ELEMENT_TYPES[element_type].bits
+
+
+def keeps_values(source: str, target: str) -> bool:
+    """Return True if a conversion changes no value of the source type."""
+    if source == "pred" or source == target:
+        return ELEMENT_TYPES[target].kind != "complex"
+    if is_integral(source) and is_integral(target):
+        ours, theirs = range_of(source), range_of(target)
+        return ours is not None and theirs is not None and contains(theirs, ours)
+    if target not in MANTISSA:
+        return False
+    if is_integral(source):
+        return ELEMENT_TYPES[source].bits <= MANTISSA[target] and MANTISSA[target] > 11
+    if source not in MANTISSA:
+        return False
+    is_wide = _EXPONENT[source] <= _EXPONENT[target]
+    return is_wide and MANTISSA[source] <= MANTISSA[target]
+
+
+MANTISSA: Final = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
+_EXPONENT: Final = {"bf16": 8, "f16": 5, "f32": 8, "f64": 11}
+
+
+def same_rounding(source: str, middle: str, target: str) -> bool:
+    """Return True if both ways convert a value of `source` alike: by value, or modulo 2^bits."""
+    if is_float(middle) and not is_float(source) and not is_float(target):
+        return keeps_values(source, target)
+    return ELEMENT_TYPES[target].kind != "complex"

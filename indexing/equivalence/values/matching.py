@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from indexing.equivalence.values.algebra import COMMUTATIVE, FormulaAlgebra
-from indexing.equivalence.values.exact_laws import MANTISSA
-from indexing.equivalence.values.functions import is_float
+from indexing.equivalence.values.functions import MANTISSA, is_float
 from indexing.equivalence.values.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import mentioned

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.equivalence.values.exact_laws import NARROW, float_value, is_call
 from indexing.equivalence.values.functions import ROUNDED, evaluated, function_of, is_float
 from indexing.equivalence.values.laws import Application, Constructors, ValueLaw
@@ -25,6 +26,8 @@ RECIPROCAL: Final = "x / y = x * (1 / y)"
 INVERSE_POWER: Final = "1 / power(x, y) = power(x, -y)"
 RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
+ZERO_BRANCH: Final = "select(p, x, -0) = select(p, x, 0)"
+COMPLEX_ONE: Final = "z * 1 = z"
 MASKED: Final = "select(p, x, 0) * y = select(p, x * y, 0)"
 LOG_EXP: Final = "log(exp(x)) = x"
 LOG_POWER: Final = "log(power(x, y)) = y * log(x)"
@@ -231,6 +234,27 @@ def _product(algebra: Constructors, call: Application) -> Formula | None:
     return factors.product()
 
 
+def _zero_branch(algebra: Constructors, call: Application) -> Formula | None:
+    """``select(p, x, -0) = select(p, x, 0)``."""
+    predicate, *branches = call.arguments
+    values = [float_value(t) for t in branches]
+    if not any(value == 0 and math.copysign(1, value) < 0 for value in values):
+        return None
+    algebra.note({ZERO_BRANCH})
+    zero = algebra.table.constant(0, call.element_type)
+    branches = [zero if value == 0 else t for value, t in zip(values, branches, strict=True)]
+    return algebra.apply("select", (), call.element_type, [predicate, *branches])
+
+
+def _complex_product(algebra: Constructors, call: Application) -> Formula | None:
+    if ELEMENT_TYPES[call.element_type].kind == "complex":
+        for x, other in (call.arguments, call.arguments[::-1]):
+            if other.kind == "constant" and other.value == 1:
+                algebra.note({COMPLEX_ONE})
+                return x
+    return None
+
+
 def _log(algebra: Constructors, call: Application) -> Formula | None:
     (x,) = call.arguments
     if not is_float(call.element_type):
@@ -309,6 +333,10 @@ REAL_LAWS: Final = (
              "Rounding is symmetric; 0 + 0 and -(-0 + -0) have other signs.", _negate),
     ValueLaw(PRODUCT, "real", ("multiply", "divide"), "floats",
              "Associativity in the reals, and x / y = x * (1 / y).", _product),
+    ValueLaw(COMPLEX_ONE, "real", ("multiply",), "complex numbers",
+             "Infinite parts of z make NaN in products by the zero part of 1.", _complex_product),
+    ValueLaw(ZERO_BRANCH, "sign of zero", ("select",), "a constant -0 of floats",
+             "0 and -0 are equal numbers.", _zero_branch),
     ValueLaw(LOG_EXP, "real", ("log",), "floats", "Inverse functions of the reals.", _log),
     ValueLaw(SQRT_SQUARE, "real", ("sqrt",), "floats",
              "x * x may overflow or underflow.", _sqrt),

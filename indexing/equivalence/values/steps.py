@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from indexing.codegen.element_types import TYPE_NAMES
 from indexing.equivalence.values.algebra import FormulaAlgebra
-from indexing.equivalence.values.folds import Fold, folded
+from indexing.equivalence.values.fold_ranges import Fold
+from indexing.equivalence.values.folds import folded
 from indexing.equivalence.values.functions import Attributes, is_float
 from indexing.equivalence.values.numbering import attributes_of
 from indexing.equivalence.values.terms import Formula
@@ -25,6 +26,8 @@ from simplifier.constraints import Constraint
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
+
+FLOAT_COMBINERS: Final = ("add", "multiply", "maximum", "minimum")
 
 Guards: TypeAlias = tuple[Constraint, ...]
 
@@ -226,12 +229,15 @@ class Step:
         return combiner, () if combiner else self.function(called)
 
     def _total_type(self, rule: ReductionRule, combiner: str) -> str:
-        """Return the type in which values are combined; narrow floats are summed in f32."""
+        """Return the type in which values are combined.
+
+        Narrow floats are summed in f32.  Their extrema are the same in f32, too.
+        """
         if rule.accumulator_dtype is not None:
             return TYPE_NAMES.get(rule.accumulator_dtype, self.shape.element_type)
         element_type = self.shape.element_type
         is_narrow = is_float(element_type) and ELEMENT_TYPES[element_type].bits < 32
-        if is_narrow and combiner in ("add", "multiply") and not rule.is_scatter:
+        if is_narrow and combiner in FLOAT_COMBINERS and not rule.is_scatter:
             return "f32"
         return element_type
 
