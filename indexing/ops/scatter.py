@@ -173,7 +173,7 @@ class Scatter(VariadicOp):
     @constraint("C3", "the window of an update must fit into the operand")
     def fits(self, *operands: Shape) -> Fault:
         array, half = operands[0], len(operands) // 2
-        for k, taken in enumerate(self._window(array.rank, operands[-1].dims)):
+        for k, taken in enumerate(self.window_sizes(array.rank, operands[-1].dims)):
             if k in self._windowed(array.rank) and not may_be_at_most(taken, array.dims[k]):
                 label = f"the window has size {taken} in dimension {k}, the operand"
                 return Fault(f"{label} {array.dims[k]}", half + 1)
@@ -229,7 +229,7 @@ class Scatter(VariadicOp):
             operand_batching_dims=self.input_batching_dims,
             start_indices_batching_dims=self.scatter_indices_batching_dims,
             index_vector_dim=self.index_vector_dim,
-            slice_sizes=self._window(operands[0].rank, operands[-1].dims),
+            slice_sizes=self.window_sizes(operands[0].rank, operands[-1].dims),
         )
 
     def _windowed(self, rank: int) -> list[int]:
@@ -237,7 +237,7 @@ class Scatter(VariadicOp):
         gone = {*self.inserted_window_dims, *self.input_batching_dims}
         return [k for k in range(rank) if k not in gone]
 
-    def _window(self, rank: int, updates: tuple[int, ...]) -> tuple[int, ...]:
+    def window_sizes(self, rank: int, updates: tuple[int, ...]) -> tuple[int, ...]:
         """Size of an update's window in each dimension of the operand."""
         sizes = [updates[k] for k in sorted(self.update_window_dims)]
         taken = dict(zip(self._windowed(rank), sizes, strict=True))
@@ -279,7 +279,7 @@ class Scatter(VariadicOp):
 
     def _unmoved(self, operands: tuple[Shape, ...]) -> list[tuple[int, int]]:
         """Dimensions without start index, and the window size there: the window starts at 0."""
-        sizes = enumerate(self._window(operands[0].rank, operands[-1].dims))
+        sizes = enumerate(self.window_sizes(operands[0].rank, operands[-1].dims))
         moved = {*self.scatter_dims_to_operand_dims, *self.input_batching_dims}
         return [(k, n) for k, n in sizes if k not in moved]
 
@@ -305,7 +305,7 @@ class Scatter(VariadicOp):
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2
         arrays = [np.array(array) for array in operands[:half]]
-        sizes = self._window(arrays[0].ndim, operands[-1].shape)
+        sizes = self.window_sizes(arrays[0].ndim, operands[-1].shape)
         windows = sorted(self.update_window_dims)
         batch = [k for k in range(operands[-1].ndim) if k not in windows]
         updates = [array.transpose(*batch, *windows) for array in operands[half + 1 :]]

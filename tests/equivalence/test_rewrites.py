@@ -21,7 +21,7 @@ REWRITES: Final = Path(__file__).parent / "rewrites"
 PROVED: Final = (
     *("batch_norm_expander", "bitcast", "call_inlining", "convolution_canonicalization"),
     *("dot_decomposer", "fusion", "layout_assignment", "sharding_removal", "tuple_forwarding"),
-    "while_loop_simplification",
+    *("scatter_expander_of_one_update", "scatter_without_bounds", "while_loop_simplification"),
 )
 
 # fmt: off

@@ -37,6 +37,7 @@ from simplifier.constraints import Constraint
 from simplifier.interval import Interval, contains
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
+from simplifier.substitute import Substitution
 
 COMMUTATIVE: Final = frozenset(
     ["add", "multiply", "maximum", "minimum", "and", "or", "xor", "sum", "product"]
@@ -156,9 +157,13 @@ class FormulaAlgebra:
         tables = {t: entries(t.array) for t in arguments if _is_entry(t) and t.array is not None}
         if function is None or len({(t.index, len(tables[t])) for t in tables}) != 1:
             return None
+        first, *_ = tables
+        for t in arguments:
+            numbers = _numbers_at(t, first.index[0], len(tables[first]))
+            if numbers is not None:
+                tables[t] = numbers
         if any(t not in tables and t.kind != "constant" for t in arguments):
             return None
-        first, *_ = tables
         size = len(tables[first])
         values = [tables[t] if t in tables else np.full(size, t.value) for t in arguments]
         result = evaluated(function, values, element_type)
@@ -260,6 +265,20 @@ class FormulaAlgebra:
 def _is_entry(term: Formula) -> bool:
     """Return True for an element of a table of constants."""
     return term.array is not None and term.array.kind == "table"
+
+
+def _numbers_at(term: Formula, place: Expr, size: int) -> Any:
+    """Return the values of an index for the places 0, 1, … below `size`; None for other terms."""
+    if term.kind != "index" or len(place.parts) != 1 or place.bounds[1] >= size:
+        return None
+    ((v, factor),) = place.parts.items()
+    if factor != 1 or place.constant or not isinstance(v, Variable) or v.lower < 0:
+        return None
+    if mentioned(term.index) != {v}:
+        return None
+    wide = Substitution({v: Variable(v.name, 0, size - 1).as_expr()})(term.index[0])
+    (own,) = mentioned([wide])
+    return np.array([wide.value({own: k}) for k in range(size)], dtype(term.type))
 
 
 def entries(table: Formula) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from indexing.equivalence.values.fold_ranges import Fold
 from indexing.equivalence.values.folds import folded
-from indexing.equivalence.values.frames import Bodies, Frame
+from indexing.equivalence.values.frames import Bodies, Frame, element_at
 from indexing.equivalence.values.numbering import NumberedArray, attributes_of, target_of
 from indexing.equivalence.values.steps import own_index
 from indexing.equivalence.values.terms import Formula
@@ -86,7 +86,7 @@ def _normalised(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula |
 
     def per_feature(leaf: NumberedArray) -> Formula:
         assert leaf.shape is not None
-        return _at(bodies, leaf, frame, [at])
+        return element_at(bodies, leaf, frame, [at])
 
     if instruction.opcode == "batch-norm-training":
         x = _ranged(bodies, leaves[0], frame, feature, at)
@@ -110,12 +110,6 @@ def _normalised(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula |
     return op("add", op("multiply", normal, scale), offset)
 
 
-def _at(bodies: Bodies, array: NumberedArray, frame: Frame, index: list[Expr]) -> Formula:
-    assert array.shape is not None
-    values = dict(zip(dims(array.shape), index, strict=True))
-    return bodies.algebra.rewriting(values)(bodies.body(array, frame))
-
-
 def _ranges(array: NumberedArray, feature: int) -> list[Variable]:
     assert array.shape is not None
     return [Variable(f"s{k}", 0, size - 1)
@@ -128,7 +122,7 @@ def _ranged(bodies: Bodies, array: NumberedArray, frame: Frame, feature: int, at
     by_name = {v.name: v.as_expr() for v in _ranges(array, feature)}
     index = [at if k == feature else by_name.get(f"s{k}", e)
              for k, e in enumerate(own_index(array.shape))]  # fmt: skip
-    return _at(bodies, array, frame, index)
+    return element_at(bodies, array, frame, index)
 
 
 def _mean(bodies: Bodies, array: NumberedArray, feature: int, value: Formula) -> Formula:

@@ -36,6 +36,7 @@ from indexing.equivalence.values.numbering import (
 )
 from indexing.equivalence.values.steps import Step, own_index
 from indexing.equivalence.values.terms import Formula, FormulaTable
+from indexing.equivalence.values.updates import updated
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import dims
@@ -52,6 +53,8 @@ from indexing.ops.element import (
 from simplifier.linear import Expr
 from simplifier.unknown import first_unknown
 
+DEFINITIONS: Final = (controlled, defined, updated)
+"""Formulas of ops that are not made from their maps."""
 MAX_TERMS: Final = 1 << 19
 """Limit on the terms of one comparison."""
 MAX_TERM_DEPTH: Final = 400
@@ -126,9 +129,10 @@ class Elements:
             return self.table.read(opaque, () if shape is None else own_index(shape))
         if 0 in shape.dims:
             return self.table.constant(0, shape.element_type)
-        body = controlled(self, array, frame) or defined(self, array, frame)
-        if body is not None:
-            return body
+        for definition in DEFINITIONS:
+            body = definition(self, array, frame)
+            if body is not None:
+                return body
         rule: ElementRule = element_of(instruction, array.leaf)
         answer = None
         if not isinstance(rule, OpaqueRule | ConstantRule | IotaRule):
@@ -221,7 +225,10 @@ class Elements:
         data = np.asarray(value)
         if data.dtype == object:
             return self._opaque_constant(array)
-        return self.algebra.tabulated(data, shape.element_type, own_index(shape))
+        place = own_index(shape)
+        if _is_multiple_of_iota(data, shape.element_type):
+            return self.table.index(place[0] * int(data[1]), shape.element_type)
+        return self.algebra.tabulated(data, shape.element_type, place)
 
     def _opaque_constant(self, array: NumberedArray) -> Formula:
         assert array.instruction is not None
@@ -284,6 +291,14 @@ class Elements:
         shape = array.shape
         symbol = self.table.array("symbol", head, shape.element_type, shape.dims)
         return self.table.read(symbol, own_index(shape))
+
+
+def _is_multiple_of_iota(data: Any, element_type: str) -> bool:
+    """Return True for integers ``0, c, 2 * c, …``, which XLA replaces by a product of an iota."""
+    if data.ndim != 1 or data.size < 2 or not is_integral(element_type):
+        return False
+    numbers = [int(value) for value in data]
+    return numbers == [k * numbers[1] for k in range(len(numbers))]
 
 
 def _is_dynamic(array: NumberedArray) -> bool:

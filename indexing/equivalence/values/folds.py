@@ -248,15 +248,21 @@ def _scaled(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
         return _masked(algebra, fold)
     if not is_call(value, "negate", "multiply"):
         return None
+    return _factored(algebra, fold)
+
+
+def _factored(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``c * fold(x)`` for a sum of ``c * x`` or of ``-x``."""
+    (value,) = fold.values
     factors = [t for t in value.arguments if t.kind == "constant"]
-    if value.head[0] == "multiply" and not factors:
-        return None
     others = [t for t in value.arguments if t.kind != "constant"]
+    if value.head[0] == "negate":
+        factors = [algebra.table.constant(-1, fold.element_type)]
+    if not factors or not all(math.isfinite(t.value) for t in factors):
+        return None
     inner = others[0]
     if len(others) > 1:
         inner = algebra.apply("multiply", (), fold.element_type, others)
-    if value.head[0] == "negate":
-        factors = [algebra.table.constant(-1, fold.element_type)]
     return _multiplied(algebra, fold, factors, inner)
 
 

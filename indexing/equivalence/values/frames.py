@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -12,6 +12,8 @@ from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.numbering import NumberedArray, Numbering
 from indexing.equivalence.values.terms import Formula, FormulaTable
 from indexing.maps.arrays import Path
+from indexing.maps.indexing_map import dims
+from simplifier.linear import Expr
 
 Arguments: TypeAlias = Mapping[tuple[int, Path], Formula]
 
@@ -44,5 +46,17 @@ class Bodies(Protocol):
     def function(self, computation: Computation) -> tuple[Formula, ...]:
         """Return the formulas of the results of a computation, over symbols for its arguments."""
 
+    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | None:
+        """Return the result of a computation of scalars; None if it has other arrays."""
+
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array."""
+
+
+def element_at(
+    bodies: Bodies, array: NumberedArray, frame: Frame, index: Sequence[Expr]
+) -> Formula:
+    """Return the formula of the element of an array at an index."""
+    assert array.shape is not None
+    values = dict(zip(dims(array.shape), index, strict=True))
+    return bodies.algebra.rewriting(values)(bodies.body(array, frame))

@@ -17,7 +17,7 @@ def neutral_value(algebra: FormulaAlgebra, combiner: str, element_type: str) -> 
     limits = range_of(element_type)
     value: float | None = {"add": 0, "or": 0, "xor": 0, "multiply": 1}.get(combiner)
     if combiner == "and":
-        value = _ones(limits)
+        value = True if element_type == "pred" else _ones(limits)
     elif combiner in ("maximum", "minimum"):
         sign = -1 if combiner == "maximum" else 1
         if is_float(element_type):
@@ -38,6 +38,8 @@ def is_neutral(combiner: str, init: Formula) -> bool:
         if is_float(init.type):
             return bool(init.value == dtype(init.type).type(sign * math.inf))
         return limits is not None and int(init.value) == limits[sign > 0]
+    if combiner == "and" and init.type == "pred":
+        return bool(init.value)
     if combiner == "and":
         return int(init.value) in (-1, _ones(limits))
     return bool(init.value == (1 if combiner == "multiply" else 0))
