@@ -1,0 +1,184 @@
+"""Reported faults of XLA as small modules written by hand: before, as the fault left it, and right.
+
+Each file in ``known_faults/`` has three modules and names the report.  A formula in NumPy, written
+from the semantics of the ops, judges the first two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hlo
+from hlo.modules.module import Module
+from indexing import equivalent
+from indexing.equivalence import Differs, Proved, Undecided
+from indexing.equivalence.verdicts import ElementIndex
+from indexing.execution import run
+
+Array = NDArray[Any]
+Formula = Callable[..., Array]
+
+FOLDER: Final = Path(__file__).parent / "known_faults"
+SEEDS: Final = range(40)
+
+
+def clamped(start: Array, size: int, window: int) -> int:
+    return int(np.clip(start, 0, size - window))
+
+
+def window_sums(x: Array, low: int) -> Array:
+    """Sums of two neighbours of a row, with `low` zeros before it."""
+    padded = np.concatenate([np.zeros((1, low), x.dtype), x], axis=1)
+    return np.asarray(padded[:, :-1] + padded[:, 1:])
+
+
+def correlation(x: Array, k: Array, low: int) -> Array:
+    padded = np.concatenate([np.zeros(low, x.dtype), x.ravel()])
+    return np.array([[padded[:-1] * k[0, 0, 0] + padded[1:] * k[0, 0, 1]]])
+
+
+def sliced(x: Array, i: Array, j: Array) -> Array:
+    return x[clamped(i, 10, 4) :][clamped(j, 4, 1) :][:1]
+
+
+def sliced_once(x: Array, i: Array, j: Array) -> Array:
+    return x[clamped(clamped(i, 10, 1) + j, 10, 1) :][:1]
+
+
+def changed_at(x: Array, c: Array, start: int) -> Array:
+    return np.concatenate([x[:start], c, x[start + 1 :]])
+
+
+def rolled(x: Array, u: Array, starts: tuple[Array, Array, Array], shift: Array) -> Array:
+    i, j, k = (clamped(s, size, 2) for s, size in zip(starts, x.shape, strict=True))
+    y = x.copy()
+    y[i : i + 2, j : j + 2, k : k + 2] = u
+    return np.roll(y, -clamped(shift, 8, 4), axis=1)
+
+
+class Fault(NamedTuple):
+    """What a verdict must say.
+
+    Attributes:
+        correct, wrong: the results of both modules.
+        element: the output element with the witness.
+        reads: the elements of the parameter that are read for it, before and after; None if they
+            depend on runtime starts.
+    """
+
+    correct: Formula
+    wrong: Formula
+    element: ElementIndex
+    reads: tuple[tuple[ElementIndex, ...], tuple[ElementIndex, ...]] | None = None
+
+
+FAULTS: Final = {
+    "cropping_pad_window": Fault(
+        lambda x: window_sums(x[:, 2:], low=2),
+        lambda x: window_sums(x, low=0),
+        element=(0, 0),
+        reads=((), ((0, 0), (0, 1))),  # both elements of the window are padding
+    ),
+    "cropping_pad_convolution": Fault(
+        lambda x, k: correlation(x[:, :, 2:], k, low=2),
+        lambda x, k: correlation(x, k, low=0),
+        element=(0, 0, 0),
+        reads=((), ((0, 0, 0), (0, 0, 1))),
+    ),
+    "nested_dynamic_slices": Fault(sliced, sliced_once, element=(0,)),
+    "nested_dynamic_updates": Fault(
+        lambda x, c, i, j: changed_at(x, c, clamped(i, 10, 4) + clamped(j, 4, 1)),
+        lambda x, c, i, j: changed_at(x, c, clamped(i + clamped(j, 4, 1), 10, 1)),
+        element=(2,),
+    ),
+    "rotated_starts": Fault(
+        lambda x, u, i, j, k, shift: rolled(x, u, (i, j, k), shift),
+        lambda x, u, i, j, k, shift: rolled(x, u, (shift, i, j), shift),
+        element=(1, 1, 1),
+    ),
+    "copies_around_bitcast": Fault(
+        lambda x: x.transpose(1, 2, 0).reshape(1, 6),
+        lambda x: x.reshape(1, 6),
+        element=(0, 3),
+        reads=(((0, 0, 1),), ((1, 0, 1),)),  # 3 = 1 * 3 + 0 in [1,2,3], and 1 * 2 + 1 in [3,1,2]
+    ),
+}
+
+UNDECIDED: Final = "nested_dynamic_updates"
+
+
+def modules(name: str) -> tuple[Module, Module, Module]:
+    before, wrong, right = hlo.load_all(FOLDER / f"{name}.hlo")
+    return before, wrong, right
+
+
+def inputs_of(module: Module, seed: int) -> list[Array]:
+    """Integers from -3 to 11: as starts, they are out of bounds on both sides."""
+    random = np.random.default_rng(seed)
+    shapes: list[Any] = [p.shape for p in module.entry.parameters]
+    kinds = [np.float32 if s.element_type == "f32" else np.int32 for s in shapes]
+    return [
+        np.asarray(random.integers(-3, 12, s.dims)).astype(kind)
+        for s, kind in zip(shapes, kinds, strict=True)
+    ]
+
+
+def test_each_file_has_a_fault_and_names_its_report() -> None:
+    assert sorted(FAULTS) == sorted(path.stem for path in FOLDER.iterdir())
+    for path in FOLDER.iterdir():
+        assert path.read_text().startswith("// openxla/xla")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_modules_compute_what_is_written_in_numpy(name: str) -> None:
+    before, wrong, right = modules(name)
+    fault = FAULTS[name]
+    different = 0
+    for seed in SEEDS:
+        inputs = inputs_of(before, seed)
+        correct, faulty = fault.correct(*inputs), fault.wrong(*inputs)
+        for module, expected in ((before, correct), (wrong, faulty), (right, correct)):
+            np.testing.assert_array_equal(run(module, inputs)[0], expected)
+        different += bool(correct[fault.element] != faulty[fault.element])
+    assert different, "no input shows the difference at the element"
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_shown_with_its_element(name: str) -> None:
+    before, wrong, right = modules(name)
+    fault = FAULTS[name]
+    for correct in (before, right):
+        verdict = equivalent(correct, wrong)
+        assert isinstance(verdict, Differs), verdict
+        assert (verdict.output, verdict.element) == (0, fault.element)
+        assert verdict.before != verdict.after
+        assert verdict.reads_before != verdict.reads_after
+        assert verdict.chain_before or verdict.chain_after
+        if fault.reads is not None:
+            assert (verdict.reads_before, verdict.reads_after) == fault.reads
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - {UNDECIDED}))
+def test_the_right_rewrite_is_proved(name: str) -> None:
+    before, _, right = modules(name)
+    for verdict in (equivalent(before, right), equivalent(right, before)):
+        assert isinstance(verdict, Proved), verdict
+        assert (verdict.level, dict(verdict.laws)) == ("values", {})
+
+
+def test_a_right_fold_of_updates_is_undecided() -> None:
+    """No law merges the choice of the window with the choice of the element inside of it."""
+    before, _, right = modules(UNDECIDED)
+    verdict = equivalent(before, right)
+    assert isinstance(verdict, Undecided), verdict
+    assert verdict.reason == "the formulas differ in a part: function"
+    assert verdict.terms is not None
+    outer, inner = verdict.terms
+    assert outer.count("choose(") == 2
+    assert inner.count("choose(") == 1
