@@ -22,6 +22,7 @@ import jax
 from benchmarks import pass_models, pass_numbers
 from benchmarks.pass_programs import PROGRAMS
 from benchmarks.pass_sharded import sharded_programs
+from indexing.execution.xla import dump_options
 
 assert pass_models  # registers its programs
 assert pass_numbers  # registers its programs
@@ -73,16 +74,6 @@ func.func @main(%a: tensor<5x3xf32>, %b: tensor<5x3xf32>) -> tensor<5x3xf32> {
 }
 
 
-def options(folder: Path) -> dict[str, Any]:
-    """Return the compiler options that dump into `folder`."""
-    return {
-        "xla_dump_to": str(folder),
-        "xla_dump_hlo_as_text": True,
-        "xla_dump_hlo_pass_re": ".*",
-        "xla_dump_large_constants": True,
-    }
-
-
 def compile_stablehlo(text: str, folder: Path) -> None:
     """Compile a module in StableHLO and dump its passes."""
     from jax._src.interpreters import mlir
@@ -93,7 +84,7 @@ def compile_stablehlo(text: str, folder: Path) -> None:
         module = ir.Module.parse(f"module @jit_f {{{text}\n}}")
         bytecode = mlir.module_to_bytecode(module)
     settings = xla_client.CompileOptions()
-    settings.env_option_overrides = list(options(folder).items())
+    settings.env_option_overrides = list(dump_options(folder).items())
     devices = xla_client.DeviceList(tuple(jax.devices()[:1]))
     jax.devices()[0].client.compile_and_load(bytecode, devices, settings)
 
@@ -115,7 +106,7 @@ def dump(name: str, folder: Path) -> None:
     def f(*args: Any) -> Any:
         return function(*args)
 
-    jax.jit(f).lower(*arguments).compile(compiler_options=options(folder))
+    jax.jit(f).lower(*arguments).compile(compiler_options=dump_options(folder))
 
 
 def main() -> None:

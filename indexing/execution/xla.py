@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from os import PathLike
 from typing import Any, Final
 
 import numpy as np
@@ -153,13 +154,26 @@ def _client() -> Any:
     return jax.devices("cpu")
 
 
-def run(module: Module, inputs: Sequence[Any]) -> Any:
+def dump_options(folder: str | PathLike[str]) -> dict[str, Any]:
+    """Return the compiler options that write a module to `folder` after each pass."""
+    return {
+        "xla_dump_to": os.fspath(folder),
+        "xla_dump_hlo_as_text": True,
+        "xla_dump_hlo_pass_re": ".*",
+        "xla_dump_large_constants": True,
+    }
+
+
+def run(
+    module: Module, inputs: Sequence[Any], *, dump_to: str | PathLike[str] | None = None
+) -> Any:
     """Execute a module with XLA on CPU and return its results, tuples flattened in order.
 
     Args:
         module: any module that XLA supports on CPU.
         inputs: as for `indexing.execution.run`: one array per parameter leaf; for a program for
             several devices, a list of such lists.
+        dump_to: the folder to which XLA writes the module after each pass.
     Returns:
         A tuple of arrays; for several devices, a list of such tuples.
     Raises:
@@ -174,7 +188,7 @@ def run(module: Module, inputs: Sequence[Any]) -> Any:
     per_device = [inputs] if count == 1 else inputs
     leaves = [flattened(tuple(checked_inputs(module.entry, each))) for each in per_device]
     with import_module("jax").enable_x64(True):
-        executable = _compiled(text, count)
+        executable = compiled(text, count, None if dump_to is None else os.fspath(dump_to))
         columns = zip(*leaves, strict=True)
         arguments = [_placed(column, devices[:count]) for column in columns]
         results = executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
@@ -183,7 +197,8 @@ def run(module: Module, inputs: Sequence[Any]) -> Any:
 
 
 @lru_cache(maxsize=4)  # perturbation tests run one program for many inputs
-def _compiled(text: str, count: int) -> Any:
+def compiled(text: str, count: int = 1, dump_to: str | None = None) -> Any:
+    """Return the executable of a text made by `plain_text`, for `count` devices."""
     jaxlib, client = import_module("jaxlib.xla_client"), _client()[0].client
     proto = import_module("jaxlib._hlo").hlo_module_from_text(text)
     stable = import_module("jaxlib._jax").mlir.hlo_to_stablehlo(
@@ -193,6 +208,8 @@ def _compiled(text: str, count: int) -> Any:
     options.num_replicas = count
     options.executable_build_options.num_replicas = count
     options.device_assignment = jaxlib.DeviceAssignment.create(np.arange(count).reshape(count, 1))
+    if dump_to is not None:
+        options.env_option_overrides = list(dump_options(dump_to).items())
     devices = jaxlib.DeviceList(tuple(_client()[:count]))
     return client.compile_and_load(stable, devices, options)
 

@@ -63,7 +63,7 @@ def rolled(x: Array, u: Array, starts: tuple[Array, Array, Array], shift: Array)
 
 
 class Fault(NamedTuple):
-    """What a verdict must say.
+    """A reported fault and its verdict.
 
     Attributes:
         correct, wrong: the results of both modules.

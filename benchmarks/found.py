@@ -1,0 +1,194 @@
+"""Write `docs/found.md`: programs on which XLA:CPU differs from the published semantics.
+
+    python -m benchmarks.found [FILE]
+
+executes each program of `benchmarks.found_cases` by the interpreter and by XLA:CPU, in a process of
+its own, and compares the modules before and after each pass.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import starmap
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import hlo
+from benchmarks.found_cases import CASES, Case
+from benchmarks.xla_process import Failure, XlaProcess
+from indexing import equivalent, passes
+from indexing.equivalence import Differs, Proved
+from indexing.equivalence.dumps import modules_in
+from indexing.execution import run
+
+ROOT: Final = Path(__file__).parent.parent
+FOLDER: Final = ROOT / "examples" / "found"
+PAGE: Final = ROOT / "docs" / "found.md"
+
+HEAD: Final = """\
+# Faults of XLA
+
+Each program below has another result on XLA:CPU than in the published semantics, or no result.
+`python -m benchmarks.found` executes it by XLA and by the interpreter of this toolkit, compares the
+modules before and after each pass as [`hlo-indexing passes`](equivalence.md#passes) does, and
+writes this page. The values of the semantics are derived by hand. All programs are in
+[examples/found](../examples/found).
+
+"""
+
+OPEN: Final = """\
+## Not specified
+
+`passes` reports this difference, too, since executions show it. The semantics allow both values.
+
+"""
+
+OUTSIDE: Final = """\
+## Limits
+
+* Faults of emitters and libraries leave no trace in dumps. Where all changes by passes are proved,
+  only executions show the difference.
+* A module before and after partitioning has other shapes, so faults of the partitioner such as
+  [openxla/xla#49122](https://github.com/openxla/xla/issues/49122) are undecided.
+* [openxla/xla#49119](https://github.com/openxla/xla/issues/49119), on GPU, is in the indexing maps
+  of an emitter. `tests/equivalence/test_known_faults.py` has it as a pair of programs.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The place and the values of a difference.
+
+    Attributes:
+        place: the pass with the difference, or the part of the compiler.
+        witness: the verdict on the pass, or "".
+        ours, theirs: the value of the element by the semantics and by XLA.
+        is_failure: True if XLA returns no result.
+    """
+
+    place: str
+    witness: str
+    ours: str
+    theirs: str
+    is_failure: bool = False
+
+    def differs(self, case: Case) -> bool:
+        """Return True if XLA has another value than the semantics, or none."""
+        return self.is_failure or (case.value is not None and self.theirs != shown(case.value))
+
+
+def shown(value: Any) -> str:
+    """Return a number as text; -0 is 0."""
+    return f"{float(value) + 0.0:g}"
+
+
+def interpreted(case: Case) -> str:
+    """Return the value of the element by the interpreter, or that any value is right.
+
+    Raises:
+        RuntimeError: it is not the value of the semantics.
+    """
+    module = hlo.load(FOLDER / f"{case.name}.hlo")
+    ours = shown(run(module, list(case.inputs))[0][case.element])
+    if case.value is None:
+        return "any value"
+    if ours != shown(case.value):
+        raise RuntimeError(f"{case.name}: {ours} by the interpreter, {case.value} expected")
+    return ours
+
+
+def outcome(case: Case, process: XlaProcess, folder: Path) -> Outcome:
+    """Execute and compare a program."""
+    ours = interpreted(case)
+    module = hlo.load(FOLDER / f"{case.name}.hlo")
+    results = process.run(str(module), case.inputs, folder)
+    if isinstance(results, Failure):
+        word = f"the process ends: {results.reason}" if results.is_end else "no executable"
+        return Outcome(_last_pass(folder), "", ours, word, is_failure=True)
+    place, witness = _place(module, folder)
+    return Outcome(place, witness, ours, shown(results[0][case.element]))
+
+
+def _place(module: hlo.Module, folder: Path) -> tuple[str, str]:
+    """Return the first pass that changes values, with its witness, or the part after all passes."""
+    (dumps,) = modules_in(folder)
+    first = equivalent(module, hlo.load(dumps.dumps[0].path))
+    if isinstance(first, Differs):
+        return "conversion from StableHLO, before the first pass", str(first)
+    results = [each for each in passes(folder) if each.verdict is not None]
+    for each in results:
+        if isinstance(each.verdict, Differs):
+            return f"pass `{each.pass_name}`", str(each.verdict)
+    undecided = [each.pass_name for each in results if not isinstance(each.verdict, Proved)]
+    proved = f"{len(results) - len(undecided)} of {len(results)} changes by passes are proved"
+    proved += "" if isinstance(first, Proved) else "; the first dump is undecided"
+    return f"emitter or library: {proved}", ""
+
+
+def _last_pass(folder: Path) -> str:
+    try:
+        (dumps,) = modules_in(folder)
+    except FileNotFoundError:
+        return "conversion from StableHLO, before the first pass"
+    return f"after the dump of pass `{dumps.dumps[-1].pass_name}`"
+
+
+def section(case: Case, result: Outcome) -> str:
+    """Return the text of a program in the page."""
+    text = (FOLDER / f"{case.name}.hlo").read_text().rstrip()
+    at = f"result[{', '.join(map(str, case.element))}]" if case.element else "result"
+    lines = [
+        f"### {case.title}",
+        "",
+        f"[{case.name}.hlo](../examples/found/{case.name}.hlo)"
+        + (f", reported as {' and '.join(map(_link, case.reports))}" if case.reports else ""),
+        "",
+        f"```hlo\n{text}\n```",
+        "",
+        f"| element | {'interpreter' if case.is_open else 'semantics'} | XLA:CPU | where |",
+        "|---|---|---|---|",
+        f"| `{at}` | {result.ours} | {result.theirs} | {result.place} |",
+        "",
+    ]
+    if result.witness:
+        lines += [f"[Verdict](glossary.md#verdict): *{result.witness}*.", ""]
+    lines += [f"{case.semantics} {case.why}", "", ""]
+    return "\n".join(lines)
+
+
+def _link(report: str) -> str:
+    repository, number = report.split("#")
+    return f"[{report}](https://github.com/{repository}/issues/{number})"
+
+
+def body(outcomes: dict[Case, Outcome]) -> str:
+    """Return the page without its line of versions.
+
+    Programs on which XLA agrees with the semantics are left out.
+    """
+    different = {case: each for case, each in outcomes.items() if each.differs(case)}
+    faults = starmap(section, [item for item in different.items() if not item[0].is_open])
+    unspecified = starmap(section, [item for item in different.items() if item[0].is_open])
+    return "".join(["## Faults\n\n", *faults, OPEN, *unspecified, OUTSIDE])
+
+
+def measured() -> dict[Case, Outcome]:
+    """Return the outcomes of all programs."""
+    with TemporaryDirectory() as folder, XlaProcess() as process:
+        return {case: outcome(case, process, Path(folder, case.name)) for case in CASES}
+
+
+def main() -> None:
+    """Write the page."""
+    today = datetime.now(UTC).date().isoformat()
+    line = f"jaxlib {version('jaxlib')}, {today}.\n\n"
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    path.write_text(HEAD + line + body(measured()))
+
+
+if __name__ == "__main__":
+    main()
