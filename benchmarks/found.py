@@ -108,13 +108,18 @@ def outcome(case: Case, process: XlaProcess, folder: Path) -> Outcome:
     results = process.run(str(module), case.inputs, folder)
     if isinstance(results, Failure):
         word = f"the process ends: {results.reason}" if results.is_end else "no executable"
-        return Outcome(_last_pass(folder), "", ours, word, is_failure=True)
-    place, witness = _place(module, folder)
+        return Outcome(last_pass(folder), "", ours, word, is_failure=True)
+    place, witness = place_of(module, folder)
     return Outcome(place, witness, ours, shown(results[0][case.element]))
 
 
-def _place(module: hlo.Module, folder: Path) -> tuple[str, str]:
-    """Return the first pass that changes values, with its witness, or the part after all passes."""
+def place_of(module: hlo.Module, folder: Path) -> tuple[str, str]:
+    """Return the first pass that changes values, with its witness, or the part after all passes.
+
+    Args:
+        module: the program that was compiled.
+        folder: the dumps of its passes.
+    """
     (dumps,) = modules_in(folder)
     first = equivalent(module, hlo.load(dumps.dumps[0].path))
     if isinstance(first, Differs):
@@ -129,7 +134,8 @@ def _place(module: hlo.Module, folder: Path) -> tuple[str, str]:
     return f"emitter or library: {proved}", ""
 
 
-def _last_pass(folder: Path) -> str:
+def last_pass(folder: Path) -> str:
+    """Return the place at which a compilation ended."""
     try:
         (dumps,) = modules_in(folder)
     except FileNotFoundError:

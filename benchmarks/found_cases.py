@@ -30,6 +30,8 @@ class Case:
         value: its value by the semantics; None if any value is right.
         semantics: the section of the published semantics, as a link, and the rule.
         why: the derivation of the value.
+        place: the start of the place with the difference.
+        opcodes: the ops that a reduced program with this fault has, besides movement.
         is_open: True if the semantics do not decide; the value is then that of the interpreter.
     """
 
@@ -41,6 +43,8 @@ class Case:
     value: float | None
     semantics: str
     why: str
+    place: str
+    opcodes: frozenset[str]
     is_open: bool = False
 
 
@@ -74,6 +78,8 @@ CASES: Final = (
         "window reduces the padded operand.",
         "The pad keeps [3, 4, 5]. The window puts two zeros before them; the first window has "
         "only these two.",
+        place="pass `algsimp`",
+        opcodes=frozenset(["pad", "reduce-window", "convolution"]),
     ),
     Case(
         "nested_dynamic_slices",
@@ -85,6 +91,8 @@ CASES: Final = (
         f"{spec('dynamic_slice')}: `adjusted_start_indices = clamp(0, start_indices, "
         "shape(operand) - slice_sizes)`.",
         "The outer start 9 is clamped to 10 - 4 = 6, the inner start is 0.",
+        place="pass `algsimp`",
+        opcodes=frozenset(["dynamic-slice"]),
     ),
     Case(
         "nested_dynamic_updates",
@@ -97,6 +105,8 @@ CASES: Final = (
         "shape(operand) - shape(update))`.",
         "The slice and the update of four elements start at clamp(9) = 6; the inner update is at "
         "0.",
+        place="pass `algsimp`",
+        opcodes=frozenset(["dynamic-slice", "dynamic-update-slice"]),
     ),
     Case(
         "loop_step_over_bound",
@@ -107,6 +117,8 @@ CASES: Final = (
         2,
         f"{spec('while')}: `body` is executed while `cond` outputs true.",
         "0 < 1, so the body is executed once and doubles x.",
+        place="pass `simplify-while-loops`",
+        opcodes=frozenset(["while", "add", "compare"]),
     ),
     Case(
         "unsigned_start",
@@ -117,6 +129,8 @@ CASES: Final = (
         200,
         f"{spec('dynamic_slice')}: starts are of integer type, `ui8` has values from 0 to 255.",
         "200 <= 256 - 4, so the start stays 200. -56 would be clamped to 0.",
+        place="conversion",
+        opcodes=frozenset(["dynamic-slice", "gather", "scatter"]),
     ),
     Case(
         "scatter_without_indices",
@@ -128,6 +142,8 @@ CASES: Final = (
         f"{spec('scatter')}: every update index is executed once, in any order; "
         "`full_start_index` is 0 where no index is given.",
         "All three updates are added to the one element: 10 + 1 + 2 + 4.",
+        place="emitter",
+        opcodes=frozenset(["scatter"]),
     ),
     Case(
         "scatter_into_scalar",
@@ -139,6 +155,8 @@ CASES: Final = (
         f"{spec('scatter')}: (C2) the rank of the operand is the number of window dimensions, "
         "here 0.",
         "Both updates are added: 10 + 1 + 2.",
+        place="after the dump of pass `scatter_simplifier`",
+        opcodes=frozenset(["scatter"]),
     ),
     Case(
         "dilated_window",
@@ -150,6 +168,8 @@ CASES: Final = (
         f"{spec('reduce_window')}: `padded_inputs = pad(inputs, init_values, .., "
         "base_dilations - 1)`.",
         "Column 1 of the dilated operand is between two columns of x: it has the initial value.",
+        place="emitter",
+        opcodes=frozenset(["reduce-window"]),
     ),
     Case(
         "cropping_convolution",
@@ -162,6 +182,8 @@ CASES: Final = (
         "..)`.",
         "Five of six columns are removed and one column of zeros is added; column 1 of the result "
         "reads that one.",
+        place="emitter",
+        opcodes=frozenset(["convolution"]),
     ),
     Case(
         "atan2_of_zeros",
@@ -172,6 +194,8 @@ CASES: Final = (
         0,
         f"{spec('atan2')}: for floats, `atan2` from IEEE-754, which returns 0 for (0, 0).",
         "Both comparisons are equal, so their exclusive or is false and its conversion 0.",
+        place="emitter",
+        opcodes=frozenset(["atan2"]),
     ),
     Case(
         "division_of_constants",
@@ -184,6 +208,8 @@ CASES: Final = (
         "zero *produces an implementation defined value*.",
         "Any value is right, the end of the process is not. XLA:CPU returns -1 if the divisor is a "
         "parameter.",
+        place="conversion",
+        opcodes=frozenset(["divide", "remainder"]),
     ),
     Case(
         "cropping_window",
@@ -195,6 +221,8 @@ CASES: Final = (
         f"{spec('reduce_window')}: `padded_inputs = pad(inputs, .., padding[:, 0], ..)`, with "
         "constraint (C15) on the result alone.",
         "The first row is removed; the sum of one element is that element.",
+        place="after the dump",
+        opcodes=frozenset(["reduce-window"]),
     ),
     Case(
         "reduce_of_one",
@@ -207,6 +235,8 @@ CASES: Final = (
         "implementation-defined positions*, so `body` and `init_values` must form a monoid.",
         "1 is not neutral for addition: with the initial value once, the sum is 2; without, it is "
         "1.",
+        place="pass `algsimp`",
+        opcodes=frozenset(["reduce"]),
         is_open=True,
     ),
 )

@@ -94,6 +94,19 @@ def minimised(items: Sequence[Item], fails: Callable[[Collection[Item]], bool]) 
     return kept
 
 
+def part_of(root: Instruction, cuts: Collection[str]) -> str | None:
+    """Return the text of the part of a module that computes `root`, with `cuts` as parameters.
+
+    None if an input of the part depends on another one.
+
+    >>> text = "p = f32[5] parameter(0)  a = f32[5] abs(p)  ROOT b = f32[5] negate(a)"
+    >>> module = parse(f"ENTRY e {{ {text} }}")
+    >>> [line.strip() for line in part_of(module.entry.root, ["a"]).splitlines() if "=" in line]
+    ['%a = f32[5] parameter(0)', 'ROOT %b = f32[5] negate(%a)']
+    """
+    return next(_texts([root], cuts)) if _are_independent([root], cuts) else None
+
+
 def _differs_without(
     roots: Sequence[Instruction], cuts: Sequence[str], kept: Collection[str]
 ) -> bool:
@@ -116,12 +129,12 @@ def _differing_part(roots: Sequence[Instruction], cuts: Collection[str]) -> Repr
 
 
 def _are_independent(roots: Sequence[Instruction], cuts: Collection[str]) -> bool:
-    """Return True if both parts read the same values, none of which depends on another.
+    """Return True if all parts read the same values, none of which depends on another.
 
     Otherwise parameters in their place could have values that they never have together.
     """
     read = [_inputs(root, cuts) for root in roots]
-    if set(read[0]) != set(read[1]):
+    if any(set(each) != set(read[0]) for each in read):
         return False
     for inputs in read:
         for name, instruction in inputs.items():

@@ -1,0 +1,199 @@
+"""Search for faults of XLA:CPU: random programs through every pass, and executed.
+
+    python -m benchmarks.hunt FOLDER [--count N] [--seconds S] [--seed S]
+
+Each program is compiled by XLA in a process of its own and executed by XLA and by the interpreter.
+It is a finding if the results differ, if the modules before and after a pass differ, or if XLA
+returns no result. A finding is reduced to the smallest program with the same finding; faults of
+`docs/found.md` are counted, others are written to ``FOLDER/NAME.hlo`` with the unreduced program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+import hlo
+from benchmarks.found import last_pass, place_of
+from benchmarks.found_cases import CASES, Case
+from benchmarks.hunt_programs import programs
+from benchmarks.xla_process import STDERR, Failure, XlaProcess
+from hlo.modules.module import Module
+from hlo.shapes.shape import Shape
+from indexing.equivalence.draws import Draw
+from indexing.equivalence.evidence import far_apart
+from indexing.equivalence.reduction import minimised, part_of
+from indexing.execution import run
+from indexing.ops.unspecified import recorded
+
+BATCH: Final = 40
+MAX_ATTEMPTS: Final = 60
+"""Limit on the programs that are executed to reduce one finding."""
+
+_MOVEMENT: Final = frozenset(
+    [
+        *("parameter", "constant", "broadcast", "reshape", "bitcast", "copy", "tuple"),
+        *("get-tuple-element", "transpose", "slice", "iota"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A program on which XLA is wrong or has no result.
+
+    Attributes:
+        place: the pass, or the part of the compiler, without numbers.
+        kind: "numbers", "passes", or the reason why there is no result.
+        detail: the witness, or both values.
+    """
+
+    place: str
+    kind: str
+    detail: str
+
+    def is_like(self, other: Finding | None) -> bool:
+        """Return True for another program with the same fault, as far as can be told."""
+        return other is not None and (self.place, self.kind) == (other.place, other.kind)
+
+
+class Hunt:
+    """Executions of programs by XLA and by the interpreter."""
+
+    def __init__(self, process: XlaProcess, folder: Path) -> None:
+        self.process, self.folder = process, folder
+
+    def finding(self, text: str) -> Finding | None:
+        """Return what is wrong with a program, if it is."""
+        try:
+            module = hlo.parse(text)
+            if hlo.verify(module):
+                return None
+            inputs = inputs_of(module)
+            with np.errstate(all="ignore"), recorded() as unspecified:
+                expected = run(module, inputs, max_iterations=1000)
+        except hlo.HloError:
+            return None
+        if unspecified:
+            return None
+        dumps = self.folder / "dumps"
+        shutil.rmtree(dumps, ignore_errors=True)
+        results = self.process.run(str(module), inputs, dumps)
+        if isinstance(results, Failure):
+            return Finding(last_pass(dumps), results.reason, message(dumps))
+        place, witness = place_of(module, dumps)
+        place = place.partition(":")[0]
+        for number, (ours, theirs) in enumerate(zip(expected, results, strict=True)):
+            at = far_apart(ours, theirs)
+            if at is not None:
+                values = f"{ours[at]} by the interpreter, {theirs[at]} by XLA"
+                return Finding(place, "numbers", witness or f"output {number} at {at}: {values}")
+        return Finding(place, "passes", witness) if witness else None
+
+
+def inputs_of(module: Module) -> list[Any]:
+    """Return inputs: small whole numbers."""
+    random = np.random.default_rng(1)
+    shapes = [p.shape for p in module.entry.parameters]
+    return [Draw(whole=True).array(each, random) for each in shapes if isinstance(each, Shape)]
+
+
+def message(folder: Path) -> str:
+    """Return XLA's first line about an error."""
+    path = folder / STDERR
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    errors = [line for line in lines if re.match(r"[EF]\d{4}", line)]
+    return re.sub(r"^\S+ \S+ +\d+ ", "", errors[0])[:300] if errors else ""
+
+
+def reduced(hunt: Hunt, text: str, finding: Finding) -> str:
+    """Return the smallest part of a program with the same finding."""
+    module = hlo.parse(text)
+    attempts = 0
+
+    def smaller(root: str, cuts: Collection[str]) -> str | None:
+        nonlocal attempts
+        attempts += 1
+        if attempts > MAX_ATTEMPTS:
+            return None
+        part = part_of(module.entry[root], cuts)
+        return part if part is not None and finding.is_like(hunt.finding(part)) else None
+
+    def differs(root: str, names: list[str], kept: Collection[str]) -> bool:
+        return smaller(root, [name for name in names if name not in kept]) is not None
+
+    names = [i.name for i in module.entry if i.opcode not in ("parameter", "constant")]
+    names = [name for name in names if isinstance(module.entry[name].shape, Shape)]
+    for root in names:
+        if smaller(root, ()) is not None:
+            others = [name for name in names if name != root]
+            kept = minimised(others, partial(differs, root, others))
+            attempts = 0
+            return smaller(root, [name for name in others if name not in kept]) or text
+    return text
+
+
+def known(text: str, finding: Finding) -> Case | None:
+    """Return the fault of `docs/found.md` that a reduced program shows."""
+    module = hlo.parse(text)
+    opcodes = {i.opcode for i in module.entry} - _MOVEMENT
+    for case in CASES:
+        if finding.place.startswith(case.place) and opcodes and opcodes <= case.opcodes:
+            return case
+    return None
+
+
+def named_programs(seed: int) -> Iterator[tuple[str, str]]:
+    """Yield random programs without end."""
+    while True:
+        yield from programs(seed, BATCH)
+        seed += 1
+
+
+def main() -> None:
+    """Search, and print a line for each finding that is not known."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--count", type=int, default=1 << 30)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    counts: Counter[str] = Counter()
+    tried, start = 0, perf_counter()
+    with TemporaryDirectory() as folder, XlaProcess() as process:
+        hunt = Hunt(process, Path(folder))
+        for name, text in named_programs(given.seed):
+            if tried == given.count or perf_counter() - start > given.seconds:
+                break
+            tried += 1
+            finding = hunt.finding(text)
+            if finding is None:
+                continue
+            part = reduced(hunt, text, finding)
+            case = known(part, finding)
+            counts[f"known: {case.name}" if case else f"{finding.kind}, {finding.place}"] += 1
+            if case is None:
+                line = f"{name}: {finding.kind}, {finding.place}: {finding.detail}"
+                print(line, flush=True)
+                (given.folder / f"{name}.hlo").write_text(
+                    f"// {line}\n{part}\n\n// -----\n\n{text}\n"
+                )
+    for kind, count in counts.most_common():
+        print(f"{count:6}  {kind}")
+    print(f"{tried} programs in {perf_counter() - start:.0f} s, {counts.total()} findings")
+
+
+if __name__ == "__main__":
+    main()
