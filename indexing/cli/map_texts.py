@@ -106,7 +106,7 @@ def show_map(
 
         reporter.print(map_json(indexing_map, steps))
         return
-    from indexing.views.report import NOTATIONS
+    from indexing.views.map_tables import NOTATIONS
 
     reporter.print(NOTATIONS[notation](indexing_map))
     for step in steps or ():

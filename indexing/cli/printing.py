@@ -15,8 +15,8 @@ from indexing.cli.reporter import Reporter
 if TYPE_CHECKING:
     from hlo import HloError
     from hlo.modules.module import Computation, Instruction, Module
+    from indexing.views.map_tables import MapTable, Query
     from indexing.views.regions import Point
-    from indexing.views.report import MapTable, Query
     from indexing.views.selection import Condition, Selection
     from indexing.views.terminal import Terminal
 
@@ -284,7 +284,7 @@ def _answers(
 ) -> Iterator[MapTable]:
     """Yield the answers for some instructions of one computation."""
     from hlo.shapes.shape import leaves
-    from indexing.views.report import answer, answers_to_parameters
+    from indexing.views.map_tables import answer, answers_to_parameters
 
     query, computation = request.query, instructions[0].computation
     if query.to_parameters and len(instructions) > 1 and is_valid(computation):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
-    from indexing.views.report import MapRow
+    from indexing.views.map_tables import MapRow
     from simplifier.atoms import Variable
     from simplifier.linear import Expr
 

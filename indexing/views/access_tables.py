@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.memory.warps.access import Accesses, MemoryAccess
 from indexing.views.alignment import aligned
+from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record
-from indexing.views.report import Paint, plain, shape_text
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:

@@ -32,6 +32,7 @@ from indexing.views.best_tilings import (
     comparison_head,
     ranked_row,
 )
+from indexing.views.map_tables import MapTable, map_line, path_text, runtime_text, shape_text
 from indexing.views.plans import (
     PLAN_COLUMNS,
     SHARDINGS_COLUMNS,
@@ -42,7 +43,6 @@ from indexing.views.plans import (
     shardings_notes,
     shardings_rows,
 )
-from indexing.views.report import MapTable, map_line, path_text, runtime_text, shape_text
 from indexing.views.tilings import COLUMNS, head, operand_rows
 
 if TYPE_CHECKING:

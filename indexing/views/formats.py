@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from indexing.views.map_tables import MapTable, Paint, map_lines, plain, text_lines
 from indexing.views.records import json_lines
-from indexing.views.report import MapTable, Paint, map_lines, plain, text_lines
 
 if TYPE_CHECKING:
     from indexing.views.terminal import Terminal

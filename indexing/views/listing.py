@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.views.alignment import aligned
+from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
-from indexing.views.report import Paint, plain, shape_text
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction

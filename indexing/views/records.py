@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape
-from indexing.views.report import MapRow, MapTable, map_line, shape_text
+from indexing.views.map_tables import MapRow, MapTable, map_line, shape_text
 
 if TYPE_CHECKING:
     from hlo.modules.op_source import OpSource

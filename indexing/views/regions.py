@@ -14,8 +14,7 @@ from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
-from indexing.views.records import json_lines, runtime_records
-from indexing.views.report import (
+from indexing.views.map_tables import (
     MapRow,
     MapTable,
     Paint,
@@ -25,6 +24,7 @@ from indexing.views.report import (
     source_lines,
     table_head,
 )
+from indexing.views.records import json_lines, runtime_records
 from indexing.views.terminal import Block, Terminal
 from indexing.views.wrapping import Paragraph, Unit
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.sharding.rules import Factors, ShardingRule, factor_name
 from indexing.views.alignment import aligned
+from indexing.views.map_tables import Paint, plain
 from indexing.views.plans import (
     PLAN_COLUMNS,
     SHARDINGS_COLUMNS,
@@ -22,7 +23,6 @@ from indexing.views.plans import (
     shardings_rows,
 )
 from indexing.views.records import SCHEMA_VERSION, shape_record
-from indexing.views.report import Paint, plain
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module

@@ -14,7 +14,7 @@ from indexing.sharding.partial_laws import has_reduction
 from indexing.sharding.signature_checks import Refused, check_signature
 from indexing.sharding.signatures import SbpSignature, SbpSignatures, sbp
 from indexing.views.alignment import aligned
-from indexing.views.report import Paint, plain, shape_text
+from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.sharding_tables import instruction_record
 from simplifier.unknown import Unknown
 

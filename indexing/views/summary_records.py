@@ -17,8 +17,8 @@ from indexing.memory.executions import Executions
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.alignment import aligned
 from indexing.views.listing import short_shape
+from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record
-from indexing.views.report import Paint, plain, shape_text
 
 MAX_ROWS: Final = 10
 """Default number of rows of each table."""

@@ -25,7 +25,7 @@ from indexing.maps.explanation import is_explaining
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import KNOWN_EMPTY, domain_texts, variables_text
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.views.report import (
+from indexing.views.map_tables import (
     CONTROL,
     MapRow,
     MapTable,

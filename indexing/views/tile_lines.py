@@ -18,8 +18,8 @@ from indexing.tiling.tiles.tiling import Tiling
 from indexing.views.alignment import aligned
 from indexing.views.best_tilings import RANKED_COLUMNS, best_notes, ranked_row
 from indexing.views.best_tilings import aligned as aligned_numbers
+from indexing.views.map_tables import Paint, path_text, plain, runtime_text, shape_text
 from indexing.views.regions import point_text
-from indexing.views.report import Paint, path_text, plain, runtime_text, shape_text
 from indexing.views.tile_reasons import map_text, reasons, symbolic_parts, symbolic_tile_of
 from indexing.views.tile_subjects import ArrayLabel, TileSubject
 from indexing.views.tilings import box_parts, operand_parts, operand_row

@@ -12,7 +12,7 @@ from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from indexing.tiling.tiles.size_violations import Violation
 from indexing.tiling.tiles.symbolic import SymbolicTile, symbolic_tile
-from indexing.views.report import map_line
+from indexing.views.map_tables import map_line
 from indexing.views.tilings import ratio_text
 from simplifier.unknown import Unknown
 

@@ -13,9 +13,9 @@ from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.contiguity import MemoryRuns
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tiling import Tiling
+from indexing.views.map_tables import map_line
 from indexing.views.records import shape_record, source_of
 from indexing.views.regions import region_record
-from indexing.views.report import map_line
 from indexing.views.tile_lines import array_regions
 from indexing.views.tile_reasons import reasons, symbolic_tile_of
 from indexing.views.tile_subjects import ArrayLabel, TileSubject

@@ -18,8 +18,8 @@ from indexing.memory.movement.figures import (
 from indexing.memory.movement.roofline import Peak, RooflineBound
 from indexing.ops.element import Work
 from indexing.views.alignment import aligned
+from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
-from indexing.views.report import Paint, plain
 from simplifier.unknown import Unknown
 
 _MAX_REASON: Final = 100

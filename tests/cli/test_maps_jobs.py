@@ -128,14 +128,14 @@ def test_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_map_that_cannot_be_printed_does_not_stop_the_others(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from indexing.views import report
+    from indexing.views import map_tables
 
     def fails_on_division(indexing_map: object) -> str:
         if "d0 floordiv" in str(indexing_map):
             raise ValueError("no division here")
         return str(indexing_map)
 
-    monkeypatch.setitem(report.NOTATIONS, "latex", fails_on_division)
+    monkeypatch.setitem(map_tables.NOTATIONS, "latex", fails_on_division)
     status, out, err = ran(capsys, EXAMPLES[0], "--all", "--format", "latex")
     assert status == 1
     assert "no division here" in err

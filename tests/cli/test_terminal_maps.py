@@ -21,8 +21,8 @@ import hlo
 from indexing import cli, parse_map
 from indexing.maps.containment import containers
 from indexing.views.formats import lines
+from indexing.views.map_tables import DIRECTIONS_BY_OPTION, MapTable, Query, answer, plain
 from indexing.views.regions import table_regions, terminal_lines
-from indexing.views.report import DIRECTIONS_BY_OPTION, MapTable, Query, answer, plain
 from indexing.views.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ from indexing.maps.answers import Answer
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.space_pairs import SpacePair
-from indexing.views.report import CONTROL
+from indexing.views.map_tables import CONTROL
 from tests.indexing.influence import Mask, Pokes, related
 from tests.indexing.loop_judge import missed
 

@@ -14,8 +14,8 @@ from indexing import IndexingMap, RuntimeVariable
 from indexing.codegen.nest import LoopNest
 from indexing.dataflow.loops import steps
 from indexing.maps.multiplicity import Multiplicity
+from indexing.views.map_tables import runtime_text
 from indexing.views.records import runtime_records
-from indexing.views.report import runtime_text
 from tests.indexing.influence import Pokes
 from tests.indexing.loop_judge import answers, disagreements, missed, unrolled
 from tests.indexing.test_loop_maps import loop

@@ -173,7 +173,7 @@ def command(
       hlo-indexing maps m.hlo --reads "p['q']" --kind reducing
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
     """
-    from indexing.views.report import DIRECTIONS_BY_OPTION, Query
+    from indexing.views.map_tables import DIRECTIONS_BY_OPTION, Query
     from indexing.views.selection import Selection
 
     _check_options(

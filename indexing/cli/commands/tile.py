@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from indexing.tiling.tiles.limits import TilingLimits
     from indexing.tiling.tiles.measures import Objective
     from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling
-    from indexing.views.report import Query
+    from indexing.views.map_tables import Query
     from indexing.views.tile_lines import TileEntry
     from indexing.views.tile_subjects import TileSubject
     from simplifier.unknown import Unknown
@@ -145,7 +145,7 @@ def command(
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
     """
-    from indexing.views.report import Query
+    from indexing.views.map_tables import Query
 
     _check_options(sizes, index, direction, target, operand)
     wanted = search_request(
@@ -256,7 +256,7 @@ def _print(
 ) -> None:
     """Print the symbolic tiles of an array, its tiles of given sizes, or one of them."""
     from indexing.views import tile_lines, tile_records
-    from indexing.views.report import plain
+    from indexing.views.map_tables import plain
     from simplifier.unknown import Unknown
 
     paint = reporter.paint if reporter.width is None else plain  # of notes, which are wrapped
@@ -316,7 +316,7 @@ def _tiling(
 ) -> Tiling | Unknown | None:
     """Return the tiling; report sizes of another rank, and return None."""
     from hlo.shapes.shape import Shape
-    from indexing.views.report import shape_text
+    from indexing.views.map_tables import shape_text
 
     shape = subject.shape
     if not isinstance(shape, Shape):
