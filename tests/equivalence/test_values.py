@@ -216,3 +216,13 @@ def test_nested_operands_that_differ_are_compared_once() -> None:
     (result,) = compare_values(before.entry, after.entry)
     assert isinstance(result, Residual)
     assert "tan" in result.after
+
+
+def test_the_text_of_a_reduction_has_the_bounds_of_its_conditions() -> None:
+    text = """x = f32[5] parameter(0)  z = f32[] constant(0)
+      w = f32[5] reduce-window(x, z), window={size=2 pad=1_0}, to_apply=add.f
+      ROOT r = f32[5] %s(w)"""
+    before, after = (program(text % opcode) for opcode in ("negate", "abs"))
+    (result,) = compare_values(before.entry, after.entry)
+    assert isinstance(result, Residual)
+    assert "where d0 + s0 in [1, 5])" in result.before

@@ -297,6 +297,14 @@ def _runtime_text(term: Formula, depth: int) -> str:
     return f"{{{', '.join(values)}}}"
 
 
+def _guards_text(array: Formula) -> str:
+    """Return the conditions of a fold with their bounds; of other arrays the expressions."""
+    if array.kind != "fold":
+        return ", ".join(map(str, array.index))
+    bounds = array.head[-1]
+    return ", ".join([f"{e} in [{a}, {b}]" for e, (a, b) in zip(array.index, bounds, strict=True)])
+
+
 MIN_DETAILED: Final = 5
 """Depth of a text from which runtime variables are shown with their terms."""
 
@@ -327,6 +335,6 @@ def text_of(term: Formula, depth: int = 8) -> str:
             return f"constant {term.type}{list(term.dims)}"
         case _:
             name = term.head[0] if isinstance(term.head, tuple) else term.head
-            guards = f" where {at}" if at else ""
+            guards = f" where {_guards_text(term)}" if at else ""
             runtime = _runtime_text(term, depth)
             return f"{name}{list(term.dims)}({', '.join(inner)}{guards}){runtime}"
