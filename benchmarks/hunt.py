@@ -90,6 +90,8 @@ class Hunt:
         dumps = self.folder / "dumps"
         shutil.rmtree(dumps, ignore_errors=True)
         results = self.process.run(str(module), inputs, dumps)
+        if isinstance(results, Failure) and not (results.is_end or "INTERNAL" in results.reason):
+            return None  # XLA does not support the program
         if isinstance(results, Failure):
             return Finding(last_pass(dumps), results.reason, message(dumps))
         place, witness = place_of(module, dumps)
