@@ -4,10 +4,15 @@ from .codegen.map_loops import loop_nest_of_map as loop_nest_of_map
 from .codegen.map_loops import to_c as to_c
 from .codegen.map_loops import to_python as to_python
 from .drawing.drawing import Backend as Backend
+from .drawing.layout_pictures import plot_cute as plot_cute
+from .drawing.layout_pictures import plot_linear as plot_linear
+from .drawing.layout_pictures import plot_swizzle as plot_swizzle
 from .drawing.region_pictures import plot_answer as plot_answer
 from .drawing.region_pictures import plot_region as plot_region
 from .drawing.style import Theme as Theme
 from .drawing.tiling_pictures import plot_tiling as plot_tiling
+from .drawing.warp_pictures import plot_access as plot_access
+from .drawing.warp_pictures import plot_accesses as plot_accesses
 from .execution.sharded_plans import plan_outputs as plan_outputs
 from .execution.sharded_plans import plan_shards as plan_shards
 from .maps.certificate import certified as certified

@@ -228,6 +228,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "object":                       (None,             ALL),
     "Any":                          (None,             ALL),
     "slice":                        (slice(0, 2),      ""),
+    "str | Gpu | None":             (None,             "None str"),
     "str | Gpu":                    ("A100",           "str"),
     "str | IndexingMap | CuteLayout": ("4:1",          "str map"),
     "Sequence[IndexingMap]":        ((MAP,),           ""),

@@ -1,2 +1,4 @@
 # Public names, loaded on first use (`__init__.py`).
 from .drawing import Drawing as Drawing
+from .layout_pictures import plot_layout as plot_layout
+from .warp_pictures import plot_banks as plot_banks

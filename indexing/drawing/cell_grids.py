@@ -11,15 +11,17 @@ from indexing.drawing.parts import (
     TITLE_HEIGHT,
     draw_cell,
     draw_foot,
+    draw_label,
     foot_of,
     panel_title,
 )
 from indexing.drawing.style import Theme, text_width
 
-MAX_GRID_WIDTH: Final = 620
+MAX_GRID_WIDTH: Final = 880
 """Width of a grid with labels in its cells, at most; otherwise cells are small squares."""
 MAX_SMALL_WIDTH: Final = 440
 ROW_HEIGHT: Final = 19
+MAX_LABELLED_ROWS: Final = 40
 STEPS: Final = (1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100)
 
 
@@ -29,7 +31,9 @@ class CellGridDrawing:
     def __init__(self, grid: CellGrid, theme: Theme) -> None:
         self.grid, self.theme = grid, theme
         self.name = grid.name
-        self.cell_width, self.cell_height = _cell_size(grid)
+        size = _labelled_size(grid)
+        self.is_labelled = size is not None
+        self.cell_width, self.cell_height = size or _small_size(grid)
         rows = grid.row_labels
         self.left = max([text_width(text, "axis") for text in rows], default=0) + 6 * bool(rows)
         has_head = bool(grid.column_labels) or any(grid.axes)
@@ -52,12 +56,15 @@ class CellGridDrawing:
         canvas.text(0, TITLE_HEIGHT + 7, "  ".join(filter(None, names)), "axis")
         self._draw_labels(canvas)
         for cell in grid.cells:
-            draw_cell(canvas, cell, self._box(cell.row, cell.column), grid.palette, self.theme)
+            box = self._box(cell.row, cell.column)
+            draw_cell(canvas, cell, box, grid.palette, self.theme, self.is_labelled)
+        self._draw_path(canvas)
+        for cell in grid.cells if self.is_labelled else ():
+            draw_label(canvas, cell, self._box(cell.row, cell.column), grid.palette)
         for frame in grid.outlines:
             x, y, _, _ = self._box(frame.row, frame.column)
             size = frame.columns * self.cell_width, frame.rows * self.cell_height
             canvas.rect((x, y, *size), "frame", title=frame.label)
-        self._draw_path(canvas)
         draw_foot(canvas, self.foot, self.bottom, grid.palette, self.theme)
 
     def _box(self, row: int, column: int) -> tuple[float, float, float, float]:
@@ -89,13 +96,16 @@ class CellGridDrawing:
             canvas.tip(x1, y1, x1 - x0, y1 - y0)
 
 
-def _cell_size(grid: CellGrid) -> tuple[float, float]:
-    """Return width and height of a cell: large enough for labels, if that fits."""
+def _labelled_size(grid: CellGrid) -> tuple[float, float] | None:
+    """Return width and height of cells that are large enough for labels; None if that is wide."""
     labels = [text_width(cell.label, "cell") for cell in grid.cells if cell.label]
-    if labels:
-        width = max(max(labels) + 6, ROW_HEIGHT)
-        if width * grid.columns <= MAX_GRID_WIDTH and grid.rows <= 40:
-            return width, ROW_HEIGHT
+    width = max([ROW_HEIGHT, *[label + 6 for label in labels]])
+    fits = width * grid.columns <= MAX_GRID_WIDTH and grid.rows <= MAX_LABELLED_ROWS
+    return (width, ROW_HEIGHT) if labels and fits else None
+
+
+def _small_size(grid: CellGrid) -> tuple[float, float]:
+    """Return width and height of small square cells."""
     side = min(max(MAX_SMALL_WIDTH / max(grid.columns, grid.rows, 1), 6.5), 18)
     return side, side
 

@@ -11,6 +11,7 @@ from indexing.drawing.parts import (
     TITLE_HEIGHT,
     draw_cell,
     draw_foot,
+    draw_label,
     foot_of,
     panel_title,
 )
@@ -57,12 +58,15 @@ class LinkDrawing:
             top = TITLE_HEIGHT + BOX_HEIGHT
             canvas.path([(x0, top), (x1, lower - 1)], "link")
             canvas.tip(x1, lower - 0.5, x1 - x0, lower - top, 4)
-        for k, box in enumerate(diagram.above):
-            place = (self._above(k), TITLE_HEIGHT, self.above, BOX_HEIGHT)
-            draw_cell(canvas, box, place, "class", self.theme)
-        for k, box in enumerate(diagram.below):
-            place = (self._below(k), lower, self.below, BOX_HEIGHT)
-            draw_cell(canvas, box, place, "class", self.theme)
+        above = [(self._above(k), TITLE_HEIGHT, self.above) for k in range(len(diagram.above))]
+        below = [(self._below(k), lower, self.below) for k in range(len(diagram.below))]
+        for boxes, places in ((diagram.above, above), (diagram.below, below)):
+            is_labelled = all(text_width(box.label, "cell") <= places[0][2] - 2 for box in boxes)
+            for box, (x, y, width) in zip(boxes, places, strict=True):
+                place = (x, y, width, BOX_HEIGHT)
+                draw_cell(canvas, box, place, "class", self.theme, is_labelled)
+                if is_labelled:
+                    draw_label(canvas, box, place, "class")
         for k in diagram.gaps:
             x = self._below(k) - GAP_WIDTH / 2
             canvas.text(x, lower + BOX_HEIGHT / 2 + 3, "⋯", "axis middle")

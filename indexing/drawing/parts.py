@@ -94,20 +94,24 @@ def draw_cell(
     box: tuple[float, float, float, float],
     palette: Palette,
     theme: Theme,
+    is_labelled: bool,
 ) -> None:
-    """Draw a cell with its label if that fits, else with the hatching of its class."""
-    x, y, width, height = box
-    text = cell.label
-    is_labelled = bool(text) and height >= 12 and text_width(text, "cell") <= width - 2
+    """Draw a cell without its label; with the hatching of its class unless it gets a label."""
     title = cell.title or f"[{cell.index}]: {cell.value}"
-    data = (cell.index, cell.value)
-    draw_box(canvas, box, cell.shade, palette, theme, title, data, is_plain=is_labelled)
+    is_plain = is_labelled and bool(cell.label)
+    draw_box(canvas, box, cell.shade, palette, theme, title, (cell.index, cell.value), is_plain)
     if cell.is_hatched:
         canvas.rect(box, "", fill=f"hlo-{theme}-hatch{HATCHED}")
-    if is_labelled:
-        is_other = palette == "heat" and cell.shade >= LIGHT.inverted
-        style = "cell other middle" if is_other else "cell middle"
-        canvas.text(x + width / 2, y + height / 2 + 3.2, text, style)
+
+
+def draw_label(
+    canvas: Canvas, cell: DrawnCell, box: tuple[float, float, float, float], palette: Palette
+) -> None:
+    """Draw the label of a cell."""
+    x, y, width, height = box
+    is_other = palette == "heat" and cell.shade >= LIGHT.inverted
+    style = "cell other middle" if is_other else "cell middle"
+    canvas.text(x + width / 2, y + height / 2 + 3.2, cell.label, style)
 
 
 def panel_title(text: str, width: float) -> str:

@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 import indexing.methods as methods
 from hlo.arguments import checked, integer, wrong_argument
+from indexing.devices.gpus import Gpu
 from indexing.maps.indexing_map import IndexingMap
 from indexing.memory.layouts.swizzle import Swizzle
 from simplifier.linear import Expr
@@ -175,6 +176,30 @@ class CuteLayout:
         for size, stride in self.leaves:
             total = (np.arange(size)[:, None] * stride + total).reshape(-1)
         return total if self.swizzle is None else self.swizzle(total)
+
+    @checked
+    def plot(
+        self,
+        device: str | Gpu | None = None,
+        element_bits: int = 32,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+    ) -> Any:
+        """Return a picture of the offsets: rows are the first mode, columns the second one.
+
+        Args:
+            device: draw banks of shared memory of this GPU instead of offsets.
+            element_bits: the bits of an element.
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`.
+        Raises:
+            ImportError: matplotlib is not installed.
+
+        >>> CuteLayout((4, 8), (8, 1)).plot()
+        <drawing of 'layout (4,8):(8,1)'>
+        """
+        return methods.plot_cute(self, device, element_bits, backend, theme)
 
     @property
     def map(self) -> IndexingMap:

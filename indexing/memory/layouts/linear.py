@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from hlo.arguments import checked_constructor, integer, integers, wrong_argument
+import indexing.methods as methods
+from hlo.arguments import checked, checked_constructor, integer, integers, wrong_argument
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
@@ -169,6 +171,23 @@ class LinearLayout:
     def is_surjective(self) -> bool:
         """True if every point of the outputs is reached."""
         return self.rank == sum(size.bit_length() - 1 for _, size in self.outputs)
+
+    @checked
+    def plot(self, backend: methods.Backend = "svg", theme: methods.Theme = "auto") -> Any:
+        """Return a picture of the inputs of each element, such as its lane and register.
+
+        Args:
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`.
+        Raises:
+            ImportError: matplotlib is not installed.
+            ValueError: the layout has more than 65,536 inputs.
+
+        >>> LinearLayout.from_bases({"lane": [[0, 1], [1, 0]], "register": [[0, 2]]}).plot()
+        <drawing of 'linear layout'>
+        """
+        return methods.plot_linear(self, backend, theme)
 
     @property
     def map(self) -> IndexingMap:

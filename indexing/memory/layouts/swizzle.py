@@ -16,6 +16,7 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+import indexing.methods as methods
 from hlo.arguments import checked, checked_constructor, integer, wrong_argument
 from simplifier.linear import Expr
 from simplifier.unknown import Unknown
@@ -194,6 +195,29 @@ class Swizzle:
             bits = sum((address // (1 << j) % 2 for j in summands), Expr({}, 0))
             result += (bits if len(summands) == 1 else bits % 2) * (1 << i)
         return result
+
+    @checked
+    def plot(
+        self,
+        columns: int | None = None,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+    ) -> Any:
+        """Return a picture of the new address of each address, in row-major order.
+
+        Args:
+            columns: the number of addresses in a row; by default, those that one XOR rearranges.
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`.
+        Raises:
+            ImportError: matplotlib is not installed.
+            ValueError: `columns` is less than 1.
+
+        >>> Swizzle.xor(2, 0, 3).plot()
+        <drawing of 'swizzle Sw<2,0,3>'>
+        """
+        return methods.plot_swizzle(self, columns, backend, theme)
 
     @checked
     def then(self, second: Swizzle) -> Swizzle:

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
+import indexing.methods as methods
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
@@ -136,6 +137,22 @@ class MemoryAccess:
         """A warp that touches the most sectors; `None` if nothing is accessed."""
         return self.transactions.worst
 
+    @checked
+    def plot(self, backend: methods.Backend = "svg", theme: methods.Theme = "auto") -> Any:
+        """Return a picture of the sectors that a warp touches.
+
+        Arrows lead from the lanes of a warp with the most sectors to their sectors; bars are the
+        numbers of warps by sectors.
+
+        Args:
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`.
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        return methods.plot_access(self, backend, theme)
+
 
 @dataclass(frozen=True, slots=True)
 class Accesses(Sequence["MemoryAccess | Unknown"]):
@@ -158,6 +175,22 @@ class Accesses(Sequence["MemoryAccess | Unknown"]):
         self, index: int | slice
     ) -> MemoryAccess | Unknown | tuple[MemoryAccess | Unknown, ...]:
         return self.loads[index]
+
+    @checked
+    def plot(self, backend: methods.Backend = "svg", theme: methods.Theme = "auto") -> Any:
+        """Return a picture of each load and of the store: the sectors that a warp touches.
+
+        Arrows lead from the lanes of a warp with the most sectors to their sectors; bars are the
+        numbers of warps by sectors.
+
+        Args:
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`.
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        return methods.plot_accesses(self, backend, theme)
 
 
 @checked
