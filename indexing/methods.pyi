@@ -7,10 +7,12 @@ from .drawing.drawing import Backend as Backend
 from .drawing.layout_pictures import plot_cute as plot_cute
 from .drawing.layout_pictures import plot_linear as plot_linear
 from .drawing.layout_pictures import plot_swizzle as plot_swizzle
+from .drawing.plan_pictures import plot_plan as plot_plan
 from .drawing.region_pictures import plot_answer as plot_answer
 from .drawing.region_pictures import plot_region as plot_region
 from .drawing.style import Theme as Theme
 from .drawing.tiling_pictures import plot_tiling as plot_tiling
+from .drawing.traffic_pictures import plot_traffic as plot_traffic
 from .drawing.warp_pictures import plot_access as plot_access
 from .drawing.warp_pictures import plot_accesses as plot_accesses
 from .execution.sharded_plans import plan_outputs as plan_outputs
@@ -79,6 +81,8 @@ from .memory.layouts.linear import map_of_bases as map_of_bases
 from .memory.layouts.of_maps import to_cute as to_cute
 from .memory.layouts.of_maps import to_linear_layout as to_linear_layout
 from .memory.layouts.text import map_of_cute as map_of_cute
+from .memory.movement.figures import Traffic as Traffic
+from .memory.movement.roofline import Peak as Peak
 from .tiling.tiles.size_simplification import simplified_constraints as simplified_constraints
 from .tiling.tiles.size_violations import Violation as Violation
 from .tiling.tiles.size_violations import size_violation as size_violation

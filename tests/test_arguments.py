@@ -256,6 +256,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "tuple[bool, ...]":             ((),               ""),
     "tuple[int, ...]":              ((1, 0),           ""),
     "tuple[str, ...]":              ((),               ""),
+    "methods.Peak | str | None":   (None,             "None str"),
     "methods.Backend":              ("svg",            ""),
     "methods.Theme":                ("auto",           ""),
     "Theme":                        ("auto",           ""),

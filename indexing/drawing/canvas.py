@@ -109,6 +109,11 @@ class Canvas:
             f"<title>{attribute(title)}</title></circle>"
         )
 
+    def disc(self, x: float, y: float, radius: float) -> None:
+        """Draw the ground of a number."""
+        place = f'cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"'
+        self.parts.append(f'<circle {place} class="tip"/>')
+
     def lines(self, x: float, y: float, texts: Sequence[str], style: str) -> float:
         """Draw lines of text below each other; return the bottom of the last one."""
         step = SIZES[style] + 4

@@ -65,7 +65,7 @@ class RooflineDrawing:
     def __init__(self, roofline: Roofline, theme: Theme) -> None:
         self.roofline, self.theme = roofline, theme
         self.name = roofline.name
-        self.left, self.top = 52.0, TITLE_HEIGHT + 4.0
+        self.left, self.top = 52.0, TITLE_HEIGHT + 16.0
         ridge = roofline.flops_rate / roofline.bytes_rate
         reached = [point.intensity for point in roofline.points if point.intensity > 0]
         self.x_range = _decades([ridge / 10, ridge * 10, *reached])
@@ -93,15 +93,24 @@ class RooflineDrawing:
         x, y = self._place(end, roofline.flops_rate)
         canvas.text(x - 4, y - 6, f"{rate_text(roofline.flops_rate)} flop/s", "note end")
         x, y = self._place(start, start * roofline.bytes_rate)
-        canvas.text(x + 34, y - 16, f"{rate_text(roofline.bytes_rate)}B/s", "note")
-        for k, point in enumerate(roofline.points):
-            x, y = self._place(
-                max(point.intensity, start), max(point.rate, 10.0 ** self.y_range[0])
-            )
-            data = (point.label, f"{point.intensity:.6g}")
-            canvas.circle(x, y, 7.5, point.title, data)
-            canvas.text(x, y + 3.2, str(k + 1), "mark")
+        canvas.text(x + 6, y - 50, f"{rate_text(roofline.bytes_rate)}B/s", "note")
+        self._draw_points(canvas)
         draw_foot(canvas, self.foot, self.bottom, "class", self.theme)
+
+    def _draw_points(self, canvas: Canvas) -> None:
+        """Draw a point for each instruction, and its number below, where there is room."""
+        numbers: list[tuple[float, float]] = []
+        for point in self.roofline.points:
+            x, y = self._place(point.intensity, point.rate)
+            below = y + 17
+            while any(abs(x - a) < 16 and abs(below - b) < 15 for a, b in numbers):
+                below += 15
+            numbers.append((x, below))
+            canvas.line((x, y), (x, below), "link")
+            canvas.circle(x, y, 3.5, point.title, (point.label, f"{point.intensity:.6g}"))
+        for k, (x, y) in enumerate(numbers):
+            canvas.disc(x, y, 7.2)
+            canvas.text(x, y + 3.2, str(k + 1), "mark")
 
     def _draw_axes(self, canvas: Canvas) -> None:
         """Draw a line and a text for each power of 10."""
@@ -119,7 +128,7 @@ class RooflineDrawing:
         canvas.text(
             self.left + PLOT[0] / 2, self.top + PLOT[1] + 29, "flops per byte", "note middle"
         )
-        canvas.text(0, self.top - 1, "flop/s", "axis")
+        canvas.text(self.left, self.top - 7, "flop/s", "axis middle")
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
         (x0, x1), (y0, y1) = self.x_range, self.y_range

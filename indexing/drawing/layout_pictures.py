@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from math import prod
@@ -201,10 +201,7 @@ def plot_linear(layout: LinearLayout, backend: Backend, theme: Theme) -> Any:
     counts = [(name, 1 << len(images)) for name, images in layout.inputs]
     if prod(count for _, count in counts) > 1 << 16:
         raise ValueError("the layout has more than 65,536 inputs, too many to draw")
-    owners: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for values in product(*[range(count) for _, count in counts]):
-        named = dict(zip([name for name, _ in counts], values, strict=True))
-        owners.setdefault(tuple(layout(**named).values()), []).append(values)
+    owners = _inputs_by_element(layout, counts)
     shown = [k for k, (_, count) in enumerate(counts) if count > 1]
     by = _shaded_input([name for name, _ in counts], shown)
 
@@ -225,6 +222,17 @@ def plot_linear(layout: LinearLayout, backend: Backend, theme: Theme) -> Any:
     names = " x ".join(name for name, _ in layout.outputs)
     grids = _grids(names, "layout", sizes, valued, notes, None, "class")
     return as_drawing(Figure("linear layout", tuple(grids)), backend, theme)
+
+
+def _inputs_by_element(
+    layout: LinearLayout, counts: Sequence[tuple[str, int]]
+) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the inputs that have each element."""
+    owners: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for values in product(*[range(count) for _, count in counts]):
+        named = dict(zip([name for name, _ in counts], values, strict=True))
+        owners.setdefault(tuple(layout(**named).values()), []).append(values)
+    return owners
 
 
 def _shaded_input(names: Sequence[str], shown: Sequence[int]) -> int:
@@ -249,36 +257,49 @@ def _grids(
 ) -> Iterator[CellGrid]:
     """Yield a grid for each of the first slices of an array; those of rank 1 have one line."""
     rank = len(dims)
-    rows, columns = plane or (rank - 2, rank - 1)
+    rows, columns = plane or (rank - 2, rank - 1)  # below 0: the grid has one line
     others = [k for k in range(rank) if k not in (rows, columns)]
     slices = list(islice(product(*[range(dims[k]) for k in others]), MAX_SLICES))
-    shown = [min(dims[k], MAX_SIDE) if k >= 0 else 1 for k in (rows, columns)]
-    lines = list(notes)
-    for k, count in zip((rows, columns), shown, strict=True):
-        if k >= 0 and count < dims[k]:
-            lines.append(f"cut to the first {count} of {dims[k]:,} indices of d{k}")
-    total = prod(dims[k] for k in others)
-    if total > len(slices):
-        lines.append(f"{len(slices)} of {total:,} slices")
+    shown = {k: min(dims[k], MAX_SIDE) if k >= 0 else 1 for k in (rows, columns)}
+    lines = (*notes, *_cut_notes(dims, shown, others, len(slices)))
     for number, at in enumerate(slices):
-        cells = []
         fixed = dict(zip(others, at, strict=True))
-        for row, column in product(*map(range, shown)):
+        cells = []
+        for row, column in product(range(shown[rows]), range(shown[columns])):
             place = {**fixed, rows: row, columns: column}
             index = tuple([place[k] for k in range(rank)])
             value, shade, label = valued(index)
-            text = ",".join(map(str, index))
-            cells.append(DrawnCell(row, column, text, value, shade, label))
+            cells.append(DrawnCell(row, column, ",".join(map(str, index)), value, shade, label))
         slice_text = ", ".join(str(fixed.get(k, ":")) for k in range(rank))
         yield CellGrid(
             f"{title}  [{slice_text}]" if others else title,
             name,
-            shown[0],
-            shown[1],
+            shown[rows],
+            shown[columns],
             tuple(cells),
             palette,
-            row_labels=tuple(map(str, range(shown[0]))) if rows >= 0 else (),
-            column_labels=tuple(map(str, range(shown[1]))) if columns >= 0 else (),
-            axes=(f"d{rows}" if rows >= 0 else "", f"d{columns}" if columns >= 0 else ""),
-            notes=tuple(lines) if number == len(slices) - 1 else (),
+            row_labels=_index_labels(rows, shown),
+            column_labels=_index_labels(columns, shown),
+            axes=(_axis_name(rows), _axis_name(columns)),
+            notes=lines if number == len(slices) - 1 else (),
         )
+
+
+def _cut_notes(
+    dims: Sequence[int], shown: Mapping[int, int], others: Sequence[int], slices: int
+) -> Iterator[str]:
+    """Yield what is left out."""
+    for k, count in shown.items():
+        if k >= 0 and count < dims[k]:
+            yield f"cut to the first {count} of {dims[k]:,} indices of d{k}"
+    total = prod(dims[k] for k in others)
+    if total > slices:
+        yield f"{slices} of {total:,} slices"
+
+
+def _index_labels(dim: int, shown: Mapping[int, int]) -> tuple[str, ...]:
+    return tuple(map(str, range(shown[dim]))) if dim >= 0 else ()
+
+
+def _axis_name(dim: int) -> str:
+    return f"d{dim}" if dim >= 0 else ""

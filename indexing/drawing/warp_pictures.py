@@ -267,47 +267,41 @@ def _bank_links(
     lanes_at_once = model.threads_per_warp // by_bank.shape[2]
     start = warp * model.threads_per_warp + phase * lanes_at_once
     lanes = range(start, min(start + lanes_at_once, first_bytes.shape[1]))
-    words: dict[int, list[int]] = {}
-    for lane in lanes:
-        first = int(first_bytes[access, lane])
-        count = max(1, access_bytes // model.bank_bytes)
-        begin = first // model.bank_bytes
-        words[lane] = list(range(begin, begin + count)) if first >= 0 else []
-    used = Counter(word % model.banks for word in {w for own in words.values() for w in own})
-    above = tuple(
-        [
-            DrawnCell(
-                *(0, k, f"lane {lane}"),
-                " ".join(map(str, words[lane])) or "inactive",
-                int(bool(words[lane])),
-                str(lane),
-                f"lane {lane}: words {', '.join(map(str, words[lane])) or 'none'}",
-            )
-            for k, lane in enumerate(lanes)
-        ]
-    )
-    below = tuple(
-        [
-            DrawnCell(
-                *(1, bank, f"bank {bank}", used[bank]),
-                _CONFLICT if used[bank] > 1 else used[bank],
-                str(bank),
-                f"bank {bank}: {used[bank]} distinct words",
-            )
-            for bank in range(model.banks)
-        ]
-    )
-    links = [
-        DrawnLink(k, word % model.banks) for k, lane in enumerate(lanes) for word in words[lane]
+    words = [_words(int(first_bytes[access, lane]), access_bytes, model) for lane in lanes]
+    used = Counter(word % model.banks for word in {word for own in words for word in own})
+    above = [
+        _lane_cell(k, lane, own) for k, (lane, own) in enumerate(zip(lanes, words, strict=True))
     ]
+    below = [_bank_cell(bank, used[bank]) for bank in range(model.banks)]
+    links = [DrawnLink(k, word % model.banks) for k, own in enumerate(words) for word in own]
     legend = [(0, "no word"), (1, "one word"), (_CONFLICT, "several words: a conflict")]
     present = {cell.shade for cell in below}
     return LinkDiagram(
         f"a worst phase: access {access}, warp {warp}, phase {phase}",
         "worst phase",
-        above,
-        below,
+        tuple(above),
+        tuple(below),
         ("lane", "bank"),
         tuple(links),
         tuple([entry for entry in legend if entry[0] in present]),
     )
+
+
+def _words(first_byte: int, access_bytes: int, model: Gpu) -> range:
+    """Return the words that a lane accesses; none for an inactive lane."""
+    first = first_byte // model.bank_bytes
+    count = max(1, access_bytes // model.bank_bytes) if first_byte >= 0 else 0
+    return range(first, first + count)
+
+
+def _lane_cell(column: int, lane: int, words: range) -> DrawnCell:
+    text = ", ".join(map(str, words))
+    value = " ".join(map(str, words)) or "inactive"
+    title = f"lane {lane}: words {text or 'none'}"
+    return DrawnCell(0, column, f"lane {lane}", value, int(bool(words)), str(lane), title)
+
+
+def _bank_cell(bank: int, words: int) -> DrawnCell:
+    shade = _CONFLICT if words > 1 else words
+    title = f"bank {bank}: {words} distinct words"
+    return DrawnCell(1, bank, f"bank {bank}", words, shade, str(bank), title)

@@ -46,7 +46,7 @@ class TrafficTable:
     @property
     def ranked(self) -> list[InstructionTraffic]:
         """The instructions, those that move the most bytes in all executions first."""
-        return sorted(self.traffic.instructions, key=_rank)
+        return self.traffic.ranked
 
     def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
         """Yield the lines of the text, with at most `top` instructions."""
@@ -173,15 +173,6 @@ def _number(figure: Amount | int | Unknown) -> int | None:
 
 
 # ---------------------------------------------------------------- cells
-
-
-def _rank(each: InstructionTraffic) -> tuple[bool, int]:
-    """Sort by the bytes of all executions, of one if their number is not known; unknown first."""
-    moved = each.bytes
-    if isinstance(moved, Unknown):
-        return False, 0
-    times = each.executions.number
-    return True, -moved.number * (1 if times is None else times)
 
 
 def _total_cell(each: InstructionTraffic) -> str:

@@ -23,12 +23,17 @@ def tree(svg: str) -> ElementTree.Element:
 def cells(svg: str, panel: str) -> dict[str, str]:
     """Return the value of each index that the panels of one name show."""
     shown: dict[str, str] = {}
+    for index, value in drawn(svg, panel):
+        assert index not in shown, f"{index} is drawn twice"
+        shown[index] = value
+    return shown
+
+
+def drawn(svg: str, panel: str) -> Iterator[tuple[str, str]]:
+    """Yield index and value of everything that the panels of one name show, in order."""
     for group in tree(svg).iter(f"{SVG}g"):
         if group.get("data-panel") == panel:
-            for index, value in marked(group):
-                assert index not in shown, f"{index} is drawn twice"
-                shown[index] = value
-    return shown
+            yield from marked(group)
 
 
 def numbers(svg: str, panel: str) -> list[tuple[tuple[slice, ...], int]]:

@@ -15,6 +15,7 @@ from indexing.maps.arrays import Path
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
+from indexing.memory.movement.drawn_traffic import DrawnTraffic
 from indexing.ops.element import Work
 from simplifier.unknown import Unknown
 
@@ -314,7 +315,7 @@ class TrafficRow(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Traffic(Displayed):
+class Traffic(DrawnTraffic):
     """The traffic of a program with memory.
 
     Attributes:
@@ -329,6 +330,11 @@ class Traffic(Displayed):
     def rows(self) -> tuple[TrafficRow, ...]:
         """A row for each operand of each instruction; figures are those of one execution."""
         return tuple([row for each in self.instructions for row in each.rows])
+
+    @property
+    def ranked(self) -> list[InstructionTraffic]:
+        """The instructions, those that move the most bytes in all executions first."""
+        return sorted(self.instructions, key=_rank)
 
     @cached_property
     def total(self) -> Totals:
@@ -357,6 +363,15 @@ class Traffic(Displayed):
         total = self.total
         head = f"{total.read} bytes read, {total.written} written, {total.flops} flops"
         return "\n".join([head, *[str(each) for each in self.instructions]])
+
+
+def _rank(each: InstructionTraffic) -> tuple[bool, int]:
+    """Sort by the bytes of all executions, of one if their number is not known; unknown first."""
+    moved = each.bytes
+    if isinstance(moved, Unknown):
+        return False, 0
+    times = each.executions.number
+    return True, -moved.number * (1 if times is None else times)
 
 
 def total_amount(amounts: Iterable[Amount]) -> Amount:

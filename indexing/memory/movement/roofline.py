@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked
+from indexing.devices.gpus import Gpu, gpu
 from indexing.memory.executions import Executions
 from indexing.memory.movement.figures import InstructionTraffic
 from indexing.ops.element import Work
@@ -58,6 +59,26 @@ class Peak:
             rates[kind] = rate
         return cls(rates.get("bytes"), rates.get("flops"))
 
+    @classmethod
+    @checked
+    def of(cls, device: str | Gpu) -> Peak:
+        """Return the peak rates of a GPU, for float32 without matrix units.
+
+        Raises:
+            ValueError: the GPU, or its rates, are not known.
+
+        >>> Peak.of("A100")
+        Peak(bytes=2039040000000, flops=19491840000000)
+        """
+        model = gpu(device)
+        if model.name not in PEAKS:
+            known = ", ".join(PEAKS)
+            raise ValueError(
+                f"the peak rates of {model.name} are not known, only those of {known}: pass the "
+                "rates, such as 4.8TB/s,67TF/s"
+            )
+        return PEAKS[model.name]
+
     def bound(self, traffic: InstructionTraffic) -> RooflineBound | Unknown:
         """Return the shortest time of one execution of an instruction.
 
@@ -79,6 +100,25 @@ class Peak:
         seconds, limit = max(times, key=lambda each: each[0])
         is_upper = limit == "memory" and not isinstance(moved, Unknown) and moved.grade == "may"
         return RooflineBound(seconds, limit, not is_upper)
+
+
+# fmt: off
+PEAKS: Final = {
+    name: Peak(bandwidth, 2 * cores * units * megahertz * 10**6)
+    for name, bandwidth, cores, units, megahertz in [
+        ("V100",    898_048_000_000,  80,  64, 1530),
+        ("A100",  2_039_040_000_000, 108,  64, 1410),
+        ("A6000",   768_096_000_000,  84, 128, 1800),
+        ("H100",  3_352_320_000_000, 132, 128, 1980),
+        ("B200",  7_672_320_000_000, 148, 128, 1965),
+    ]
+}
+# fmt: on
+"""The peak rates of GPUs of `indexing.devices.gpus`: bytes of device memory, and float32 operations
+of all FP32 units, where a fused multiply-add is two.
+
+Source: the fields ``memory_bandwidth``, ``core_count``, ``fpus_per_core`` and ``clock_rate_ghz`` of
+XLA's descriptions, ``xla/backends/gpu/target_config/specs``."""
 
 
 @dataclass(frozen=True, slots=True)

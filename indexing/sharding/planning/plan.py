@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 
 import indexing.methods as methods
-from hlo.arguments import checked_constructor
+from hlo.arguments import checked, checked_constructor
 from hlo.html import Preformatted
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
@@ -177,6 +177,21 @@ class Plan(Preformatted):
                 executed.
         """
         return methods.plan_outputs(self, inputs, fill)
+
+    @checked
+    def plot(self, backend: methods.Backend = "svg", theme: methods.Theme = "auto") -> Any:
+        """Return a picture of the devices that hold each part of parameters and results.
+
+        Bars are the bytes that a device sends in each collective.
+
+        Args:
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`.
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        return methods.plot_plan(self, backend, theme)
 
     def __str__(self) -> str:
         return methods.plan_text(self)
