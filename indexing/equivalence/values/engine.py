@@ -15,6 +15,7 @@ from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.matching import ROUNDED_ONCE, Difference, Matching
 from indexing.equivalence.values.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.numbering import NoFormula, NumberedArray, Numbering
+from indexing.equivalence.values.residuals import reason_of, texts_of
 from indexing.equivalence.values.terms import Formula
 from indexing.maps.arrays import ArrayRef, Path, array_leaves
 
@@ -173,8 +174,7 @@ class ValueComparison:
             laws = normal.uses(ours, theirs) + self.matching.laws(simple, other) + elements.trusted
             return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
         pair = self.matching.residual(simple, other)
-        reason = f"the formulas differ in a part: {pair.difference}"
-        return Residual(str(pair.before), str(pair.after), pair.difference, reason)
+        return Residual(*texts_of(pair), pair.difference, reason_of(pair))
 
 
 def _is_independent(result: ValueResult) -> bool:

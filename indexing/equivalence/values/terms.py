@@ -32,8 +32,10 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 ARRAYS: Final = frozenset(["symbol", "table", "fold", "opaque", "let"])
 NO_VARIABLES: Final[frozenset[Variable]] = frozenset()
-MAX_SHOWN: Final = 400
-"""Limit on the characters of a term in a text."""
+MAX_SHOWN: Final = 240
+"""Characters of a term in a text from which more of its subterms are elided."""
+MAX_LISTED: Final = 4
+"""Limit on the operands that the text of a long term lists."""
 
 
 class Formula:
@@ -73,8 +75,7 @@ class Formula:
     depth: int
 
     def __str__(self) -> str:
-        text = text_of(self)
-        return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+        return text_of(self)
 
     def __repr__(self) -> str:
         return f"<term {self.number}: {self}>"
@@ -288,32 +289,32 @@ def _stable(head: Hashable) -> str:
     return str(head.key) if isinstance(head, Formula) else repr(head)
 
 
-def _runtime_text(term: Formula, depth: int) -> str:
+def text_of(term: Formula, characters: int = MAX_SHOWN) -> str:
+    """Return a term as text; the deepest subterms are elided if it is long."""
+    texts = (_text(term, depth, listed) for listed in (99, MAX_LISTED) for depth in range(8, 2, -1))
+    return next((text for text in texts if len(text) <= characters), _text(term, 2, MAX_LISTED))
+
+
+def _runtime_text(term: Formula, depth: int, listed: int) -> str:
     """Return the runtime variables of an index with their terms."""
     inside = term.children[len(term.arguments) :]
     if not inside or depth < MIN_DETAILED:
         return ""
-    values = [f"v{t.number} = {text_of(t, depth - 1)}" for t in inside]
+    values = [f"v{t.number} = {_text(t, depth - 1, listed)}" for t in inside]
     return f"{{{', '.join(values)}}}"
-
-
-def _guards_text(array: Formula) -> str:
-    """Return the conditions of a fold with their bounds; of other arrays the expressions."""
-    if array.kind != "fold":
-        return ", ".join(map(str, array.index))
-    bounds = array.head[-1]
-    return ", ".join([f"{e} in [{a}, {b}]" for e, (a, b) in zip(array.index, bounds, strict=True)])
 
 
 MIN_DETAILED: Final = 5
 """Depth of a text from which runtime variables are shown with their terms."""
 
 
-def text_of(term: Formula, depth: int = 8) -> str:
-    """Return a term as text; subterms below `depth` are elided."""
-    if not depth:
-        return "(…)"
-    inner = [text_of(t, depth - 1) for t in term.arguments]
+def _text(term: Formula, depth: int, listed: int) -> str:
+    """Return a term as text; subterms below `depth` and operands after `listed` are elided."""
+    if not depth and term.kind not in ("constant", "symbol"):
+        return "…"
+    inner = [_text(t, depth - 1, listed) for t in term.arguments[:listed]]
+    more = len(term.arguments) - len(inner)
+    inner += [f"… {more} more"] * (more > 0)
     at = ", ".join(map(str, term.index))
     match term.kind:
         case "constant":
@@ -322,12 +323,13 @@ def text_of(term: Formula, depth: int = 8) -> str:
             return f"{term.type}({at})"
         case "apply":
             name = term.head[0] if isinstance(term.head, tuple) else term.head
-            return f"{name}({', '.join(inner)})"
+            return f"{name}({', '.join(_with_factors(term, inner))})"
         case "choose":
             return f"choose({at} <= {term.head}: {', '.join(inner)})"
         case "read":
             assert term.array is not None
-            return f"{text_of(term.array, depth - 1)}[{at}]{_runtime_text(term, depth)}"
+            runtime = _runtime_text(term, depth, listed)
+            return f"{_text(term.array, depth - 1, listed)}[{at}]{runtime}"
         case "symbol":
             *name, number, path = term.head
             return " ".join(map(str, name)) + f" {'.'.join(map(str, (number, *path)))}"
@@ -335,6 +337,30 @@ def text_of(term: Formula, depth: int = 8) -> str:
             return f"constant {term.type}{list(term.dims)}"
         case _:
             name = term.head[0] if isinstance(term.head, tuple) else term.head
-            guards = f" where {_guards_text(term)}" if at else ""
-            runtime = _runtime_text(term, depth)
+            guards = _guards(term) if term.kind == "fold" else f" where {at}" * bool(at)
+            runtime = _runtime_text(term, depth, listed)
             return f"{name}{list(term.dims)}({', '.join(inner)}{guards}){runtime}"
+
+
+def _with_factors(term: Formula, operands: Sequence[str]) -> list[str]:
+    """Return the operands of a function as text; those of an integer sum with their factors."""
+    attributes = dict(term.head[1]) if term.head[0] == "sum" else {}
+    factors = attributes.get("factors", (1,) * len(operands))
+    shown = [
+        text if factor == 1 else f"{factor} * {text}"
+        for factor, text in zip(factors, operands, strict=False)
+    ]
+    constant = attributes.get("constant", 0)
+    return [*shown, *operands[len(shown) :], *([str(constant)] if constant else [])]
+
+
+def _guards(term: Formula) -> str:
+    """Return the ranges and conditions of a fold as text."""
+    *_, ranges, bounds = term.head
+    over = [f"s{k} in {list(each)}" for k, each in enumerate(ranges)]
+    where = [
+        f"{expr} = {low}" if low == high else f"{expr} in [{low}, {high}]"
+        for expr, (low, high) in zip(term.index, bounds, strict=True)
+    ]
+    texts = [f" over {', '.join(over)}"] if over else []
+    return "".join(texts + ([f" where {', '.join(where)}"] if where else []))

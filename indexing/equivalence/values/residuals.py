@@ -1,0 +1,99 @@
+"""Words for the smallest pair of subterms that is not proved equal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from indexing.equivalence.values.algebra import COMMUTATIVE
+from indexing.equivalence.values.matching import MAX_COMPARED, UnequalTerms
+from indexing.equivalence.values.terms import Formula, text_of
+
+_NAMES: Final = {
+    "constant": "a constant",
+    "index": "a value of indices",
+    "choose": "a choice by an index",
+    "symbol": "a parameter",
+    "table": "a constant array",
+    "let": "an array",
+}
+
+
+def reason_of(pair: UnequalTerms) -> str:
+    """Return the difference of two subterms in words.
+
+    >>> import hlo, indexing
+    >>> text = '''ENTRY e { p = f32[4] parameter(0)
+    ...   ROOT r = f32[4] custom-call(p), custom_call_target="%s" }'''
+    >>> print(indexing.equivalent(hlo.parse(text % "f"), hlo.parse(text % "g")))
+    undecided: the formulas differ: `custom-call` has other attributes after
+    """
+    before, after = pair.before, pair.after
+    if pair.difference == "budget":
+        return f"budget: more than {MAX_COMPARED} pairs of terms are compared"
+    return f"the formulas differ: {_difference(pair, before, after)}"
+
+
+def _difference(pair: UnequalTerms, before: Formula, after: Formula) -> str:
+    names = _name(before), _name(after)
+    if before.type != after.type:
+        return f"{names[0]} of type {before.type} before, {names[1]} of type {after.type} after"
+    if names[0] != names[1]:
+        return f"{names[0]} before, {names[1]} after"
+    match pair.difference:
+        case "constant":
+            return f"{before} before, {after} after"
+        case "index":
+            return f"{names[0]} is read at indices that are not proved equal"
+        case "array" if _sizes(before) != _sizes(after):
+            sizes = _sizes(before), _sizes(after)
+            return f"{names[0]} has the sizes {sizes[0]} before, {sizes[1]} after"
+    counts = len(_parts(before)), len(_parts(after))
+    if counts[0] != counts[1]:
+        return f"{names[0]} of {counts[0]} operands before, of {counts[1]} after"
+    kind = "ranges or conditions" if _array(before).kind == "fold" else "attributes"
+    return f"{names[0]} has other {kind} after"
+
+
+def texts_of(pair: UnequalTerms) -> tuple[str, str]:
+    """Return both subterms as text; operands that a commutative function shares are left out."""
+    before, after = pair.before, pair.after
+    texts = str(before), str(after)
+    if before.kind == after.kind == "apply" and before.head == after.head:
+        return texts
+    if before.kind == after.kind == "apply" and before.head[0] == after.head[0] != "sum":
+        opcode = before.head[0]
+        shared = [term for term in before.arguments if term in after.arguments]
+        if opcode in COMMUTATIVE and shared:
+            own = [
+                [text_of(term) for term in each.arguments if term not in shared] + ["…"]
+                for each in (before, after)
+            ]
+            return f"{opcode}({', '.join(own[0])})", f"{opcode}({', '.join(own[1])})"
+    return texts
+
+
+def _array(term: Formula) -> Formula:
+    return term.array if term.array is not None else term
+
+
+def _name(term: Formula) -> str:
+    array = _array(term)
+    match array.kind:
+        case "apply":
+            return f"`{array.head[0]}`"
+        case "fold":
+            combiner = array.head[0].removeprefix("fold").strip()
+            return f"a reduction by `{combiner}`" if combiner else "a reduction"
+        case "opaque":
+            return f"`{array.head[0]}`"
+        case "symbol":
+            return text_of(array)
+    return _NAMES[array.kind]
+
+
+def _sizes(term: Formula) -> list[int]:
+    return list(_array(term).dims)
+
+
+def _parts(term: Formula) -> tuple[Formula, ...]:
+    return _array(term).arguments
