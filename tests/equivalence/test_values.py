@@ -10,10 +10,17 @@ ADD = "add.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] ad
 EXTREMA = """
 max.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
 min.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] minimum(a, b) }
+add.s { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }
 max.bf { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] maximum(a, b) }
 """
 X = "x = f32[4,6] parameter(0)"
 XY = f"{X}  y = f32[6,5] parameter(1)"
+BLOCKS = """x = s32[6] parameter(0)  z = s32[] constant(0)  m = s32[2,3] reshape(x)
+  w = s32[2,3] reduce-window(m, z), window={{size=1x3 pad=0_0x2_0}}, to_apply=add.s
+  t = s32[2] reduce(m, z), dimensions={{1}}, to_apply=add.s
+  e = s32[2] reduce-window(t, z), window={{size=2 pad={padding}}}, to_apply=add.s
+  b = s32[2,3] broadcast(e), dimensions={{0}}  s = s32[2,3] add(w, b)
+  ROOT r = s32[6] reshape(s)"""
 
 # fmt: off
 EQUAL = {
@@ -94,6 +101,15 @@ EQUAL = {
         "ROOT r = f32[4,6] select(p, x, y)",
         f"{X}  y = f32[4,6] parameter(1)  p = pred[4,6] compare(x, y), direction=EQ  "
         "ROOT r = f32[4,6] select(p, y, x)"),
+    "a cumulative sum by blocks": (
+        "x = s32[6] parameter(0)  z = s32[] constant(0)  "
+        "ROOT r = s32[6] reduce-window(x, z), window={size=6 pad=5_0}, to_apply=add.s",
+        f"{BLOCKS.format(padding='2_-1')}"),
+    "constants with one step": (
+        "x = f32[4] parameter(0)  z = f32[] constant(0)  o = f32[1] constant({1})  "
+        "p = f32[4] pad(o, z), padding=0_3  ROOT r = f32[4] multiply(x, p)",
+        "x = f32[4] parameter(0)  p = f32[4] constant({1,0,0,0})  "
+        "ROOT r = f32[4] multiply(x, p)"),
     "clamp is a minimum of a maximum": (
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  ROOT r = f32[4,6] clamp(a, x, b)",
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  "
@@ -114,6 +130,13 @@ EQUAL = {
         "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}"),
 }
 DIFFERENT = {
+    "a cumulative sum with its own block twice": (
+        "x = s32[6] parameter(0)  z = s32[] constant(0)  "
+        "ROOT r = s32[6] reduce-window(x, z), window={size=6 pad=5_0}, to_apply=add.s",
+        f"{BLOCKS.format(padding='1_0')}"),
+    "zeros of another sign": (
+        "x = f32[3] parameter(0)  c = f32[3] constant({0,-0,1})  ROOT r = f32[3] divide(x, c)",
+        "x = f32[3] parameter(0)  c = f32[3] constant({0,0,1})  ROOT r = f32[3] divide(x, c)"),
     "a selection by the opposite order of floats": (
         f"{X}  y = f32[4,6] parameter(1)  p = pred[4,6] compare(x, y), direction=LE  "
         "ROOT r = f32[4,6] select(p, x, y)",

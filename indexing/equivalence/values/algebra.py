@@ -236,11 +236,16 @@ class FormulaAlgebra:
     def tabulated(self, values: Any, element_type: str, index: Sequence[Expr]) -> Formula:
         """Return the element of an array of constants at an index."""
         flat = np.ascontiguousarray(values).reshape(-1)
-        if (flat == flat[0]).all() or len(flat) == 1:
+        rows = np.frombuffer(flat.tobytes(), np.uint8).reshape(len(flat), -1)  # 0 is not -0
+        steps = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))
+        if not len(steps):
             return self.table.constant(flat[0], element_type)
         position = as_expr(0)
         for size, expr in zip(values.shape, index, strict=True):
             position = position * size + expr
+        if len(steps) == 1 and values.ndim == 1:
+            pair = [self.table.constant(flat[k], element_type) for k in (0, -1)]
+            return self.choose(position, [(int(steps[0]), pair[0]), (len(flat) - 1, pair[1])])
         table = self.table.array("table", (element_type, flat.shape, flat.tobytes()),
                                  element_type, flat.shape)  # fmt: skip
         return self.read(table, (position,))
@@ -268,8 +273,13 @@ def _is_entry(term: Formula) -> bool:
 
 
 def _numbers_at(term: Formula, place: Expr, size: int) -> Any:
-    """Return the values of an index for the places 0, 1, … below `size`; None for other terms."""
-    if term.kind != "index" or len(place.parts) != 1 or place.bounds[1] >= size:
+    """Return the values of an index, or of a choice among constants, for the places 0, 1, …
+
+    Args:
+        size: the number of places.
+    """
+    is_known = term.kind == "index" or (term.kind == "choose" and _is_choice(term))
+    if not is_known or len(place.parts) != 1 or place.bounds[1] >= size:
         return None
     ((v, factor),) = place.parts.items()
     if factor != 1 or place.constant or not isinstance(v, Variable) or v.lower < 0:
@@ -278,7 +288,10 @@ def _numbers_at(term: Formula, place: Expr, size: int) -> Any:
         return None
     wide = Substitution({v: Variable(v.name, 0, size - 1).as_expr()})(term.index[0])
     (own,) = mentioned([wide])
-    return np.array([wide.value({own: k}) for k in range(size)], dtype(term.type))
+    numbers = [wide.value({own: k}) for k in range(size)]
+    if term.kind == "index":
+        return np.array(numbers, dtype(term.type))
+    return np.array([piece_at(term, k).value for k in numbers], dtype(term.type))
 
 
 def entries(table: Formula) -> Any:

@@ -61,6 +61,12 @@ class OpenBody:
 
     def all_exprs(self) -> Iterator[Expr]:
         """Yield the expressions of all subterms, in an order that does not depend on names."""
+        for term in self.all_terms():
+            yield from term.index
+        yield from self.exprs
+
+    def all_terms(self) -> Iterator[Formula]:
+        """Yield the subterms with free variables, in an order that does not depend on names."""
         visited: set[int] = set()
         pending = [*self.terms, *self._runtime(self.exprs)][::-1]
         while pending:
@@ -68,9 +74,8 @@ class OpenBody:
             if term.number in visited or not term.free:
                 continue
             visited.add(term.number)
-            yield from term.index
+            yield term
             pending += [*self._runtime(term.index), *term.arguments][::-1]
-        yield from self.exprs
 
     def _runtime(self, exprs: Sequence[Expr]) -> list[Formula]:
         """Return the terms of the runtime variables in expressions, in order of occurrence."""

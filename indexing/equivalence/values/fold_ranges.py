@@ -46,7 +46,7 @@ def single_range(guard: Constraint, ranges: Sequence[Variable]) -> Variable | No
 
 
 def guarded(algebra: FormulaAlgebra, fold: Fold) -> Fold:
-    """Return the fold of one piece of a choice, if all other pieces are neutral.
+    """Return the fold without the neutral pieces at both ends of a choice.
 
     The sum of an initial value -0 and a zero of a piece is 0, so -0 keeps such pieces.
     """
@@ -54,13 +54,15 @@ def guarded(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     if value.kind != "choose":
         return fold
     kept = [k for k, t in enumerate(value.arguments) if not is_neutral(fold.combiner, t)]
-    if len(kept) != 1 or is_minus_zero(init):
+    if not kept or kept[-1] - kept[0] == len(value.arguments) - 1 or is_minus_zero(init):
         return fold
-    (expr,), (place,) = value.index, kept
+    (expr,), first, last = value.index, kept[0], kept[-1]
     lower, upper = expr.bounds
     bounds = [lower - 1, *value.head[:-1], upper]
-    guard = Constraint(expr, bounds[place] + 1, bounds[place + 1])
-    return replace(fold, values=(value.arguments[place],), guards=(*fold.guards, guard))
+    guard = Constraint(expr, bounds[first] + 1, bounds[last + 1])
+    pieces = zip(value.head[first : last + 1], value.arguments[first : last + 1], strict=True)
+    rest = algebra.choose(expr, list(pieces))
+    return replace(fold, values=(rest,), guards=(*fold.guards, guard))
 
 
 def tightened(algebra: FormulaAlgebra, fold: Fold) -> Fold:

@@ -193,23 +193,30 @@ def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
         return fold
     if inner.type != fold.element_type or not _reorders(algebra, fold):
         return fold
-    opening = opened(inner, inner.arguments, inner.index)
-    if not is_neutral(fold.combiner, opening.inits[0]):
+    part = instantiated(algebra, value, f"s_{len(fold.ranges)}")
+    if not is_neutral(fold.combiner, part.inits[0]):
         return fold
     _note(algebra, fold, REORDER)
-    dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(inner.dims)]
-    values = dict(zip(dims, value.index, strict=True))
-    ranges = [Variable(f"s_{len(fold.ranges)}_{k}", v.lower, v.upper)
-              for k, v in enumerate(opening.ranges)]  # fmt: skip
-    values |= {v: new.as_expr() for v, new in zip(opening.ranges, ranges, strict=True)}
-    swap = algebra.rewriting(values)
-    guards = [c.with_expr(swap.expr(c.expr)) for c in opening.guards]
     return replace(
         fold,
-        values=(swap(opening.values[0]),),
-        ranges=(*fold.ranges, *ranges),
-        guards=(*fold.guards, *guards),
+        values=part.values,
+        ranges=(*fold.ranges, *part.ranges),
+        guards=(*fold.guards, *part.guards),
     )
+
+
+def instantiated(algebra: FormulaAlgebra, read: Formula, name: str) -> Fold:
+    """Return the fold of an element of a closed fold, with range variables ``name_0, …``."""
+    array = read.array
+    assert array is not None
+    fold = opened(array, array.arguments, array.index)
+    dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
+    values = dict(zip(dims, read.index, strict=True))
+    ranges = tuple([Variable(f"{name}_{k}", v.lower, v.upper) for k, v in enumerate(fold.ranges)])
+    values |= {v: new.as_expr() for v, new in zip(fold.ranges, ranges, strict=True)}
+    swap = algebra.rewriting(values)
+    guards = tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards])
+    return replace(fold, values=tuple(map(swap, fold.values)), ranges=ranges, guards=guards)
 
 
 def _unused(algebra: FormulaAlgebra, fold: Fold) -> list[Variable]:

@@ -52,7 +52,13 @@ _OTHERS: Final = (
     (EXPONENTIALS, "real", "multiply, divide", "floats"),
     (MASKED, "real", "multiply, divide", "floats; y may be infinite or NaN where p is false"),
     (LOG_POWER, "real", "log", "floats"),
-    (REORDER, "real", "reduce, dot", "sums and products of floats; exact for other folds"),
+    (
+        REORDER,
+        "real",
+        "reduce, dot, reduce-window",
+        "sums and products of floats, also over disjoint sets such as blocks of a window; "
+        "exact for other folds",
+    ),
     (REPEATED, "real", "reduce", "sums of floats; exact for integers"),
     (SCALED, "real", "reduce, dot", "sums of floats; c is a constant or -1"),
     (TOP_K, "definition", "custom-call", "the target is TopK: trusted by its name"),

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from indexing.equivalence.values.algebra import COMMUTATIVE, FormulaAlgebra
+from indexing.equivalence.values.fold_unions import combiner_of, equal_unions
+from indexing.equivalence.values.folds import REORDER
 from indexing.equivalence.values.functions import MANTISSA, is_float
 from indexing.equivalence.values.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
@@ -34,7 +36,7 @@ ROUNDED_ONCE: Final = "constants are computed with other roundings"
 MAX_COMPARED: Final = 1 << 15
 """Limit on the pairs of terms that are compared."""
 
-_NONE: Final[frozenset[Key]] = frozenset()
+_NONE: Final[frozenset[tuple[str, Key]]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,12 @@ class TermComparison:
     Attributes:
         difference: the part in which the terms themselves differ, or None.
         unequal: the pairs of subterms that are not equal.
-        rounded: the pairs of constants that are equal up to rounding, in all subterms.
+        uses: the laws that are not exact, with the pairs of subterms that they relate.
     """
 
     difference: Difference | None = None
     unequal: list[tuple[Formula, Formula]] = field(default_factory=list)
-    rounded: frozenset[Key] = _NONE
+    uses: frozenset[tuple[str, Key]] = _NONE
 
     @property
     def is_equal(self) -> bool:
@@ -83,8 +85,8 @@ class Matching:
 
     def laws(self, before: Formula, after: Formula) -> Counter[str]:
         """Return the number of uses of each law that is not exact, for equal terms."""
-        rounded = _NONE if before is after else self._comparison(before, after).rounded
-        return Counter({ROUNDED_ONCE: len(rounded)} if rounded else {})
+        uses = _NONE if before is after else self._comparison(before, after).uses
+        return Counter([name for name, _ in uses])
 
     def residual(self, before: Formula, after: Formula) -> UnequalTerms:
         """Return the smallest pair of subterms that is not proved equal."""
@@ -109,16 +111,40 @@ class Matching:
             if len(self._compared) >= MAX_COMPARED:
                 return TermComparison("budget")
             known = self._compared[key] = TermComparison("function")  # counts against the limit
-            known = self._compared[key] = self._descend(before, after)
+            known = self._descend(before, after)
+            if not known.is_equal:
+                known = self._over_sets(before, after) or known
+            self._compared[key] = known
         return known
+
+    def _over_sets(self, before: Formula, after: Formula) -> TermComparison | None:
+        """Compare sums of folds over sets; None if they are not proved equal."""
+        combiner = combiner_of(before) or combiner_of(after)
+        if not combiner or before.type != after.type:
+            return None
+        is_rounded = combiner in ("add", "multiply") and is_float(before.type)
+        if is_rounded and not self.algebra.reassociates:
+            return None
+        pairs: list[tuple[Formula, Formula]] = []
+
+        def equal(one: Formula, other: Formula) -> bool:
+            if one is not other and self.equal(one, other):
+                pairs.append((one, other))
+            return self.equal(one, other)
+
+        if not equal_unions(self.algebra, combiner, before, after, equal):
+            return None
+        own = [(REORDER, (before.number, after.number))] if is_rounded else []
+        inside = [self._comparison(one, other).uses for one, other in pairs]
+        return TermComparison(uses=frozenset(own).union(*inside))
 
     def _descend(self, before: Formula, after: Formula) -> TermComparison:
         if before.kind != after.kind or before.type != after.type:
             return TermComparison("function")
         if before.kind == "constant":
             is_close = self._is_close(before, after)
-            rounded = frozenset([(before.number, after.number)])
-            return TermComparison(rounded=rounded) if is_close else TermComparison("constant")
+            uses = frozenset([(ROUNDED_ONCE, (before.number, after.number))])
+            return TermComparison(uses=uses) if is_close else TermComparison("constant")
         comparison = TermComparison()
         if before.kind == "read" and before.array is not after.array:
             assert before.array is not None
@@ -126,7 +152,7 @@ class Matching:
             arrays = self._arrays(before.array, after.array)
             if not arrays.is_equal:
                 return arrays
-            comparison.rounded = arrays.rounded
+            comparison.uses = arrays.uses
         return self._parts(before, after, comparison, "function")
 
     def _is_close(self, before: Formula, after: Formula) -> bool:
@@ -160,8 +186,8 @@ class Matching:
             return TermComparison("index")
         pairs = self._paired(before, after)
         comparison.unequal = [pair for pair in pairs if not self.equal(*pair)]
-        inside = [self._comparison(a, b).rounded for a, b in pairs if a is not b]
-        comparison.rounded = comparison.rounded.union(*inside)
+        inside = [self._comparison(a, b).uses for a, b in pairs if a is not b]
+        comparison.uses = comparison.uses.union(*inside)
         return comparison
 
     def _paired(self, before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
