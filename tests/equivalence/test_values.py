@@ -10,6 +10,7 @@ ADD = "add.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] ad
 EXTREMA = """
 max.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
 min.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] minimum(a, b) }
+or.w { a = u16[] parameter(0)  b = u16[] parameter(1)  ROOT c = u16[] or(a, b) }
 add.s { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }
 max.bf { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] maximum(a, b) }
 """
@@ -21,6 +22,16 @@ BLOCKS = """x = s32[6] parameter(0)  z = s32[] constant(0)  m = s32[2,3] reshape
   e = s32[2] reduce-window(t, z), window={{size=2 pad={padding}}}, to_apply=add.s
   b = s32[2,3] broadcast(e), dimensions={{0}}  s = s32[2,3] add(w, b)
   ROOT r = s32[6] reshape(s)"""
+BYTES = """x = u32[3] parameter(0)  b = u32[3,4] broadcast(x), dimensions={{0}}
+  i = u32[3,4] iota(), iota_dimension=1  c = u32[] constant({place})
+  e = u32[3,4] broadcast(c), dimensions={{}}  n = u32[3,4] multiply(i, e)
+  s = u32[3,4] shift-right-logical(b, n)  m = u32[] constant(255)
+  o = u32[3,4] broadcast(m), dimensions={{}}  a = u32[3,4] and(s, o)
+  ROOT r = u8[3,4] convert(a)"""
+WORD = """x = u8[3,2] parameter(0)  w = u16[3,2] convert(x)  i = u16[3,2] iota(), iota_dimension=1
+  c = u16[] constant({place})  e = u16[3,2] broadcast(c), dimensions={{}}
+  n = u16[3,2] multiply(i, e)  s = u16[3,2] shift-left(w, n)  z = u16[] constant(0)
+  ROOT r = u16[3] reduce(s, z), dimensions={{1}}, to_apply=or.w"""
 
 # fmt: off
 EQUAL = {
@@ -110,6 +121,10 @@ EQUAL = {
         "p = f32[4] pad(o, z), padding=0_3  ROOT r = f32[4] multiply(x, p)",
         "x = f32[4] parameter(0)  p = f32[4] constant({1,0,0,0})  "
         "ROOT r = f32[4] multiply(x, p)"),
+    "bytes of a word": (
+        "x = u32[3] parameter(0)  ROOT r = u8[3,4] bitcast-convert(x)", BYTES.format(place=8)),
+    "a word of bytes": (
+        "x = u8[3,2] parameter(0)  ROOT r = u16[3] bitcast-convert(x)", WORD.format(place=8)),
     "clamp is a minimum of a maximum": (
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  ROOT r = f32[4,6] clamp(a, x, b)",
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  "
@@ -130,6 +145,10 @@ EQUAL = {
         "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}"),
 }
 DIFFERENT = {
+    "bytes that overlap": (
+        "x = u32[3] parameter(0)  ROOT r = u8[3,4] bitcast-convert(x)", BYTES.format(place=7)),
+    "a word of bytes that overlap": (
+        "x = u8[3,2] parameter(0)  ROOT r = u16[3] bitcast-convert(x)", WORD.format(place=7)),
     "a cumulative sum with its own block twice": (
         "x = s32[6] parameter(0)  z = s32[] constant(0)  "
         "ROOT r = s32[6] reduce-window(x, z), window={size=6 pad=5_0}, to_apply=add.s",

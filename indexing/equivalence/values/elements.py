@@ -20,6 +20,7 @@ from hlo.shapes.literal import read_literal
 from hlo.text.source import HloError
 from indexing.dataflow.queries import element_reads
 from indexing.equivalence.values.algebra import FormulaAlgebra
+from indexing.equivalence.values.bits import reinterpreted
 from indexing.equivalence.values.definitions import defined
 from indexing.equivalence.values.folds import KNOWN
 from indexing.equivalence.values.frames import Frame
@@ -53,7 +54,7 @@ from indexing.ops.element import (
 from simplifier.linear import Expr
 from simplifier.unknown import first_unknown
 
-DEFINITIONS: Final = (controlled, defined, updated)
+DEFINITIONS: Final = (controlled, defined, updated, reinterpreted)
 """Formulas of ops that are not made from their maps."""
 MAX_TERMS: Final = 1 << 19
 """Limit on the terms of one comparison."""
