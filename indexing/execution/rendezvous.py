@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextvars import copy_context
 from threading import Condition, Thread
 from typing import TypeVar
 
@@ -48,6 +49,9 @@ class Rendezvous:
     def run_all(self, count: int, work: Callable[[int], T]) -> list[T]:
         """Call ``work(number)`` for `count` devices concurrently; return the results in order.
 
+        Context variables have the caller's values, for example where results are recorded that HLO
+        leaves open (`indexing.ops.unspecified`).
+
         Raises:
             Exception: the error of a device that failed other than by `Aborted`, if any.
         """
@@ -64,7 +68,10 @@ class Rendezvous:
                     self._ended.add(number)
                     self._changed.notify_all()
 
-        threads = [Thread(target=run, args=(number,), daemon=True) for number in range(count)]
+        threads = [
+            Thread(target=copy_context().run, args=(run, number), daemon=True)
+            for number in range(count)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -110,6 +110,17 @@ def test_results_that_hlo_leaves_open_are_no_evidence(name: str) -> None:
         assert not isinstance(verdict, Differs), verdict
 
 
+def test_open_results_are_recorded_on_every_device() -> None:
+    from indexing.execution import run
+    from indexing.ops.unspecified import recorded
+
+    module = hlo.parse("""HloModule m, num_partitions=2
+      ENTRY e { p = s32[] parameter(0)  q = s32[] parameter(1)  ROOT r = s32[] divide(p, q) }""")
+    with recorded() as seen:
+        run(module, [[np.int32(6), np.int32(3)], [np.int32(6), np.int32(0)]], replicas=2)
+    assert seen == {"an integer division by zero"}
+
+
 def test_zeros_beside_open_results_are_still_compared() -> None:
     """A divisor may be drawn as zero; then positive numbers are drawn instead."""
     pair = "p = s32[40] parameter(0)  q = s32[40] parameter(1)  ROOT r = s32[40] "
