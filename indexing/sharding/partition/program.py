@@ -11,6 +11,7 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.shardings.mesh import Axis as Axis
 from hlo.shardings.mesh import Mesh as Mesh
+from hlo.shardings.printing import hlo_text
 from hlo.shardings.sharding import Sharding
 from indexing.maps.arrays import Path, array_leaves
 from indexing.ops.structure import GetTupleElement
@@ -142,13 +143,26 @@ class _ComputationPartitioner:
                 self.body.reason = _reason(instruction, array.sharding, sharding)
                 self.arrays[instruction].append(self._resharded(array, sharding))
         root = self.computation.root
-        self.body.finish(self._packed(root.shape, [a.value for a in self.arrays[root]]))
+        packed = self._packed(root.shape, [a.value for a in self.arrays[root]])
+        self.body.finish(packed, self._stated(root))
 
     def _assigned(self, instruction: Instruction) -> InstructionAssignment:
         try:
             return self.assignment.instructions[instruction]
         except KeyError:
             raise ValueError(f"the assignment misses `{instruction.name}`") from None
+
+    def _stated(self, instruction: Instruction) -> str:
+        """Return the attribute with the shardings of a parameter or result of the program."""
+        shardings = self._assigned(instruction).results
+        is_stated = self.computation.is_entry and not any(each.partial for each in shardings)
+        if not shardings or not is_stated:
+            return ""
+        stated = shardings if isinstance(instruction.shape, TupleShape) else shardings[0]
+        try:
+            return f"sharding={hlo_text(stated)}"
+        except ValueError:  # the tiles are no permuted iota
+            return f"sharding={hlo_text(stated, 1)}"
 
     # ------------------------------------------------------------ instructions
 
@@ -173,8 +187,13 @@ class _ComputationPartitioner:
         assigned = self._assigned(instruction).results
         assert instruction.literal is not None
         shape = _local(instruction.shape, assigned)
-        value = self.body.add("parameter", shape, name=instruction.name,
-                              literal=instruction.literal.normal)  # fmt: skip
+        value = self.body.add(
+            "parameter",
+            shape,
+            attributes=self._stated(instruction),
+            name=instruction.name,
+            literal=instruction.literal.normal,
+        )
         return self._unpacked(instruction.shape, value, assigned)
 
     def _element(self, instruction: Instruction) -> list[ShardedArray]:

@@ -146,8 +146,14 @@ class LocalBody:
         self._lines[name] = f"{shape} {opcode}({inside}){rest}"
         return LocalValue(name, shape)
 
-    def finish(self, root: LocalValue) -> None:
-        """Add the computation to the program."""
+    def finish(self, root: LocalValue, sharding: str = "") -> None:
+        """Add the computation to the program.
+
+        Args:
+            sharding: the attribute of the root; that of a parameter stays.
+        """
+        if sharding and ", sharding=" not in self._lines[root.name]:
+            self._lines[root.name] += f", {sharding}"
         lines = [f"  {'ROOT ' if name == root.name else ''}%{name} = {line}"
                  for name, line in self._lines.items()]  # fmt: skip
         self.program.texts[self.name] = "\n".join([f"%{self.name} {{", *lines, "}"])
