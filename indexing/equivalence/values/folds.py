@@ -14,7 +14,7 @@ from typing import Final
 
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.closures import closed
-from indexing.equivalence.values.exact_laws import float_value, is_call
+from indexing.equivalence.values.exact_laws import NARROW, float_value, is_call
 from indexing.equivalence.values.fold_ranges import (
     Fold,
     depends_on,
@@ -49,6 +49,7 @@ MAX_EVALUATED: Final = 256
 REORDER: Final = "sum(sum(x)) = sum(x)"
 SCALED: Final = "sum(c * x) = c * sum(x)"
 REPEATED: Final = "sum of n equal values = n * value"
+ROUNDED_SUM: Final = "sum(round(x)) = round(sum(x))"
 
 
 def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
@@ -71,7 +72,7 @@ def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
         return constant
     if not fold.ranges:
         return algebra.where(fold.guards, _single(algebra, fold), fold.inits[0])
-    return _counted(algebra, fold) or _scaled(algebra, fold) or _closed(algebra, fold)
+    return _simpler_sum(algebra, fold) or _closed(algebra, fold)
 
 
 def _evaluated(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
@@ -295,6 +296,24 @@ def _masked(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     both = (zero, one) if zeros[0] else (one, zero)
     mask = algebra.apply("select", (), fold.element_type, [predicate, *both])
     return _multiplied(algebra, fold, [constant], mask)
+
+
+def _simpler_sum(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """Return a sum by a law of sums, if one applies."""
+    return _counted(algebra, fold) or _scaled(algebra, fold) or _widened(algebra, fold)
+
+
+def _widened(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``round(fold(x))`` for a sum of values that are rounded to a narrow type."""
+    (value,) = fold.values
+    if fold.combiner != "add" or not algebra.reassociates or fold.element_type not in NARROW:
+        return None
+    if not is_call(value, "convert") or value.arguments[0].type != "f32":
+        return None
+    algebra.note([ROUNDED_SUM])
+    zero = algebra.table.constant(0, "f32")
+    wide = replace(fold, element_type="f32", inits=(zero,), values=value.arguments)
+    return algebra.apply("convert", (), fold.element_type, [folded(algebra, wide)])
 
 
 def _size(ranges: Sequence[Variable]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from indexing.equivalence.values.definitions import BATCH_NORM, TOP_K
-from indexing.equivalence.values.folds import REORDER, REPEATED, SCALED
+from indexing.equivalence.values.folds import REORDER, REPEATED, ROUNDED_SUM, SCALED
 from indexing.equivalence.values.law_table import TABLE
 from indexing.equivalence.values.matching import ROUNDED_ONCE
 from indexing.equivalence.values.real_laws import (
@@ -21,6 +21,7 @@ from indexing.equivalence.values.real_laws import (
     RECIPROCAL,
     RSQRT,
     ZERO,
+    ZERO_PRODUCT,
 )
 
 _INTRODUCTION: Final = """\
@@ -51,6 +52,7 @@ _OTHERS: Final = (
     (INVERSE_POWER, "real", "divide", "floats"),
     (EXPONENTIALS, "real", "multiply, divide", "floats"),
     (MASKED, "real", "multiply, divide", "floats; y may be infinite or NaN where p is false"),
+    (ZERO_PRODUCT, "real", "multiply, divide", "floats; x may be infinite or NaN"),
     (LOG_POWER, "real", "log", "floats"),
     (
         REORDER,
@@ -61,6 +63,7 @@ _OTHERS: Final = (
     ),
     (REPEATED, "real", "reduce", "sums of floats; exact for integers"),
     (SCALED, "real", "reduce, dot", "sums of floats; c is a constant or -1"),
+    (ROUNDED_SUM, "real", "reduce, dot", "sums of bf16 and f16, which are added in f32"),
     (TOP_K, "definition", "custom-call", "the target is TopK: trusted by its name"),
     (BATCH_NORM, "definition", "batch-norm-training, batch-norm-inference", "f32, f64"),
     (ROUNDED_ONCE, "real", "constant", "a law computed one of both; at most 4 units apart"),

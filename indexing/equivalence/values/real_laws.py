@@ -28,6 +28,7 @@ RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
 ZERO_BRANCH: Final = "select(p, x, -0) = select(p, x, 0)"
 COMPLEX_ONE: Final = "z * 1 = z"
+ZERO_PRODUCT: Final = "x * 0 = 0"
 MASKED: Final = "select(p, x, 0) * y = select(p, x * y, 0)"
 LOG_EXP: Final = "log(exp(x)) = x"
 LOG_POWER: Final = "log(power(x, y)) = y * log(x)"
@@ -165,6 +166,9 @@ class _Factors:
     def product(self) -> Formula:
         """Return the product in its normal form."""
         algebra, kind = self.algebra, self.kind
+        if any(float_value(term) == 0 for term in self.numerators):
+            algebra.note({ZERO_PRODUCT})
+            return algebra.table.constant(0, kind)
         masked = self._masked()
         if masked is not None:
             return masked
