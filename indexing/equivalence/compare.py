@@ -12,6 +12,8 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
 from indexing.equivalence.counts import compare_counts
 from indexing.equivalence.pairing import Pair, Program, Side, pair_of
+from indexing.equivalence.partitioned.levels import compare_partition
+from indexing.equivalence.partitioned.pairing import PartitionedPair, partitioned_pair
 from indexing.equivalence.reads import Comparison, compare_reads
 from indexing.equivalence.runs import Runs
 from indexing.equivalence.values.engine import EqualFormulas, Residual, ValueComparison
@@ -38,7 +40,9 @@ def equivalent(
 ) -> Verdict:
     """Compare two programs, such as a module before and after a compiler pass.
 
-    Outputs are compared by leaf: a result ``(x)`` corresponds to a result ``x``.
+    Outputs are compared by leaf: a result ``(x)`` corresponds to a result ``x``.  If `after` is the
+    program of one of several devices and `before` a global program, they are compared by global
+    index: that of an element on a device is the offset of the device's shard plus its local index.
 
     Args:
         before, after: modules (their entry computations), computations or instructions.
@@ -85,7 +89,10 @@ def compared(
     """
     if is_structurally_equal(before, after):
         return Proved(level)
-    pair = pair_of(before, after, parameters)
+    partition = partitioned_pair(before, after, parameters)
+    if isinstance(partition, PartitionedPair):
+        return compare_partition(partition, level, formulas.exact_arithmetic)
+    pair = pair_of(before, after, parameters) if partition is None else partition
     if isinstance(pair, Unknown):
         return Undecided(pair.reason, pair.instruction)
     if level == "reads":

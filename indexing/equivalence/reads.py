@@ -7,7 +7,7 @@ variables are the same if their formulas are (`sources`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -122,18 +122,18 @@ def compare_reads(pair: Pair) -> Comparison:
         before, after = reads_before.by_input(output), reads_after.by_input(output)
         for number, leaves in enumerate(zip(pair.before.inputs, pair.after.inputs, strict=True)):
             maps = before[leaves[0]], after[leaves[1]]
-            answer = _compared(*maps, output, number)
+            answer = compared_maps(*maps, output, number)
             if isinstance(answer, Unknown) and sources.learn(
                 reads_before.maps(output), reads_after.maps(output)
             ):
                 before, after = reads_before.by_input(output), reads_after.by_input(output)
                 maps = before[leaves[0]], after[leaves[1]]
-                answer = _compared(*maps, output, number)
+                answer = compared_maps(*maps, output, number)
             if isinstance(answer, Unknown):
                 reasons.append(answer)
             elif answer is not None:
                 gaps.append(answer)
-            elif all(m.grade == "exact" for each in maps for m in _listed(each)):
+            elif are_exact(maps):
                 exact += 1
             else:
                 approximate += 1
@@ -165,13 +165,19 @@ def _merged(m: IndexingMap, runtime: Sequence[RuntimeVariable]) -> IndexingMap:
     return merged.simplify()
 
 
+def are_exact(sides: Iterable[Maps | Unknown]) -> bool:
+    """Return True if all maps are exact."""
+    return all(m.grade == "exact" for maps in sides for m in _listed(maps))
+
+
 def _listed(maps: Maps | Unknown) -> Maps:
     return () if isinstance(maps, Unknown) else maps
 
 
-def _compared(
+def compared_maps(
     before: Maps | Unknown, after: Maps | Unknown, output: int, parameter: int
 ) -> Gap | Unknown | None:
+    """Return an element that only one program reads of a parameter, or why it is not known."""
     where = f"output {output}, parameter {parameter}"
     if isinstance(before, Unknown):
         return Unknown(f"{where}, before: {before}", before.instruction)

@@ -309,6 +309,10 @@ class Runs:
                     return gap
         return None
 
+    def element(self, side: Side, results: list[list[Array]], output: int, at: ElementIndex) -> Any:
+        """Return the value of an output element of one program, on the first device."""
+        return results[0][output][at]
+
     def _changed_once(
         self, output: int, element: ElementIndex, inputs: Inputs, changed: Inputs
     ) -> ValueGap | Unknown | None:
@@ -319,7 +323,9 @@ class Runs:
                 if isinstance(result, Unknown):
                     return result
             one, other = [
-                result[0][output][element] for result in results if not isinstance(result, Unknown)
+                self.element(side, result, output, element)
+                for result in results
+                if not isinstance(result, Unknown)
             ]
             rounding = self.roundings[output]
             is_far = far_apart(np.asarray(one), np.asarray(other), rounding=rounding) is not None

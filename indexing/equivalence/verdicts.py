@@ -50,7 +50,7 @@ class Proved:
         laws: number of uses of each algebraic law, by name.
         fewer_reads: where the program after reads less, at most one entry for each pair of output
             and parameter; empty if both read the same.
-        note: a restriction of the proof, or "".
+        note: how the programs were compared, or a restriction of the proof; else "".
     """
 
     level: Level
@@ -87,6 +87,7 @@ class Differs:
         chain_before: the chain of reads from the output to the parameter, instruction by
             instruction, in the program before; the element at the parameter if it is reached.
         chain_after: the same for the program after.
+        note: how the programs were compared, or "".
     """
 
     output: int
@@ -101,6 +102,7 @@ class Differs:
     reads_after: tuple[ElementIndex, ...] = ()
     chain_before: tuple[str, ...] = ()
     chain_after: tuple[str, ...] = ()
+    note: str = ""
 
     def __bool__(self) -> bool:
         return False
@@ -118,12 +120,14 @@ class Undecided(Unknown):
         laws: laws used before the comparison ended.
         terms: the smallest pair of subterms that is not proved equal, before and after, as text.
         output: number of the output leaf with these subterms, or None.
+        note: how the programs were compared, or "".
     """
 
     level: Level | None = None
     laws: Mapping[str, int] = field(default_factory=dict)
     terms: tuple[str, str] | None = None
     output: int | None = None
+    note: str = ""
 
     def __bool__(self) -> bool:
         return False

@@ -23,10 +23,10 @@ MAX_ELEMENTS: Final = 8
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """Yield the lines of a verdict: what is proved, or the witness with both chains of reads."""
     yield str(verdict)
+    if verdict.note:
+        yield f"  note: {verdict.note}"
     match verdict:
-        case Proved(note=note, fewer_reads=fewer):
-            if note:
-                yield f"  note: {note}"
+        case Proved(fewer_reads=fewer):
             for less in fewer:
                 element = _index(less.parameter_element)
                 yield (
@@ -71,6 +71,7 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
         "reason": None,
         "output": None,
         "element": None,
+        "note": verdict.note or None,
     }
     match verdict:
         case Proved(laws=laws):

@@ -130,3 +130,25 @@ def test_bisect_writes_the_smallest_part_that_differs(run: Run) -> None:
     assert [i.opcode for i in before.entry if i.opcode != "parameter"] == ["dynamic-slice"] * 2
     assert [i.opcode for i in after.entry if i.opcode != "parameter"] == ["add", "dynamic-slice"]
     assert not equivalent(before, after, level="reads")
+
+
+def test_a_partition_is_compared_by_global_index(run: Run) -> None:
+    whole = """HloModule m, num_partitions=2
+      ENTRY e { p = f32[6] parameter(0), sharding={devices=[2]<=[2]}
+        ROOT r = f32[6] reverse(p), dimensions={0}, sharding={devices=[2]<=[2]} }"""
+    local = """HloModule m, num_partitions=2
+      ENTRY e { p = f32[3] parameter(0)  r = f32[3] reverse(p), dimensions={0}
+        ROOT c = f32[3] collective-permute(r), channel_id=1, source_target_pairs={{0,1}%s} }"""
+    Path("whole.hlo").write_text(whole)
+    for name, pairs in (("right", ",{1,0}"), ("wrong", "")):
+        Path(f"{name}.hlo").write_text(local % pairs)
+    note = "  note: compared by global index: 2 devices execute the program after"
+    status, output, _ = run("diff whole.hlo right.hlo")
+    assert (status, output.splitlines()[:2]) == (0, ["proved at level values", note])
+    status, output, _ = run("diff whole.hlo wrong.hlo")
+    assert status == 1
+    assert "at element [0] of device 0" in output.splitlines()[0]
+    status, output, _ = run("diff whole.hlo wrong.hlo --format json")
+    record = json.loads(output)
+    assert (record["verdict"], record["element"], record["note"]) == ("differs", [0], note[8:])
+    assert record["bytes_read"][0] == 24

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import hlo
 from hlo.modules.module import Instruction, Module
@@ -140,13 +140,15 @@ MUTATIONS: dict[str, Mutation] = {
 }
 
 
-def mutants(module: Module, seed: int, count: int) -> Iterator[tuple[str, str, Module]]:
+def mutants(
+    module: Module, seed: int, count: int, mutations: Mapping[str, Mutation] = MUTATIONS
+) -> Iterator[tuple[str, str, Module]]:
     """Yield up to `count` valid mutants: the mutation, the new line, and the module."""
     chance = random.Random(seed)
-    sites = [(name, i) for name in MUTATIONS for i in module.instructions]
+    sites = [(name, i) for name in mutations for i in module.instructions]
     made = 0
     for name, instruction in chance.sample(sites, len(sites)):
-        line = MUTATIONS[name](instruction, str(instruction), chance)
+        line = mutations[name](instruction, str(instruction), chance)
         if line is None or line == str(instruction):
             continue
         try:

@@ -1,0 +1,1 @@
+"""Comparison of a program with its partition among devices, by global index."""
