@@ -20,6 +20,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"  # read on 
 import jax
 
 from benchmarks import pass_models, pass_numbers
+from benchmarks.pass_partitions import partitioned_programs
 from benchmarks.pass_programs import PROGRAMS
 from benchmarks.pass_sharded import sharded_programs
 from indexing.execution.xla import dump_options
@@ -93,6 +94,7 @@ def names() -> Iterator[str]:
     """Yield the names of all programs."""
     yield from PROGRAMS
     yield from sharded_programs()
+    yield from partitioned_programs()
     yield from STABLEHLO
 
 
@@ -101,7 +103,7 @@ def dump(name: str, folder: Path) -> None:
     if name in STABLEHLO:
         compile_stablehlo(STABLEHLO[name], folder)
         return
-    function, arguments = {**PROGRAMS, **sharded_programs()}[name]
+    function, arguments = {**PROGRAMS, **sharded_programs(), **partitioned_programs()}[name]
 
     def f(*args: Any) -> Any:
         return function(*args)
