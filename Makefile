@@ -28,6 +28,9 @@ CONSTRAINTS ?=
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 
+# Tests start hundreds of processes: without cached bytecode, each compiles all modules that it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 BIN := $(VENV)/bin
 CONSTRAINED := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(abspath $(CONSTRAINTS)))
 PIP := $(CONSTRAINED) $(BIN)/python -m pip install --quiet --disable-pip-version-check
