@@ -2,7 +2,7 @@
 #
 #   make demo     the indexing maps of every fusion of an attention module
 #   make test     the tests, documentation and notebooks; with COVERAGE=1 also the least covered modules
-#   make slow     the slow tests, which `make test` leaves out
+#   make slow     the slow tests, which `make test` leaves out, and all cases of those that it samples
 #   make quick    `make test` with fewer random examples
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
@@ -47,14 +47,14 @@ demo: $(VENV)/.runs
 	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
 
 test: $(VENV)/.develops
-	$(BIN)/$(PYTEST) -m "not slow" $(if $(COVERAGE),--cov --cov-report=)
+	FUZZ=$(or $(FUZZ),0.4) $(BIN)/$(PYTEST) -m "not slow" $(if $(COVERAGE),--cov --cov-report=)
 	@test -z "$(COVERAGE)" || $(BIN)/coverage report --sort=cover | sed -n '1,22p;$$p'
 
 slow: $(VENV)/.develops
-	$(BIN)/$(PYTEST) -m slow
+	$(BIN)/$(PYTEST) -m "slow or sampled"
 
 quick: $(VENV)/.develops
-	FUZZ=$(or $(FUZZ),0.4) $(BIN)/$(PYTEST) -m "not slow"
+	FUZZ=$(or $(FUZZ),0.1) $(BIN)/$(PYTEST) -m "not slow"
 
 check: $(VENV)/.develops
 	$(BIN)/ruff format --check

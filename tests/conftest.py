@@ -39,6 +39,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("example", paths, ids=[path.name for path in paths])
 
 
+SAMPLING = {"given", "sampled", "scaled"}
+"""Names of the functions that draw fewer cases if ``FUZZ`` is less than 1."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that draw some of their cases; tests whose helpers draw are marked there."""
+    for item in items:
+        if isinstance(item, pytest.Function):
+            code = getattr(item.function, "__code__", None)
+            is_random = getattr(item.function, "is_hypothesis_test", False)
+            if is_random or (code and SAMPLING & {*code.co_names}):
+                item.add_marker(pytest.mark.sampled)
+
+
 def pytest_collection_finish() -> None:
     """Exclude imported modules and collected tests from garbage collection."""
     gc.collect()

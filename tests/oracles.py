@@ -4,8 +4,9 @@ No oracle uses a law of the simplifier: a tree is evaluated with Python's ``//``
 map is the set of pairs that `IndexingMap.evaluate` returns.
 
 Random tests draw the same examples in every run.  ``FUZZ=20 pytest tests/simplifier`` draws twenty
-times as many, different in each run; ``FUZZ=0.4``, as in `make quick`, draws fewer of the fixed
-examples.  A failure prints the shrunk example and the line that reproduces it.
+times as many, different in each run; ``FUZZ=0.4``, as in `make test`, draws fewer of the fixed
+examples, and `sampled` a part of many cases.  `make slow` draws all of them: `tests/conftest.py`
+marks these tests.  A failure prints the shrunk example and the line that reproduces it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from contextlib import suppress
 from functools import cache
 from itertools import product, repeat
 from math import prod
-from typing import Any, TypeAlias
+from random import Random
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from hypothesis import HealthCheck, settings
@@ -27,6 +29,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
+T = TypeVar("T")
 Point: TypeAlias = dict[Variable, int]
 Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Tree: TypeAlias = "int | tuple[str, Tree, Tree]"
@@ -57,6 +60,18 @@ def fuzz(examples: int) -> settings:
 def scaled(examples: int) -> int:
     """Return ``examples * FUZZ``, at least 1."""
     return max(1, round(examples * _FUZZ))
+
+
+def sampled(cases: Iterable[T], seed: object = 0) -> list[T]:
+    """Return a random part ``FUZZ`` of the cases, the same in every run, but at least one.
+
+    Tests of many similar cases use it: ``FUZZ >= 1`` takes all cases.
+    """
+    every = list(cases)
+    if _FUZZ >= 1 or not every:
+        return every
+    chosen = Random(str(seed)).sample(range(len(every)), scaled(len(every)))
+    return [every[k] for k in sorted(chosen)]
 
 
 # ---------------------------------------------------------------- points

@@ -33,6 +33,7 @@ def test_mutants_that_failed_once_have_answers(text: str) -> None:
     ask(text, seed=2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", range(CASES))
 def test_mutants_have_answers(case: int) -> None:
     """A failure names its seed: ``python -m tests.analysis_fuzz --seed SEED --count 1``."""

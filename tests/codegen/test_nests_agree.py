@@ -18,7 +18,7 @@ from indexing.ops.base import MappedOp
 from tests.codegen.comparison import agree, kernel_results
 from tests.ops.samples import MAPPED, Array, Sample, SampleChecks, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
-from tests.oracles import fuzz
+from tests.oracles import fuzz, sampled
 
 # Opcodes without a loop nest, with a part of the reason.
 WITHOUT_NEST = {
@@ -64,7 +64,7 @@ def check(sample: Sample, inputs: list[Array], tile: int) -> None:
 @CHECKS.of([*MAPPED, *VALUES])
 def loops_numpy_and_kernels_agree(sample: Sample) -> None:
     random = np.random.default_rng(5)
-    for tile in (1, 2, 5):
+    for tile in sampled((1, 2, 5), sample.text):
         check(sample, sample.inputs(random), tile)
 
 
@@ -81,6 +81,7 @@ def test_loops_numpy_and_kernels_agree_on_random_instructions(name: str) -> None
     check_one()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", ROUTED)
 def test_loops_numpy_and_kernels_agree_on_copies(text: str) -> None:
     loops_numpy_and_kernels_agree(parse_sample(text))
@@ -98,6 +99,7 @@ def an_op_has_a_nest_or_a_reason(sample: Sample) -> None:
             assert opcode not in WITHOUT_NEST
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("opcode", CHECKS.opcodes)
 def test_nests_of_an_op_agree_with_its_kernel(opcode: str) -> None:
     CHECKS.check(opcode)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 import hlo
 from hlo import Module
 from tests.indexing.influence import Pokes
 from tests.indexing.loop_judge import disagreements, missed, not_inverse, unrolled
 from tests.indexing.random_loops import RandomLoops
 from tests.oracles import scaled
+
+pytestmark = pytest.mark.sampled
 
 POKES = 12
 FEW = 12

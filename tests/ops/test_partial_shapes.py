@@ -15,6 +15,7 @@ from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, merge
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.source import HloError
 from tests.ops.samples import ALL, Sample, SampleChecks
+from tests.oracles import sampled, scaled
 
 CHECKS = SampleChecks()
 
@@ -75,7 +76,8 @@ def inferred(sample: Sample, operands: list[PartialShape]) -> PartialShape:
 @CHECKS.of(ALL)
 def partial_operands_never_contradict_the_sample(sample: Sample) -> None:
     changes = unknown_sizes, bounds, unranked
-    for operands in [each for change in changes for each in one_altered(sample, change)]:
+    every = [each for change in changes for each in one_altered(sample, change)]
+    for operands in sampled(every, sample.text):
         shape = inferred(sample, operands)
         if not isinstance(shape, Unranked):
             assert agrees(sample.instruction.shape, shape), (list(map(str, operands)), str(shape))
@@ -87,7 +89,7 @@ def partial_operands_never_contradict_the_sample(sample: Sample) -> None:
 @CHECKS.of(ALL)
 def a_result_size_is_bounded_if_it_is_unknown_for_unknown_operand_sizes(sample: Sample) -> None:
     ways = zip(one_altered(sample, unknown_sizes), one_altered(sample, bounds), strict=True)
-    for operands, bounded in ways:
+    for operands, bounded in sampled(ways, sample.text):
         unbounded, limited = inferred(sample, operands), inferred(sample, bounded)
         if isinstance(unbounded, Unranked) or isinstance(limited, Unranked):
             assert not sample.op.takes_partial
@@ -115,7 +117,8 @@ def is_inferred_from_operands(op: type[Op]) -> bool:
 @CHECKS.of([opcode for opcode in ALL if is_inferred_from_operands(OPS[opcode])])
 def inferred_shapes_agree_with_every_choice_of_sizes(sample: Sample) -> None:
     """Every valid choice of the unknown sizes infers a shape that agrees."""
-    for operands in [*one_altered(sample, unknown_sizes), *one_altered(sample, bounds)]:
+    every = [*one_altered(sample, unknown_sizes), *one_altered(sample, bounds)]
+    for operands in sampled(every, sample.text):
         shape = inferred(sample, operands)
         for size in (0, 1, 2, 3, 4, 6, 9):
             full = [filled(operand, size) for operand in operands]
@@ -126,12 +129,13 @@ def inferred_shapes_agree_with_every_choice_of_sizes(sample: Sample) -> None:
 @CHECKS.of(ALL)
 def invalid_operands_raise_nothing_but_hlo_errors(sample: Sample) -> None:
     random = Random(sample.text)
-    for _ in range(50):
+    for _ in range(scaled(50)):
         operands = [replaced(shape, random) for shape in sample.shapes]
         with suppress(HloError):
             inferred(sample, operands)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("opcode", CHECKS.opcodes)
 def test_inference_from_partial_shapes_is_sound(opcode: str) -> None:
     CHECKS.check(opcode)

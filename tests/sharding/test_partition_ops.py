@@ -19,6 +19,7 @@ from indexing.sharding import sharding_rule
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.flatten import flatten
 from indexing.sharding.partition.program import partition
+from tests.oracles import sampled
 from tests.sharding.partitions import check, random_assignment, single_splits, small_inputs, whole
 
 MESHES = [Mesh.of({"x": 2}), Mesh.of({"x": 3}), Mesh.of({"x": 2, "y": 2})]
@@ -92,7 +93,7 @@ def test_each_factor_is_split(sample: str, module: Module) -> None:
         for i in module.instructions:
             count = len(sharding_rule(i).factors)
             assigned[i] = InstructionAssignment(sharding_rule(i), ((),) * count, whole(mesh, i))
-        for axes in single_splits(mesh, rule):
+        for axes in sampled(single_splits(mesh, rule), sample):
             assigned[root] = InstructionAssignment(rule, axes, whole(mesh, root))
             check(Assignment(mesh, assigned), module, inputs)
 
@@ -100,5 +101,5 @@ def test_each_factor_is_split(sample: str, module: Module) -> None:
 @pytest.mark.parametrize(("sample", "module"), RUNNING, ids=[sample[:50] for sample, _ in RUNNING])
 def test_random_shardings_of_operands_factors_and_results(sample: str, module: Module) -> None:
     inputs = small_inputs(module)
-    for seed, mesh in enumerate([*MESHES, WIDE]):
+    for seed, mesh in sampled(enumerate([*MESHES, WIDE]), sample):
         check(random_assignment(Random(seed), mesh, module), module, inputs)

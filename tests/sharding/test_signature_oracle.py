@@ -21,6 +21,7 @@ from indexing.sharding.split_choices import SplitChoices
 from indexing.sharding.splits import Breach, Contained, Containment
 from indexing.sharding.states import REDUCTIONS
 from indexing.sharding.subjects import Subject
+from tests.oracles import sampled
 from tests.sharding.signature_oracle import (
     Pairs,
     candidates,
@@ -122,7 +123,7 @@ def test_splits_are_valid_iff_no_element_is_outside(opcode: str) -> None:
 def test_listed_signatures_execute(opcode: str) -> None:
     for subject in subjects(opcode, executed=True):
         for n in (2, 3):
-            for s in sbp(subject.root, n):
+            for s in sampled(sbp(subject.root, n), opcode):
                 fault = first_fault(subject, s.operands, s.results, s.halo, n, seed=n)
                 assert not fault, f"{subject.root}: {s}: {fault}"
 
@@ -163,7 +164,7 @@ def decided(subject: Subject) -> Counter[str]:
         types = [ELEMENT_TYPES[a.shape.element_type] for a in subject.results]
         if len(subject.inputs) > 3 or not all(has_reduction(t, reduction) for t in types):
             continue
-        for operands, results in candidates(subject, reduction):
+        for operands, results in sampled(candidates(subject, reduction), subject.root):
             verdict = check_signature(subject.root, operands, results, 2)
             verdicts[type(verdict).__name__] += 1
             if isinstance(verdict, SbpSignature):
@@ -172,6 +173,7 @@ def decided(subject: Subject) -> Counter[str]:
     return verdicts
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("opcode", OPCODES)
 def test_valid_partial_values_execute(opcode: str) -> None:
     for subject in subjects(opcode, executed=True):

@@ -10,6 +10,7 @@ from hlo.ops.op import OPS
 from indexing import IndexingMap, Unknown, input_to_output, output_to_input, parse_map
 from indexing.tiling.tiles.symbolic import SymbolicTile, symbolic_tile
 from tests.ops.samples import samples_of
+from tests.oracles import scaled
 from tests.tiling.needed import Point, check_tiles, extents
 
 MAX_POINTS = 20_000
@@ -125,4 +126,4 @@ def test_tiles_of_every_op_have_exactly_the_needed_elements(opcode: str) -> None
     for sample in samples_of(opcode):
         for m, array in maps_of(sample.instruction):
             if points_of(m) <= MAX_POINTS and not m.is_known_empty and min(array, default=1):
-                check(m, array, rounds=4)
+                check(m, array, rounds=scaled(4))
