@@ -1,17 +1,16 @@
 """Modules partitioned by XLA for eight CPU devices, as an oracle for plans.
 
-The compilation runs in a process of its own: the number of devices is set before JAX starts.
+`tests/conftest.py` sets the number of devices before JAX starts.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
+
+import numpy as np
 
 import hlo
 from hlo.shardings.mesh import Mesh
@@ -20,30 +19,6 @@ from hlo.shardings.sharding import Sharding
 from indexing.execution.xla import plain_text
 
 DEVICES = 8
-
-_COMPILE = """
-import json, sys
-from importlib import import_module
-import numpy as np
-jax = import_module("jax")
-import_module("jax._src.lax.linalg")
-client = import_module("jaxlib.xla_client")
-given = json.load(sys.stdin)
-count = given["devices"]
-proto = import_module("jaxlib._hlo").hlo_module_from_text(given["text"])
-convert = import_module("jaxlib._jax").mlir.hlo_to_stablehlo
-stable = convert(proto.as_serialized_hlo_module_proto())
-options = client.CompileOptions()
-options.num_replicas, options.num_partitions = 1, count
-build = options.executable_build_options
-build.num_replicas, build.num_partitions, build.use_spmd_partitioning = 1, count, True
-build.allow_spmd_sharding_propagation_to_output = [True]
-options.device_assignment = client.DeviceAssignment.create(np.arange(count).reshape(1, count))
-devices = jax.devices("cpu")
-executable = devices[0].client.compile_and_load(
-    stable, client.DeviceList(tuple(devices[:count])), options)
-print(executable.hlo_modules()[0].to_string())
-"""
 
 
 def annotated(
@@ -70,18 +45,24 @@ def annotated(
 
 @cache
 def _compiled(text: str) -> str:
-    flags = f"--xla_force_host_platform_device_count={DEVICES}"
-    result = subprocess.run(
-        [sys.executable, "-c", _COMPILE],
-        input=json.dumps({"text": text, "devices": DEVICES}),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"},
+    jax, client = import_module("jax"), import_module("jaxlib.xla_client")
+    import_module("jax._src.lax.linalg")  # registers the custom calls of LAPACK
+    proto = import_module("jaxlib._hlo").hlo_module_from_text(text)
+    convert = import_module("jaxlib._jax").mlir.hlo_to_stablehlo
+    options = client.CompileOptions()
+    options.num_replicas, options.num_partitions = 1, DEVICES
+    build = options.executable_build_options
+    build.num_replicas, build.num_partitions, build.use_spmd_partitioning = 1, DEVICES, True
+    build.allow_spmd_sharding_propagation_to_output = [True]
+    numbers = np.arange(DEVICES).reshape(1, DEVICES)
+    options.device_assignment = client.DeviceAssignment.create(numbers)
+    devices = jax.devices("cpu")
+    executable = devices[0].client.compile_and_load(
+        convert(proto.as_serialized_hlo_module_proto()),
+        client.DeviceList(tuple(devices[:DEVICES])),
+        options,
     )
-    if result.returncode:
-        raise RuntimeError(result.stderr[-2000:])
-    return result.stdout
+    return str(executable.hlo_modules()[0].to_string())
 
 
 def partitioned(
