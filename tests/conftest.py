@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -43,9 +44,28 @@ SAMPLING = {"given", "sampled", "scaled"}
 """Names of the functions that draw fewer cases if ``FUZZ`` is less than 1."""
 
 
+CALLING_SIMPLIFIER = ("simplifier", "indexing", "tiling")
+"""Folders of the tests of what calls the modules of the simplifier most."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        help=f"run one in N tests, but all tests of {', '.join(CALLING_SIMPLIFIER)}",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that draw some of their cases; tests whose helpers draw are marked there."""
+    one_in = config.getoption("--one-in")
+    items[:] = [
+        item
+        for item in items
+        if item.path.parent.name in CALLING_SIMPLIFIER or crc32(item.nodeid.encode()) % one_in == 0
+    ]
     for item in items:
         if isinstance(item, pytest.Function):
             code = getattr(item.function, "__code__", None)
