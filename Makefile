@@ -47,7 +47,7 @@ demo: $(VENV)/.runs
 	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
 
 test: $(VENV)/.develops
-	FUZZ=$(or $(FUZZ),0.4) $(BIN)/$(PYTEST) -m "not slow" $(if $(COVERAGE),--cov --cov-report=)
+	FUZZ=$(or $(FUZZ),0.3) $(BIN)/$(PYTEST) -m "not slow" $(if $(COVERAGE),--cov --cov-report=)
 	@test -z "$(COVERAGE)" || $(BIN)/coverage report --sort=cover | sed -n '1,22p;$$p'
 
 slow: $(VENV)/.develops
@@ -105,7 +105,7 @@ compiled: wheel
 # So all fast tests run of the rooms that call the compiled modules most, with most kinds of arguments,
 # and one in four tests of the others, chosen by a hash of their names.
 test-compiled: compiled
-	cd $(COMPILED) && FUZZ=$(or $(FUZZ),0.4) $(abspath $(BIN))/$(PYTEST) -m "not slow" --one-in 4 tests
+	cd $(COMPILED) && FUZZ=$(or $(FUZZ),0.3) $(abspath $(BIN))/$(PYTEST) -m "not slow" --one-in 4 tests
 
 bench-compiled: compiled
 	cd $(COMPILED) && $(abspath $(BIN))/python -m benchmarks.simplify

@@ -4,7 +4,7 @@ No oracle uses a law of the simplifier: a tree is evaluated with Python's ``//``
 map is the set of pairs that `IndexingMap.evaluate` returns.
 
 Random tests draw the same examples in every run.  ``FUZZ=20 pytest tests/simplifier`` draws twenty
-times as many, different in each run; ``FUZZ=0.4``, as in `make test`, draws fewer of the fixed
+times as many, different in each run; ``FUZZ=0.3``, as in `make test`, draws fewer of the fixed
 examples, and `sampled` a part of many cases.  `make slow` draws all of them: `tests/conftest.py`
 marks these tests.  A failure prints the shrunk example and the line that reproduces it.
 """

@@ -16,7 +16,7 @@ from indexing import Unknown
 from indexing.codegen.nest import LoopNest
 from indexing.ops.base import MappedOp
 from tests.codegen.comparison import agree, kernel_results
-from tests.ops.samples import MAPPED, Array, Sample, SampleChecks, parse_sample
+from tests.ops.samples import MAPPED, Array, Sample, SampleChecks, parse_sample, samples_of
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz, sampled
 
@@ -102,7 +102,7 @@ def an_op_has_a_nest_or_a_reason(sample: Sample) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("opcode", CHECKS.opcodes)
 def test_nests_of_an_op_agree_with_its_kernel(opcode: str) -> None:
-    CHECKS.check(opcode)
+    CHECKS.check(opcode, sampled(samples_of(opcode), opcode))
 
 
 def test_the_ops_without_a_nest_are_registered() -> None:

@@ -24,8 +24,8 @@ from indexing.memory.warps.warp_classes import WarpAccesses, warp_classes
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown
-from tests.ops.samples import MAPPED, Sample, SampleChecks
-from tests.oracles import fuzz, tree_expr, trees
+from tests.ops.samples import MAPPED, Sample, SampleChecks, samples_of
+from tests.oracles import fuzz, sampled, tree_expr, trees
 
 SMALL = Gpu("small", 1024, 64, 4, 99, "for tests", 8, 16, 16, vector_bytes=8)
 A100 = GPUS["A100"]
@@ -215,7 +215,7 @@ def vectors_are_counted(sample: Sample) -> None:
 
 @pytest.mark.parametrize("opcode", CHECKS.opcodes)
 def test_samples(opcode: str) -> None:
-    CHECKS.check(opcode)
+    CHECKS.check(opcode, sampled(samples_of(opcode), opcode))
 
 
 def test_equal_warps_are_not_enumerated() -> None:

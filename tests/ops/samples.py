@@ -183,10 +183,10 @@ class SampleChecks:
         """The ops with at least one check."""
         return list(dict.fromkeys(opcode for opcodes, _ in self._checks for opcode in opcodes))
 
-    def check(self, opcode: str) -> None:
-        """Run all checks on every sample of an op."""
+    def check(self, opcode: str, samples: Sequence[Sample] | None = None) -> None:
+        """Run all checks on every sample of an op, or on `samples`."""
         with checks() as check:
-            for sample in samples_of(opcode):
+            for sample in samples_of(opcode) if samples is None else samples:
                 for opcodes, sample_check in self._checks:
                     if opcode in opcodes:
                         with check(f"{sample_check.__name__}: {sample.text}"):
