@@ -248,11 +248,11 @@ def _cell(
     size: int,
 ) -> DrawnCell:
     index = ",".join(parts[k] for k in range(len(heat.dims)))
-    is_plain = heat.unit == "element" and size == 1
+    is_plain = len([shade for shade in set(shades.values()) if shade]) < 2  # in the legend
     label = "" if not value or is_plain else f"{value:,}"
     bound = "at most " if heat.is_bound and value else ""
     verb = "" if heat.unit == "element" and size == 1 else f" {heat.unit}{'s' * (value != 1)}"
-    title = f"{heat.name}[{index}]: {bound}{value:,}{verb}"
+    title = f"[{index}]: {bound}{value:,}{verb}"
     return DrawnCell(*place, index, value, shades[value], label, title, heat.is_bound and value > 0)
 
 

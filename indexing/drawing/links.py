@@ -22,6 +22,8 @@ BOX_HEIGHT: Final = 18
 DISTANCE: Final = 84
 """Distance between the two rows of boxes."""
 GAP_WIDTH: Final = 14
+MAX_STRETCH: Final = 8
+"""Width of a lower box, in upper boxes: at most the 8 elements of a sector."""
 
 
 class LinkDrawing:
@@ -34,7 +36,9 @@ class LinkDrawing:
         gaps = len(diagram.gaps) * GAP_WIDTH
         space = MAX_DIAGRAM_WIDTH - self.left
         self.above = _box_width(diagram.above, space)
-        self.below = _box_width(diagram.below, space - gaps)
+        even = self.above * len(diagram.above) / max(len(diagram.below), 1)
+        least = min(even, MAX_STRETCH * self.above)  # arrows of neighbours are then parallel
+        self.below = _box_width(diagram.below, space - gaps, least)
         widths = len(diagram.above) * self.above, len(diagram.below) * self.below + gaps
         self.inner = max(widths)
         self.indents = [(self.inner - width) / 2 for width in widths]
@@ -80,7 +84,7 @@ class LinkDrawing:
         return self.left + self.indents[1] + k * self.below + gaps
 
 
-def _box_width(boxes: tuple[DrawnCell, ...], space: float) -> float:
+def _box_width(boxes: tuple[DrawnCell, ...], space: float, least: float = 21) -> float:
     """Return the width of a box: large enough for labels, if that fits."""
     widest = max([text_width(box.label, "cell") for box in boxes], default=0) + 6
-    return min(max(widest, 21), space / max(len(boxes), 1))
+    return min(max(widest, least), space / max(len(boxes), 1))

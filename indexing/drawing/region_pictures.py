@@ -91,7 +91,11 @@ def plot_answer(
     theme: Theme,
 ) -> Any:
     """Return a picture of what a point or a tile needs; see `Answer.plot`."""
-    picture = AnswerPicture(answer, tuple(point) or (...,), values, operand, plane)
+    count = len(answer.operands)
+    if operand is not None and not 0 <= operand < count:
+        raise IndexError(f"`operand` is {operand}, but the answer has {count} operands")
+    chosen = None if operand is None else frozenset((operand,))
+    picture = AnswerPicture(answer, tuple(point) or (...,), values, chosen, plane)
     return as_drawing(picture.figure(), backend, theme)
 
 
@@ -103,7 +107,7 @@ class AnswerPicture:
         answer: the maps.
         point: the tile, an index or a slice for each dimension.
         values: values of range and runtime variables, by name.
-        operand: the number of the only operand to draw.
+        operands: the numbers of the operands to draw; `None` for all.
         plane: the dimensions of rows and columns, of arrays that have them.
         tile: the sizes of tiles whose borders are drawn.
     """
@@ -111,14 +115,11 @@ class AnswerPicture:
     answer: Answer
     point: tuple[Index, ...]
     values: Mapping[str, Any] = field(default_factory=dict)
-    operand: int | None = None
+    operands: frozenset[int] | None = None
     plane: tuple[int, int] | None = None
     tile: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        count = len(self.answer.operands)
-        if self.operand is not None and not 0 <= self.operand < count:
-            raise IndexError(f"`operand` is {self.operand}, but the answer has {count} operands")
         if self.plane is not None:
             _check_plane(self.plane, max(self.plane) + 1)
 
@@ -126,7 +127,7 @@ class AnswerPicture:
         """Return the panels of the tile and of each operand; by default, the title is the tile."""
         answer = self.answer
         regions = regions_at(answer, self.point, self.values)
-        name, shape = _start(answer)
+        name, shape = start_of(answer)
         panels: list[DrawnPanel] = []
         notes: list[str] = []
         if isinstance(shape, Shape):
@@ -135,7 +136,7 @@ class AnswerPicture:
             notes.append(f"`{name}` is {shape}, which is not drawn")
         drawn = 0
         for k, own in enumerate(regions):
-            if self.operand is not None and k != self.operand:
+            if self.operands is not None and k not in self.operands:
                 continue
             if isinstance(own, Unknown):
                 notes.append(f"`{answer.operands[k].name}`: unknown: {own.reason}")
@@ -259,8 +260,8 @@ def _is_composed(answer: Answer) -> bool:
     return bool(instruction.called_computations) and instruction.opcode in ("fusion", "call")
 
 
-def _start(answer: Answer) -> tuple[str, AnyShape]:
-    """The name and shape of the array that the maps start from."""
+def start_of(answer: Answer) -> tuple[str, AnyShape]:
+    """Return the name and shape of the array that the maps start from."""
     instruction = answer.instruction
     if answer.direction == "input-to-output":
         operand = instruction.operands[answer.domain_id]

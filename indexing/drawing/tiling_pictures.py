@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indexing.drawing.drawing import Backend, Drawing, as_drawing
+from indexing.drawing.figures import Figure
 from indexing.drawing.region_pictures import AnswerPicture
 from indexing.drawing.style import Theme
 from indexing.tiling.tiles.tiling import Tiling
@@ -39,7 +40,7 @@ def plot_tiling(
     """Return a picture of a tile; see `Tiling.plot`."""
 
     def drawing_at(at: Sequence[int]) -> Drawing:
-        drawing = as_drawing(_tile_figure(tiling, at, values), "svg", theme)
+        drawing = as_drawing(tile_figure(tiling, at, values), "svg", theme)
         assert isinstance(drawing, Drawing)
         return drawing
 
@@ -51,7 +52,8 @@ def plot_tiling(
     return TileDrawing(first.figures, theme, tiling.grid, drawing_at=drawing_at)
 
 
-def _tile_figure(tiling: Tiling, index: Sequence[int], values: Mapping[str, Any]) -> Any:
+def tile_figure(tiling: Tiling, index: Sequence[int], values: Mapping[str, Any]) -> Figure:
+    """Return a tile, and what it needs of each operand."""
     slices = tiling.slices(*index)
     picture = AnswerPicture(tiling.answer, slices, values, tile=tiling.sizes)
     grid = " x ".join(map(str, tiling.grid))

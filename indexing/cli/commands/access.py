@@ -17,10 +17,12 @@ from indexing.cli.options import (
     max_input_size_option,
     output_option,
 )
+from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
+    from indexing.drawing.figures import Figure
     from indexing.views.access_tables import AccessSubject
 
 MAX_THREADS: Final = 1024
@@ -101,7 +103,7 @@ class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since cl
 )
 @output_option("Count the threads that compute output N")
 @max_input_size_option
-@format_option(click.Choice(["text", "json"]))
+@format_option(click.Choice(["text", "json", "svg"]))
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -140,24 +142,39 @@ def command(
     Examples:
       hlo-indexing access m.hlo -i transpose_copy_fusion.2 --threads 128
       hlo-indexing access m.hlo -i ynn_fusion.3 --unroll 4 --device H100
+      hlo-indexing access m.hlo -i ynn_fusion.3 --format svg -o lanes.svg
       hlo-indexing access m.hlo -i ynn_fusion.3 --format json | jq '{name, ratio}'
     """
+    from indexing.drawing.warp_pictures import accesses_figure
     from indexing.memory.warps.access import access
     from indexing.views.access_tables import access_lines, access_records
 
     reporter.check_inputs([file])
+    figures: list[Figure] = []
     for subject in _subjects(reporter, file, names, threads, unroll, device, output):
         instruction = subject.instruction
         with reporter.reporting(
             f"{subject.file}: {instruction.computation.name}: {instruction.name}"
         ):
             accesses = access(instruction, threads, unroll, device, output_id=output)
-            if notation == "json":
+            if notation == "svg":
+                figures.append(accesses_figure(accesses, _title(subject)))
+            elif notation == "json":
                 for record in access_records(subject, accesses):
                     reporter.print(json.dumps(record))
             else:
                 for line in access_lines(subject, accesses, reporter.paint):
                     reporter.print(line)
+    print_figures(reporter, figures)
+
+
+def _title(subject: AccessSubject) -> str:
+    """Return the title of a picture: the instruction and its launch."""
+    threads = " x ".join(map(str, subject.threads))
+    return (
+        f"memory accesses of {subject.instruction.name}, {threads} threads, unroll "
+        f"{subject.unroll}, {subject.device}"
+    )
 
 
 def _subjects(

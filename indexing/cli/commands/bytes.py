@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexing.cli.options import files_argument, format_option, max_input_size_option
+from indexing.cli.pictures import print_figures
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
+    from indexing.drawing.figures import Figure
     from indexing.memory.movement.roofline import Peak
 
 DEFAULT_ROWS = 20
@@ -55,7 +57,7 @@ class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
     help=f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all",
 )
 @max_input_size_option
-@format_option(click.Choice(["text", "json"]))
+@format_option(click.Choice(["text", "json", "svg"]))
 @click.pass_obj
 def command(
     reporter: Reporter, files: Sequence[str], peak: Peak | None, top: int | None, notation: str
@@ -85,6 +87,7 @@ def command(
     Examples:
       hlo-indexing bytes m.hlo
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --top 5
+      hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --format svg -o bytes.svg
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
     from indexing.cli.printing import reported_valid
@@ -92,6 +95,7 @@ def command(
     from indexing.views.traffic_tables import TrafficTable
 
     import_module("indexing.ops")  # registers the ops
+    figures: list[Figure] = []
     with Bar(not reporter.is_quiet) as bar:
         bar.update("reading", 0)
         for module in reporter.modules(files):
@@ -101,8 +105,13 @@ def command(
                 counted = traffic(module, partial(bar.update, module.filename))
                 bar.hide()
                 table = TrafficTable(module.filename, counted, peak)
-                if notation == "json":
+                if notation == "svg":
+                    from indexing.drawing.traffic_pictures import traffic_figure
+
+                    figures.append(traffic_figure(counted, peak, None, top or DEFAULT_ROWS))
+                elif notation == "json":
                     reporter.print(json.dumps(table.to_json(top)))
                 else:
                     for line in table.lines(top or DEFAULT_ROWS, reporter.paint):
                         reporter.print(line)
+    print_figures(reporter, figures)

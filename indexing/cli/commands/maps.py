@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from indexing.views.selection import Order
 
 MAP_ONLY = ("isl", "mlir", "latex")
-FORMATS = click.Choice(["text", "json", *MAP_ONLY])
+FORMATS = click.Choice(["text", "json", *MAP_ONLY, "svg"])
 
 
 @click.command("maps")
@@ -143,7 +143,8 @@ def command(
     docs/python.md.
 
     The formats isl, mlir and latex print the maps alone, one on each line. A note on standard error
-    counts unknown accesses, which have no map, and maps whose grade is `may`.
+    counts unknown accesses, which have no map, and maps whose grade is `may`. With --at, svg draws
+    the elements that the tile needs, and how often it reads them.
 
     With --verify, a map that isl disproves is an error and is not printed. A map that isl cannot
     decide within its budget is printed, with a note on standard error, and the exit status is 0;
@@ -172,6 +173,7 @@ def command(
       hlo-indexing maps m.hlo -i '*fusion*' --sort bytes --limit 3
       hlo-indexing maps m.hlo --reads "p['q']" --kind reducing
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
+      hlo-indexing maps m.hlo -i dot.7 --at 0:32,5 --format svg -o reads.svg
     """
     from indexing.views.map_tables import DIRECTIONS_BY_OPTION, Query
     from indexing.views.selection import Selection
@@ -184,6 +186,7 @@ def command(
             "--explain": explain,
             "--at": point is not None,
             "--source": with_source,
+            "--format svg": notation == "svg",
         },
         {
             "--direction input-to-output": direction == "input-to-output",
@@ -194,8 +197,15 @@ def command(
             "--jobs": jobs > 1,
             **{f"--format {name}": notation == name for name in MAP_ONLY},
             "--explain": explain,
+            "--verify": verify,
+            "--source": with_source,
+            "--sort": order is not None,
+            "--limit": limit is not None,
+            "--kind": bool(kinds),
         },
     )
+    if notation == "svg" and point is None:
+        raise click.UsageError("--format svg draws the elements that a tile needs: it needs --at")
     query = Query(
         directions=DIRECTIONS_BY_OPTION[direction],
         to_parameters=target == "parameters",
@@ -210,7 +220,12 @@ def command(
     selection = Selection(names, opcodes, reads, op_names, kinds, everything, order, limit)
     request = Request(query, selection, notation, all_outputs, point, len(files) == 1)
     with Bar(not reporter.is_quiet) as bar:
-        if jobs > 1:
+        if notation == "svg":
+            from indexing.cli.pictures import draw_maps
+
+            draw_maps(reporter, files, request, bar)
+            proved: Counter[str] = Counter()
+        elif jobs > 1:
             from indexing.cli.parallel import answer_in_parallel
 
             proved = answer_in_parallel(reporter, files, request, jobs, bar)
@@ -229,6 +244,10 @@ EXCLUDED = {
     "--explain": ["--no-simplify", "--jobs", *[f"--format {name}" for name in MAP_ONLY]],
     "--at": ["--explain", *[f"--format {name}" for name in MAP_ONLY]],
     "--source": [f"--format {name}" for name in MAP_ONLY],
+    "--format svg": [
+        *("--explain", "--jobs", "--no-simplify", "--verify"),
+        *("--source", "--sort", "--limit", "--kind"),
+    ],
 }
 """For each option, the options that it cannot be used with."""
 

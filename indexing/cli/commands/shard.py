@@ -17,6 +17,7 @@ from indexing.cli.options import (
     instruction_option,
     max_input_size_option,
 )
+from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.sharding_options import MeshText, SpecText, parsed_out_specs, parsed_specs
 
@@ -106,7 +107,7 @@ MAX_LISTED: Final = 8
 )
 @instruction_option
 @max_input_size_option
-@format_option(click.Choice(["text", "json", "hlo"]))
+@format_option(click.Choice(["text", "json", "hlo", "svg"]))
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -132,7 +133,7 @@ def command(
     bytes that a device sends, and a hundredth of a byte for each operation and element. The table
     has the split of each instruction, and the collectives that it needs with the bytes that a
     device sends. Sizes that the shards do not divide are padded. `--format hlo` prints
-    the program that each device executes.
+    the program that each device executes, `--format svg` draws the parts that devices hold.
 
     With --search: the splits of the parameters that --spec does not name are chosen. The table has
     the choices whose plans send the fewest bytes, among equal ones those that hold the fewest.
@@ -158,6 +159,7 @@ def command(
       hlo-indexing shard m.hlo --mesh x=4,y=2 --spec x.1=y,_,_ --spec p0=_,x -i 'dot*'
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --out-spec _,_,x -i 'dot*'
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --format json | jq .bytes_sent
+      hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --format svg -o plan.svg
       hlo-indexing shard m.hlo --mesh x=2 --search --max-plans 9 --memory-limit 200KiB
       hlo-indexing shard m.hlo --rule
       hlo-indexing shard m.hlo --rule -i ynn_fusion.3
@@ -169,8 +171,8 @@ def command(
         raise click.UsageError("--shards has no effect without --sbp")
     if memory_limit is not None and view != "search":
         raise click.UsageError("--memory-limit has no effect without --search")
-    if notation == "hlo" and view is not None:
-        raise click.UsageError(f"--format hlo has no effect with --{view}")
+    if notation in ("hlo", "svg") and view is not None:
+        raise click.UsageError(f"--format {notation} has no effect with --{view}")
     if view in ("rule", "sbp") and any((mesh, specs, out_specs)):
         raise click.UsageError(f"--mesh, --spec and --out-spec have no effect with --{view}")
     reporter.check_inputs([file])
@@ -223,7 +225,11 @@ def _print_plans(
     for module in reporter.modules([file]):
         with reporter.reporting(module.filename), _specs_reported(reporter, module):
             plan = shard(module, request.mesh, request.specs, out_specs=request.out_specs)
-            if notation == "hlo":
+            if notation == "svg":
+                from indexing.drawing.plan_pictures import plan_figure
+
+                print_figures(reporter, [plan_figure(plan)])
+            elif notation == "hlo":
                 for line in str(plan.module).rstrip().split("\n"):
                     reporter.print(line)
             elif notation == "json":

@@ -18,12 +18,14 @@ from indexing.cli.options import (
     output_option,
     target_option,
 )
+from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_cache import CacheRequest, cache_options, cache_request, print_misses
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
 from indexing.cli.tile_search import print_best, search_options, search_request
 
 if TYPE_CHECKING:
+    from indexing.drawing.figures import Figure
     from indexing.tiling.tiles.candidate_sizes import SizeChoice
     from indexing.tiling.tiles.candidates import AcceptedKind
     from indexing.tiling.tiles.limits import TilingLimits
@@ -77,7 +79,7 @@ if TYPE_CHECKING:
 @search_options
 @cache_options
 @max_input_size_option
-@format_option(click.Choice(["text", "json"]))
+@format_option(click.Choice(["text", "json", "svg"]))
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -140,6 +142,7 @@ def command(
     Examples:
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8 --at 0,0,0,1
+      hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --at 1,0 --format svg -o tile.svg
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
@@ -169,14 +172,20 @@ def command(
         has_sizes=sizes is not None,
         excluded={"--at": index is not None, "--explain": explain},
     )
+    if notation == "svg" and (index is None or explain):
+        raise click.UsageError("--format svg draws one tile: it needs --at, without --explain")
     query = Query(operand=operand, output_id=output)
+    figures: list[Figure] = []
     reporter.check_inputs([file])
     for subject in _subjects(reporter, file, names, query, direction, target, exact):
         with reporter.reporting(_place(subject)):
-            if wanted is not None:
+            if notation == "svg":
+                figures += _drawn(reporter, subject, sizes or (), index or ())
+            elif wanted is not None:
                 print_best(reporter, subject, wanted, notation)
             else:
                 _print(reporter, subject, sizes, index, explain, cache, notation)
+    print_figures(reporter, figures)
 
 
 def _check_options(
@@ -290,6 +299,21 @@ def _print(
     else:
         entries = list(tile_lines.region_entries(subject, tiling, index, paint))
         _print_entries(reporter, subject, tile_lines.index_title(tiling, index), entries)
+
+
+def _drawn(
+    reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...], index: tuple[int, ...]
+) -> list[Figure]:
+    """Return the picture of a tile; report an unknown tiling, and a tile outside of the grid."""
+    from indexing.drawing.tiling_pictures import tile_figure
+    from simplifier.unknown import Unknown
+
+    tiling = _tiling(reporter, subject, sizes)
+    if isinstance(tiling, Unknown):
+        reporter.error(f"error[tile]: {_place(subject)}: unknown: {tiling.reason}")
+    elif tiling is not None and _is_in_grid(reporter, subject, tiling, index):
+        return [tile_figure(tiling, index, {})]
+    return []
 
 
 def _print_all(reporter: Reporter, lines: Iterable[str]) -> None:

@@ -1,0 +1,119 @@
+"""Pictures of the commands: ``--format svg`` prints the figures of all answers as one SVG file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from indexing.cli.progress import Bar
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
+    from hlo.shapes.shape import AnyShape
+    from indexing.cli.printing import Request
+    from indexing.drawing.figures import Figure
+    from indexing.maps.answers import Answer, Direction
+    from indexing.views.map_tables import Query
+
+MAX_FIGURES = 16
+"""Limit on the figures of one file."""
+
+
+def print_figures(reporter: Reporter, figures: Sequence[Figure]) -> None:
+    """Print figures below each other as one SVG file; nothing without a figure."""
+    from indexing.drawing.svg_text import svg_text
+
+    if len(figures) > MAX_FIGURES:
+        reporter.note(
+            f"note: {MAX_FIGURES} of {len(figures)} pictures are drawn: -i selects instructions"
+        )
+    if figures:
+        for line in svg_text(figures[:MAX_FIGURES]).split("\n"):
+            reporter.print(line)
+
+
+def draw_maps(reporter: Reporter, files: Sequence[str], request: Request, bar: Bar) -> None:
+    """Print what the requested point of each selected instruction needs, as pictures."""
+    from indexing.cli.printing import faults, note_matches
+
+    import_module("indexing.ops")  # registers the ops
+    figures: list[Figure] = []
+    selection = request.selection
+    for module in reporter.modules(files, lazy=selection.is_partial):
+        computations = list(module.computations.values())
+        if not selection.is_partial:
+            with reporter.reporting(module.filename):
+                for error in faults(computations):
+                    reporter.hlo_error(error)
+        for instruction in selection.instructions(module, computations):
+            bar.update(f"{module.filename}: {instruction.computation.name}", len(figures))
+            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
+            reporter.has_answer = True
+            with reporter.reporting(place):
+                if missing := request.query.missing_in(instruction):
+                    reporter.error(f"error[name]: {place} has no {missing}")
+                    continue
+                figures += _figures_at(reporter, instruction, request, place)
+        note_matches(reporter, module, selection.conditions, request.is_one_file)
+    bar.hide()
+    print_figures(reporter, figures)
+
+
+def _figures_at(
+    reporter: Reporter, instruction: Instruction, request: Request, place: str
+) -> Iterator[Figure]:
+    """Yield a figure for each answer about an instruction; report points outside of an array."""
+    from indexing.drawing.region_pictures import AnswerPicture, start_of
+    from indexing.views.regions import PointError, check_point
+
+    assert request.point is not None
+    query = request.query
+    for direction in query.directions:
+        for answer in _answers(instruction, query, direction):
+            name, shape = start_of(answer)
+            try:
+                check_point(request.point, shape, f"`{name}`")
+            except PointError as error:
+                reporter.error(f"error[at]: {place}: {error}")
+                continue
+            operands = frozenset(_drawn(answer, query))
+            yield AnswerPicture(answer, request.point, {}, operands).figure()
+
+
+def _drawn(answer: Answer, query: Query) -> Iterator[int]:
+    """Yield the numbers of the requested operands, or outputs."""
+    parameters = answer.instruction.computation.parameters
+    number = {parameter: k for k, parameter in enumerate(parameters)} if query.to_parameters else {}
+    for k, operand in enumerate(answer.operands):
+        if answer.direction == "input-to-output":
+            is_drawn = query.output_id in (None, k)
+        else:
+            is_drawn = query.reads(number.get(operand, k), operand)
+        if is_drawn:
+            yield k
+
+
+def _answers(instruction: Instruction, query: Query, direction: Direction) -> Iterator[Answer]:
+    """Yield the requested answers: one for each output, or for each operand."""
+    from hlo.shapes.shape import leaves
+    from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
+
+    if direction == "input-to-output":
+        for k, operand in enumerate(instruction.operands):
+            if query.reads(k, operand) and _is_array(operand.shape):
+                yield input_to_output(instruction, k, **query.options)
+        return
+    outputs = range(len(leaves(instruction.shape)))
+    for number in outputs if query.output_id is None else [query.output_id]:
+        if query.to_parameters:
+            yield to_parameters(instruction, number, **query.options)
+        else:
+            yield output_to_input(instruction, number, **query.options)
+
+
+def _is_array(shape: AnyShape) -> bool:
+    from hlo.shapes.shape import Shape
+
+    return isinstance(shape, Shape)
