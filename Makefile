@@ -7,6 +7,7 @@
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
+#   make pictures  draw the pictures of the documentation
 #   make notebooks  execute the notebooks and write their outputs
 #   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
 #   make test-compiled, make bench-compiled   the tests, and simplification's time, with that wheel
@@ -40,7 +41,7 @@ COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test slow quick check format docs notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
+.PHONY: demo test slow quick check format docs pictures notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
@@ -70,6 +71,9 @@ docs: $(VENV)/.runs
 	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
 	$(BIN)/python -c 'from indexing.equivalence.values.laws_page import page; print(page(), end="")' > docs/value_laws.md
 	$(BIN)/python -c 'from indexing.cli.manual import write_pages; write_pages("docs/man")'
+
+pictures: $(VENV)/.develops
+	$(BIN)/python -m tests.drawing.gallery
 
 notebooks: $(VENV)/.develops
 	$(BIN)/python -m tests.notebooks
