@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hlo.arguments import checked
@@ -87,7 +88,8 @@ def compared(
     Args:
         formulas: the comparisons of formulas so far.
     """
-    if is_structurally_equal(before, after):
+    is_identity = all(number == other for number, other in parameters.items())
+    if is_identity and is_structurally_equal(before, after):
         return Proved(level)
     partition = partitioned_pair(before, after, parameters)
     if isinstance(partition, PartitionedPair):
@@ -119,8 +121,10 @@ def is_structurally_equal(before: Program, after: Program) -> bool:
 # ---------------------------------------------------------------- levels
 
 
-def _by_reads(pair: Pair) -> Verdict:
-    comparison = compare_reads(pair)
+def _by_reads(pair: Pair, equal: Container[int] = ()) -> Verdict:
+    """Return the verdict at level reads; outputs with equal formulas need no comparison."""
+    outputs = [number for number in range(len(pair.before.outputs)) if number not in equal]
+    comparison = compare_reads(pair, outputs)
     runs = Runs(pair)
     fewer: list[FewerReads] = []
     undecided: list[str] = [reason.reason for reason in comparison.unknown]
@@ -175,18 +179,21 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
     residual = next((each for each in results if isinstance(each, Residual)), None)
     if residual is None:
         return Proved("values", dict(laws))
-    reads = _by_reads(pair)
+    is_complete = len(results) == len(pair.before.outputs)
+    equal = tuple([k for k, result in enumerate(results) if result]) if is_complete else ()
+    reads = _by_reads(pair, equal)
     if isinstance(reads, Differs):
-        return reads
+        return replace(reads, equal_outputs=equal)
     witness = by_values(pair, Runs(pair, exact=formulas.exact_arithmetic), "values")
     if isinstance(witness, Differs):
-        return witness
+        return replace(witness, equal_outputs=equal)
     return Undecided(
         residual.reason,
         level=reads.level,
         laws=dict(laws),
         terms=(residual.before, residual.after) if residual.before else None,
-        output=results.index(residual) if len(results) == len(pair.before.outputs) else None,
+        output=results.index(residual) if is_complete else None,
+        equal_outputs=equal,
     )
 
 

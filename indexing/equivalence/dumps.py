@@ -3,7 +3,8 @@
 ``--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`` leaves a file
 ``module_NNNN.NAME.PPPP.PIPELINE.after_PASS.before_NEXT.txt`` after each pass that changed the
 module; the number PPPP counts over all pipelines.  ``--xla_dump_large_constants`` is needed for
-arrays of more than ten numbers, which are elided otherwise.
+arrays of more than ten numbers, which are elided otherwise.  Passes may run without a dump before
+a file ``after_pipeline-start``: those from the pass that the previous file names as its next.
 
 Source: XLA ``xla/service/dump.cc`` and ``xla/hlo/pass/hlo_pass_pipeline.cc``.
 """
@@ -19,7 +20,7 @@ from typing import Final
 
 _AFTER: Final = re.compile(
     r"(?P<module>module_\d+\..+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)"
-    r"\.after_(?P<name>.+?)(?:\.before_.+)?\.txt"
+    r"\.after_(?P<name>.+?)(?:\.before_(?P<following>.+))?\.txt"
 )
 _FIRST: Final = re.compile(r"(?P<module>module_\d+\..+?)\.before_optimizations\.txt")
 
@@ -34,6 +35,7 @@ class Dump:
         number: the position among the dumps of the module; -1 before the first pass.
         pipeline: the pipeline of the pass; "" before the first pass.
         pass_name: the pass; "" before the first one.
+        following: the next pass of the pipeline; "" if the file does not name one.
 
     >>> name = "module_0007.jit_f.0012.simplification.after_algsimp.before_dce.txt"
     >>> dump = Dump.of(Path(name))
@@ -48,13 +50,15 @@ class Dump:
     number: int = -1
     pipeline: str = ""
     pass_name: str = ""
+    following: str = ""
 
     @classmethod
     def of(cls, path: Path) -> Dump | None:
         """Return the dump in a file, or None if the name is of another file."""
         if match := _AFTER.fullmatch(path.name):
             number = int(match["number"])
-            return cls(path, match["module"], number, match["pipeline"], match["name"])
+            following = match["following"] or ""
+            return cls(path, match["module"], number, match["pipeline"], match["name"], following)
         if match := _FIRST.fullmatch(path.name):
             return cls(path, match["module"])
         return None
@@ -62,10 +66,29 @@ class Dump:
 
 @dataclass(frozen=True, slots=True)
 class ModuleDumps:
-    """The dumps of one module, in order of time."""
+    """The dumps of one module, in order of time.
+
+    Attributes:
+        name: the name of the module, with the subfolder of its dumps.
+        dumps: the dumps.
+        first: the position of the first dump that is compared with the dump before it.
+    """
 
     name: str
     dumps: tuple[Dump, ...]
+    first: int = 1
+
+    @property
+    def missing(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last number of each run of files that are missing."""
+        numbers = [dump.number for dump in self.dumps]
+        return tuple([(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1])
+
+    def parts(self, count: int) -> Iterator[ModuleDumps]:
+        """Yield the dumps with at most `count` shares of the pairs, for worker processes."""
+        size = max(1, -(-(len(self.dumps) - 1) // count))
+        for first in range(1, len(self.dumps), size):
+            yield ModuleDumps(self.name, self.dumps[: first + size], first)
 
     @property
     def pairs(self) -> Iterator[tuple[Dump, Dump]]:
@@ -77,9 +100,11 @@ def modules_in(directory: str | Path) -> tuple[ModuleDumps, ...]:
     """Return the modules of a folder and its subfolders, by name.
 
     Raises:
-        FileNotFoundError: the folder has no dumps of passes.
+        FileNotFoundError: the folder does not exist, or has no two dumps of one module.
     """
     folder = Path(directory)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: no such folder")
     by_module: dict[tuple[Path, str], list[Dump]] = {}
     for path in folder.rglob("module_*.txt"):
         dump = Dump.of(path)
@@ -92,8 +117,10 @@ def modules_in(directory: str | Path) -> tuple[ModuleDumps, ...]:
             ordered = sorted(dumps, key=lambda dump: (dump.number, dump.path.name))
             modules.append(ModuleDumps(f"{prefix}{name}", tuple(ordered)))
     if not modules:
+        single = next((dumps[0].path.name for dumps in by_module.values()), None)
+        fault = "no dumps of passes" if single is None else f"no dump to compare {single} with"
         raise FileNotFoundError(
-            f"{folder} has no dumps of passes: compile with --xla_dump_to={folder} "
-            "--xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"
+            f"{folder} has {fault}: compile with XLA_FLAGS='--xla_dump_to={folder} "
+            "--xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.* --xla_dump_large_constants'"
         )
     return tuple(modules)

@@ -82,7 +82,11 @@ def _matched(
     numbers = [parameters.get(k, k) for k in range(len(own))]
     if sorted(numbers) != list(range(len(other))):
         counts = f"{len(own)} before, {len(other)} after"
-        return Unknown(f"the parameters do not correspond one to one: {counts}")
+        given = ", ".join(f"{k} to {number}" for k, number in enumerate(numbers))
+        return Unknown(
+            f"the parameters do not correspond one to one: {counts}"
+            + (f"; {given}" if parameters else "")
+        )
     return list(own), [other[k] for k in numbers]
 
 
@@ -100,7 +104,8 @@ def root_of(program: Program) -> Instruction:
 
 def _mismatch(word: str, before: list[Shape], after: list[Shape]) -> Unknown | None:
     if len(before) != len(after):
-        return Unknown(f"the programs have {len(before)} and {len(after)} {word} arrays")
+        counts = f"{len(before)} {word} arrays before, {len(after)} after"
+        return Unknown(f"the programs do not correspond: {counts}")
     for number, (one, other) in enumerate(zip(before, after, strict=True)):
         if _plain(one) != _plain(other):
             return Unknown(f"{word} {number} is {_text(one)} before and {_text(other)} after")

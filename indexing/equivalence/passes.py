@@ -27,6 +27,7 @@ class PassResult:
         before, after: the dumps.
         verdict: the result; None if both are equal up to names, order and metadata.
         seconds: the time of the comparison.
+        fault: the error in the text of a dump, with its place; "" for valid dumps.
     """
 
     module: str
@@ -34,6 +35,7 @@ class PassResult:
     after: Dump
     verdict: Verdict | None
     seconds: float = 0.0
+    fault: str = ""
 
     @property
     def pass_name(self) -> str:
@@ -52,10 +54,11 @@ def passes(
             ``--xla_dump_hlo_pass_re=.*``; its subfolders are read as well.
         level, exact_arithmetic: as for `equivalent`.
     Returns:
-        A result for each pair of neighbouring dumps, by module, in the order of the passes.
+        A result for each pair of neighbouring dumps, by module, in the order of the passes.  A
+        pair with a dump that is no valid HLO is undecided; the next dump is compared with the last
+        valid one.
     Raises:
         FileNotFoundError: the folder has no dumps of passes.
-        HloError: a dump is no valid HLO.
     """
     modules = modules_in(Path(directory))
     return tuple([each for m in modules for each in validated(m, level, exact_arithmetic)])
@@ -65,15 +68,42 @@ def validated(
     module: ModuleDumps, level: Level, exact_arithmetic: bool = False
 ) -> Iterator[PassResult]:
     """Yield the results of the passes of one module."""
-    before = load(module.dumps[0].path)
     formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
-    for first, second in module.pairs:
-        after = load(second.path)
-        start = perf_counter()
-        verdict = _verdict(before, after, level, formulas)
-        yield PassResult(module.name, first, second, verdict, perf_counter() - start)
-        if verdict is not None:
-            before = after
+    dump, before = _valid_before(module)
+    for following in module.dumps[module.first :]:
+        after = _loaded(following)
+        if isinstance(before, HloError):
+            yield _unread(module, dump, following, before)
+            dump, before = following, after
+        elif isinstance(after, HloError):
+            yield _unread(module, dump, following, after)
+        else:
+            start = perf_counter()
+            verdict = _verdict(before, after, level, formulas)
+            yield PassResult(module.name, dump, following, verdict, perf_counter() - start)
+            dump, before = following, before if verdict is None else after
+
+
+def _valid_before(module: ModuleDumps) -> tuple[Dump, Module | HloError]:
+    """Return the last valid dump before the first that is compared, or the first of all."""
+    for dump in module.dumps[module.first - 1 : 0 : -1]:
+        before = _loaded(dump)
+        if not isinstance(before, HloError):
+            return dump, before
+    return module.dumps[0], _loaded(module.dumps[0])
+
+
+def _unread(module: ModuleDumps, dump: Dump, following: Dump, error: HloError) -> PassResult:
+    verdict = Undecided(f"a dump is invalid: {error.message}")
+    return PassResult(module.name, dump, following, verdict, fault=str(error))
+
+
+def _loaded(dump: Dump) -> Module | HloError:
+    """Return the module of a dump, or the error in its text."""
+    try:
+        return load(dump.path)
+    except HloError as error:
+        return error
 
 
 def _verdict(

@@ -108,8 +108,12 @@ class ProgramReads:
         return _merged(m, [self.sources.named(rt) for rt in m.runtime])
 
 
-def compare_reads(pair: Pair) -> Comparison:
-    """Compare the reads of every output and parameter of two programs."""
+def compare_reads(pair: Pair, outputs: Iterable[int] | None = None) -> Comparison:
+    """Compare the reads of outputs and parameters of two programs.
+
+    Args:
+        outputs: numbers of the output leaves; None for all.
+    """
     sources = Sources()
     reads_before, reads_after = (
         ProgramReads(pair.before, sources),
@@ -118,7 +122,7 @@ def compare_reads(pair: Pair) -> Comparison:
     gaps: list[Gap] = []
     reasons: list[Unknown] = []
     approximate = exact = 0
-    for output in range(len(pair.before.outputs)):
+    for output in range(len(pair.before.outputs)) if outputs is None else outputs:
         before, after = reads_before.by_input(output), reads_after.by_input(output)
         for number, leaves in enumerate(zip(pair.before.inputs, pair.after.inputs, strict=True)):
             maps = before[leaves[0]], after[leaves[1]]

@@ -88,6 +88,7 @@ class Differs:
             instruction, in the program before; the element at the parameter if it is reached.
         chain_after: the same for the program after.
         note: how the programs were compared, or "".
+        equal_outputs: numbers of the outputs with equal formulas.
     """
 
     output: int
@@ -103,6 +104,7 @@ class Differs:
     chain_before: tuple[str, ...] = ()
     chain_after: tuple[str, ...] = ()
     note: str = ""
+    equal_outputs: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return False
@@ -121,6 +123,7 @@ class Undecided(Unknown):
         terms: the smallest pair of subterms that is not proved equal, before and after, as text.
         output: number of the output leaf with these subterms, or None.
         note: how the programs were compared, or "".
+        equal_outputs: numbers of the outputs with equal formulas.
     """
 
     level: Level | None = None
@@ -128,6 +131,7 @@ class Undecided(Unknown):
     terms: tuple[str, str] | None = None
     output: int | None = None
     note: str = ""
+    equal_outputs: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return False

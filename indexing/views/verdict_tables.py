@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from indexing.equivalence.passes import PassResult
-from indexing.equivalence.verdicts import Differs, ElementIndex, Proved, Undecided, Verdict
+from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Proved, Undecided, Verdict
 from indexing.memory.movement.figures import Traffic
 from indexing.views.alignment import aligned
 from indexing.views.records import SCHEMA_VERSION
@@ -16,17 +16,25 @@ from indexing.views.records import SCHEMA_VERSION
 MAX_ELEMENTS: Final = 8
 """Limit on the elements that a line lists."""
 
+MAX_UNDECIDED: Final = 8
+"""Limit on the undecided pairs that are listed below the table of passes."""
+
 
 # ---------------------------------------------------------------- verdicts
 
 
-def verdict_lines(verdict: Verdict) -> Iterator[str]:
-    """Yield the lines of a verdict: what is proved, or the witness with both chains of reads."""
-    yield str(verdict)
+def verdict_lines(verdict: Verdict, level: Level = "values") -> Iterator[str]:
+    """Yield the lines of a verdict: what is proved, or the witness with both chains of reads.
+
+    Args:
+        level: the level of the comparison.
+    """
+    yield _title(verdict)
     if verdict.note:
         yield f"  note: {verdict.note}"
     match verdict:
         case Proved(fewer_reads=fewer):
+            yield from _law_lines(verdict)
             for less in fewer:
                 element = _index(less.parameter_element)
                 yield (
@@ -35,11 +43,55 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
                 )
         case Differs():
             yield from _witness_lines(verdict)
-        case Undecided(level=level, terms=terms):
-            yield f"  proved: {level or 'nothing'}"
-            if terms is not None:
-                yield f"  before: {terms[0]}"
-                yield f"  after:  {terms[1]}"
+            yield from _equal_lines(verdict)
+        case Undecided():
+            weaker = verdict.level
+            yield (
+                f"  proved at level {weaker}, not at {level}" if weaker else "  no level is proved"
+            )
+            yield from _equal_lines(verdict)
+            if verdict.terms is not None:
+                where = "" if verdict.output is None else f" of output {verdict.output}"
+                yield f"  smallest subterms{where} that are not proved equal:"
+                yield f"    before: {verdict.terms[0]}"
+                yield f"    after:  {verdict.terms[1]}"
+
+
+def _title(verdict: Verdict) -> str:
+    if not isinstance(verdict, Proved):
+        return str(verdict)
+    less = "; the program after reads less" if verdict.fewer_reads else ""
+    return f"proved at level {verdict.level}{less}"
+
+
+def _law_lines(verdict: Proved) -> Iterator[str]:
+    """Yield the laws of a proof that are not exact."""
+    if verdict.level != "values":
+        return
+    if not verdict.laws:
+        yield "  no law was used that is inexact for floats"
+        return
+    yield "  with laws that hold only for real numbers, or by definition:"
+    width = max(map(len, verdict.laws))
+    for name, count in sorted(verdict.laws.items(), key=lambda law: -law[1]):
+        yield f"    {name:<{width}}  {count:,} {'use' if count == 1 else 'uses'}"
+
+
+def _equal_lines(verdict: Differs | Undecided) -> Iterator[str]:
+    if verdict.equal_outputs:
+        yield f"  equal formulas: {_outputs_text(verdict.equal_outputs)}"
+
+
+def _outputs_text(numbers: Sequence[int]) -> str:
+    """Return numbers of outputs as text, such as ``outputs 0-3, 7``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"output{'s' if len(numbers) > 1 else ''} {', '.join(texts)}"
 
 
 def _witness_lines(verdict: Differs) -> Iterator[str]:
@@ -107,6 +159,8 @@ def comparison_record(
         [each.total.read.number for each in moved],
         [each.total.written.number for each in moved],
     )
+    if not isinstance(verdict, Proved):
+        record["equal_outputs"] = list(verdict.equal_outputs)
     record["bytes_read"], record["bytes_written"] = (total or [None, None] for total in totals)
     record["schema_version"] = SCHEMA_VERSION
     return record
@@ -166,7 +220,7 @@ def outcome(verdict: Verdict) -> str:
 
 
 def pass_table(results: Sequence[PassResult]) -> Iterator[str]:
-    """Yield a row for each pass that changed a module, those with the most changes first."""
+    """Yield a row for each pass that changed a module, in the order of their first change."""
     rows: dict[str, PassRow] = {}
     for result in results:
         row = rows.setdefault(result.pass_name, PassRow(0, Counter(), 0.0))
@@ -174,10 +228,11 @@ def pass_table(results: Sequence[PassResult]) -> Iterator[str]:
         row.seconds += result.seconds
         if result.verdict is not None:
             row.outcomes[outcome(result.verdict)] += 1
-    changed = sorted(
-        [each for each in rows.items() if each[1].changed], key=lambda e: -e[1].changed
-    )
+    changed = [each for each in rows.items() if each[1].changed]
     headings = list(dict.fromkeys(sorted(name for _, row in changed for name in row.outcomes)))
+    if not changed:
+        yield f"no pass changed a module: {len(results)} pairs of dumps are equal up to names"
+        return
     cells = [["pass", "changed", *headings, "seconds"]]
     for name, row in changed:
         counts = [str(row.outcomes[h] or "") for h in headings]
@@ -186,3 +241,29 @@ def pass_table(results: Sequence[PassResult]) -> Iterator[str]:
     seconds = sum(row.seconds for row in rows.values())
     cells.append(["all", str(total.total()), *[str(total[h]) for h in headings], f"{seconds:.1f}"])
     yield from aligned(cells)
+
+
+def undecided_lines(results: Sequence[PassResult], level: Level) -> Iterator[str]:
+    """Yield the undecided pairs with the subterms that are not proved equal."""
+    undecided = [each for each in results if isinstance(each.verdict, Undecided)]
+    for result in undecided[:MAX_UNDECIDED]:
+        assert result.verdict is not None
+        yield ""
+        yield f"{result.module}: {_passes_text(result)}"
+        for line in verdict_lines(result.verdict, level):
+            yield f"  {line}"
+    more = len(undecided) - MAX_UNDECIDED
+    if more > 0:
+        pairs = "pair" if more == 1 else "pairs"
+        yield f"\n{more} more undecided {pairs}: --format json lists all"
+
+
+def _passes_text(result: PassResult) -> str:
+    """Return the numbers of both dumps, and the passes between them."""
+    before, after = result.before, result.after
+    first = f"{before.number:04}" if before.number >= 0 else "before_optimizations"
+    numbers = f"{first} -> {after.number:04}"
+    started = after.pass_name == "pipeline-start"
+    if started and before.following:
+        return f"{numbers}, from {before.following} to the start of {after.pipeline}"
+    return f"{numbers}, {after.pass_name}"

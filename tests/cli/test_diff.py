@@ -61,6 +61,8 @@ STATUSES = [
     ("diff a.hlo b.hlo",                      1,      "output 0 differs at [0]"),
     ("diff a.hlo b.hlo --level numbers",      1,      "output 0 differs at [0]"),
     ("diff a.hlo shape.hlo",                  3,      "undecided: output 0 is f32[3] before and"),
+    ("diff b.hlo b.hlo --parameters 1=2,2=1", 0,      "proved at level values"),
+    ("diff a.hlo a.hlo --parameters 1=2",     3,      "undecided: the parameters do not "),
     ("diff a.hlo bad.hlo",                    1,      ""),
     ("diff a.hlo missing.hlo",                1,      ""),
 ]
@@ -105,7 +107,7 @@ def test_the_table_of_passes_and_the_first_difference(run: Run) -> None:
     status, out, _ = run("passes dumps --level reads")
     assert status == 1
     assert "dce" not in out.split("\n\n")[0], "the dumps before algsimp are equal"
-    assert "algsimp changes the values of the module" in out
+    assert "module_0001.jit_f: the module differs after algsimp" in out
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -123,9 +125,70 @@ def test_a_folder_without_dumps_is_an_error(run: Run) -> None:
     assert "--xla_dump_hlo_pass_re" in err
 
 
+def test_a_proof_lists_its_laws(run: Run) -> None:
+    text = """ENTRY e { p = f32[4] parameter(0)  c = f32[] constant(%s)
+      b = f32[4] broadcast(c), dimensions={}  ROOT r = f32[4] %s(p, b) }"""
+    Path("divided.hlo").write_text(text % ("3", "divide"))
+    Path("scaled.hlo").write_text(text % ("0.333333343", "multiply"))
+    _, exact, _ = run("diff b.hlo twice.hlo")
+    assert exact.splitlines()[1] == "  no law was used that is inexact for floats"
+    _, inexact, _ = run("diff divided.hlo scaled.hlo")
+    assert inexact.splitlines()[2].split("  ")[-2:] == ["x / y = x * (1 / y)", "1 use"]
+
+
+def test_an_undecided_pair_is_listed_with_its_terms(run: Run) -> None:
+    call = """ENTRY e { p = f32[3] parameter(0)  n = f32[3] negate(p)
+      f = f32[3] custom-call(p), custom_call_target="%s"  ROOT t = (f32[3], f32[3]) tuple(n, f) }"""
+    Path("other").mkdir()
+    Path("other", PIPELINE.format("0001", "dce")).write_text(call % "f")
+    Path("other", PIPELINE.format("0003", "cse")).write_text(call % "g")
+    status, out, err = run("passes other")
+    assert status == 3
+    assert "no dump 0002" in err
+    _, title, reason, level, equal, terms, *texts = out[out.index("\n\n") + 1 :].splitlines()
+    assert title == "module_0001.jit_f: 0001 -> 0003, cse"
+    assert "`custom-call` has other attributes" in reason
+    assert level == "    proved at level reads, not at values"
+    assert equal == "    equal formulas: output 0"
+    assert "output 1" in terms
+    assert [line.split()[0] for line in texts] == ["before:", "after:"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 9])
+def test_an_invalid_dump_is_reported_and_the_others_are_compared(run: Run, jobs: int) -> None:
+    Path("dumps", PIPELINE.format("0005", "broken")).write_text("garbage")
+    status, out, err = run(f"passes dumps --level reads --format json --jobs {jobs}")
+    assert status == 1
+    assert "^^^^^^^" in err
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [(r["pass"], r["verdict"]) for r in records] == [
+        ("broken", "unknown"),
+        ("algsimp", "differs"),
+    ]
+    assert ".0002." in records[1]["before"]
+
+
+def test_a_folder_with_one_dump_is_an_error(run: Run) -> None:
+    Path("one").mkdir()
+    Path("one", PIPELINE.format("0001", "dce")).write_text("")
+    for folder, reason in (("one", "no dump to compare"), ("missing", "no such folder")):
+        status, out, err = run(f"passes {folder}")
+        assert (status, out) == (1, "")
+        assert reason in err
+
+
+def test_bisect_without_a_difference_writes_nothing(run: Run) -> None:
+    Path("dumps", PIPELINE.format("0010", "algsimp")).unlink()
+    status, out, err = run("passes dumps --bisect part.hlo")
+    assert (status, err) == (0, "part.hlo is not written: no pair differs\n")
+    assert out == "no pass changed a module: 1 pairs of dumps are equal up to names\n"
+    assert not Path("part.hlo").exists()
+
+
 def test_bisect_writes_the_smallest_part_that_differs(run: Run) -> None:
     status, _, err = run("passes dumps --level reads --bisect part.hlo")
-    assert (status, err) == (1, "wrote part.hlo: 4 instructions before and after\n")
+    assert status == 1
+    assert err.splitlines()[-1] == "wrote part.hlo: 4 instructions before and after"
     before, after = hlo.load_all("part.hlo")
     assert [i.opcode for i in before.entry if i.opcode != "parameter"] == ["dynamic-slice"] * 2
     assert [i.opcode for i in after.entry if i.opcode != "parameter"] == ["add", "dynamic-slice"]

@@ -20,6 +20,7 @@ from indexing.equivalence.values.engine import (
     ValueResult,
     compare_values,
 )
+from indexing.equivalence.verdicts import Level
 from tests.equivalence.mutants import MUTATIONS, mutants
 
 DATA = Path(__file__).parent / "data"
@@ -115,3 +116,13 @@ def test_each_mutation_applies() -> None:
         ROOT mx = f32[4] multiply(rd, rd) }""")
     applied = {name for name, _, _ in mutants(module, seed=1, count=1000)}
     assert applied == set(MUTATIONS)
+
+
+@pytest.mark.parametrize("level", ["reads", "counts", "values", "numbers"])
+def test_exchanged_parameters_are_compared_in_equal_programs(level: Level) -> None:
+    text = "ENTRY e { p = f32[4] parameter(0)  q = f32[4] parameter(1)  ROOT r = f32[4] %s(p, q) }"
+    subtracted, added = hlo.parse(text % "subtract"), hlo.parse(text % "add")
+    differs = equivalent(subtracted, subtracted, level, parameters={0: 1, 1: 0})
+    assert bool(differs) == (level in ("reads", "counts"))
+    if level != "numbers":
+        assert equivalent(added, added, level, parameters={0: 1, 1: 0})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +28,27 @@ UNDECIDED = 3
 """Exit status of an undecided comparison."""
 
 
+class ParameterNumbers(click.ParamType[dict[int, int]]):
+    """Pairs of parameter numbers, such as ``0=1,1=0``."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[int, int]:
+        if isinstance(value, dict):
+            return value
+        numbers: dict[int, int] = {}
+        for part in value.split(","):
+            before, _, after = part.strip().partition("=")
+            if not (before.isdecimal() and after.isdecimal()):
+                self.fail(f"{part.strip()!r} is no pair of parameter numbers such as 0=1", param)
+            if int(before) in numbers:
+                self.fail(f"parameter {before} of A is given twice", param)
+            numbers[int(before)] = int(after)
+        return numbers
+
+
 @click.command("diff")
 @click.argument("before", metavar="A", type=FilePath())
 @click.argument("after", metavar="B", type=FilePath())
@@ -40,6 +61,13 @@ UNDECIDED = 3
     show_default=True,
     help="Compare the dependency of outputs on these arrays",
 )
+@click.option(
+    "--parameters",
+    metavar="I=J,...",
+    type=ParameterNumbers(),
+    help="Let parameter I of A correspond to parameter J of B, such as 0=1,1=0; by default equal "
+    "numbers correspond",
+)
 @exact_arithmetic_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
@@ -50,24 +78,32 @@ def command(
     after: str,
     level: Level,
     target: str,
+    parameters: dict[int, int] | None,
     exact_arithmetic: bool,
     notation: str,
 ) -> None:
     """Compare the HLO modules in files A and B, such as a module before and after a pass.
 
     Each file is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
-    Parameters correspond by number, outputs by leaf: a result `(x)` corresponds to a result `x`.
+    Parameters correspond by number, or as --parameters gives them; outputs correspond by leaf: a
+    result `(x)` corresponds to a result `x`.
 
     \b
     Levels:
       reads    the parameter elements that each output element reads
       counts   the same, with the number of reads
       values   the formula of each output element
-      numbers  the outputs of executions on several inputs, which prove nothing
+      numbers  the outputs of executions on several inputs: finds differences, proves nothing
 
-    A difference is printed only if executions of both modules show it, with an output element, both
-    values, and the chain of reads of each module. The exit status is 0 if the modules are proved
-    equal at the level, 1 if they differ, and 3 if the comparison is undecided.
+    A proof at level values lists the laws that hold only for real numbers, with their uses;
+    --exact-arithmetic rejects them. A difference is printed only if executions of both modules show
+    it, with an output element, both values, and the chain of reads of each module, instruction by
+    instruction. An undecided comparison is printed with the outputs that are proved equal, the
+    strongest level that is proved, and the smallest subterms that are not. The last line has the
+    bytes that both modules move.
+
+    The exit status is 0 if the modules are proved equal at the level, 1 if they differ, and 3 if
+    the comparison is undecided.
 
     \b
     Examples:
@@ -87,7 +123,15 @@ def command(
         return
     verdicts: list[Verdict] = []
     with reporter.reporting(f"{before}, {after}"):
-        verdicts.append(equivalent(first, second, level, exact_arithmetic=exact_arithmetic))
+        verdicts.append(
+            equivalent(
+                first,
+                second,
+                level,
+                parameters=parameters,
+                exact_arithmetic=exact_arithmetic,
+            )
+        )
     if not verdicts:
         return
     (verdict,) = verdicts
@@ -95,7 +139,7 @@ def command(
     if notation == "json":
         reporter.print(json.dumps(comparison_record(before, after, verdict, moved)))
     else:
-        for line in verdict_lines(verdict):
+        for line in verdict_lines(verdict, level):
             reporter.print(line)
         if moved:
             reporter.print(traffic_line(*moved))

@@ -15,7 +15,7 @@ from indexing.cli.reporter import Reporter
 from indexing.cli.workers import WorkerDeath, results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from indexing.equivalence.dumps import ModuleDumps
     from indexing.equivalence.passes import PassResult
@@ -35,7 +35,7 @@ UNDECIDED = 3
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Use N worker processes, one for each module",
+    help="Use N worker processes; the output does not change",
 )
 @click.option(
     "--bisect",
@@ -56,17 +56,33 @@ def command(
 ) -> None:
     """Compare the modules before and after each pass of the dumps in DUMPDIR.
 
-    DUMPDIR, or a folder in it, was written by XLA with the flags `--xla_dump_to=DUMPDIR
-    --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.* --xla_dump_large_constants`. Pairs that are
-    equal up to names, order and metadata are skipped. The table counts the changed pairs of each
-    pass by the level that is proved; then the first pair that differs is printed with its witness.
-    JSON has an object for each changed pair. `hlo-indexing diff --help` describes the levels.
+    DUMPDIR, or a folder in it, was written by XLA with these flags:
 
-    With --bisect, FILE has the smallest part of the modules before and after the pass that still
+    \b
+      XLA_FLAGS="--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text
+        --xla_dump_hlo_pass_re=.* --xla_dump_large_constants"
+
+    Neighbouring dumps of a module are compared. Pairs that are equal up to names, order and
+    metadata are skipped. The table has a row for each pass that changed a module, and counts the
+    changed pairs by verdict:
+
+    \b
+      values        proved: equal formulas, by laws that hold for every float
+      values, laws  proved, by laws that hold only for real numbers
+      reads         proved at the level that --level names; counts likewise
+      reads only    undecided at a stronger level, proved at level reads
+      undecided     nothing is proved
+      differs       executions of both modules differ
+
+    Below the table follow the first pair that differs, with its witness, and the undecided pairs
+    with the smallest subterms that are not proved equal. JSON has an object for each changed pair.
+    `hlo-indexing diff --help` describes the levels.
+
+    With --bisect, FILE has the smallest part of the modules before and after the first pass that
     differs, separated by a line `// -----`.
 
-    The exit status is 0 if all pairs are proved, 1 if a pair differs, and 3 if none differs but
-    some are undecided.
+    The exit status is 0 if all pairs are proved, 1 if a pair differs or a dump is invalid, and 3 if
+    none differs but some are undecided.
 
     \b
     Examples:
@@ -77,7 +93,7 @@ def command(
     """
     from indexing.equivalence.dumps import modules_in
     from indexing.equivalence.verdicts import Differs
-    from indexing.views.verdict_tables import pass_record, pass_table
+    from indexing.views.verdict_tables import pass_record
 
     modules: Sequence[ModuleDumps] = ()
     try:
@@ -85,32 +101,52 @@ def command(
     except FileNotFoundError as error:
         reporter.error(f"error[io]: {error}")
         return
+    _note_missing(reporter, modules)
     done: list[PassResult] = []
     with Bar(not reporter.is_quiet) as bar:
         for result in _results(reporter, modules, level, exact_arithmetic, jobs, bar):
             done.append(result)
+            if result.fault:
+                reporter.error(*result.fault.splitlines())
             if notation == "json" and result.verdict is not None:
                 reporter.print(json.dumps(pass_record(result)))
     first = next((each for each in done if isinstance(each.verdict, Differs)), None)
     if notation == "text":
-        for line in pass_table(done):
-            reporter.print(line)
-    if first is not None:
-        _report_first(reporter, first, notation, bisect)
+        _print_results(reporter, done, first, level)
+    if bisect is not None:
+        _write_part(reporter, first, bisect)
     if first is not None or reporter.failed:
         raise click.exceptions.Exit(1)
     if any(each.verdict is not None and not each.verdict for each in done):
         raise click.exceptions.Exit(UNDECIDED)
 
 
-def _report_first(
-    reporter: Reporter, result: PassResult, notation: str, bisect: str | None
+def _note_missing(reporter: Reporter, modules: Sequence[ModuleDumps]) -> None:
+    """Note the numbers of dumps that are missing."""
+    for module in modules:
+        for start, end in module.missing:
+            numbers = f"{start:04} to {end:04}" if start < end else f"{start:04}"
+            reporter.note(f"{module.name}: no dump {numbers}: a pair has several passes")
+
+
+def _print_results(
+    reporter: Reporter, done: Sequence[PassResult], first: PassResult | None, level: Level
 ) -> None:
-    """Report the first pair that differs."""
-    if notation == "text":
-        _print_witness(reporter, result)
-    if bisect is not None:
-        _write_part(reporter, result, bisect)
+    """Print the table, the first pair that differs and the undecided pairs."""
+    from indexing.views.verdict_tables import pass_table, undecided_lines, verdict_lines
+
+    for line in pass_table(done):
+        reporter.print(line)
+    if first is not None:
+        assert first.verdict is not None
+        reporter.print("")
+        reporter.print(f"{first.module}: the module differs after {first.pass_name}")
+        reporter.print(f"  {first.before.path}")
+        reporter.print(f"  {first.after.path}")
+        for line in verdict_lines(first.verdict, level):
+            reporter.print(line)
+    for line in undecided_lines(done, level):
+        reporter.print(line)
 
 
 def _results(
@@ -122,40 +158,46 @@ def _results(
     bar: Bar,
 ) -> Iterator[PassResult]:
     """Yield the results of all passes, computed by worker processes if there are several."""
-    validate = partial(_validated, level=level, exact_arithmetic=exact_arithmetic)
-    finished: Any = results(validate, modules, jobs) if jobs > 1 else map(validate, modules)
-    for number, module in enumerate(modules):
-        bar.update(f"passes of {module.name}", number, len(modules))
-        with reporter.reporting(module.name):
+    parts = modules
+    if jobs > len(modules):
+        parts = [part for module in modules for part in module.parts(-(-jobs // len(modules)))]
+    total = sum(len(part.dumps) - part.first for part in parts)
+    options: Any = {"level": level, "exact_arithmetic": exact_arithmetic}
+    finished: Any = map(partial(_validated, **options), parts)
+    if jobs > 1:
+        finished = results(partial(_listed, **options), parts, jobs)
+    count = 0
+    for part in parts:
+        bar.update(f"passes of {part.name}", count, total)
+        with reporter.reporting(part.name):
             outcome = next(finished)
             if isinstance(outcome, WorkerDeath):
-                reporter.error(f"error[worker]: {module.name}: the worker process {outcome}")
+                reporter.error(f"error[worker]: {part.name}: the worker process {outcome}")
             else:
-                yield from outcome
+                for result in outcome:
+                    count += 1
+                    yield result
+                    bar.update(f"{part.name}: {result.pass_name}", count, total)
 
 
-def _validated(module: ModuleDumps, level: Level, exact_arithmetic: bool) -> list[PassResult]:
+def _validated(module: ModuleDumps, level: Level, exact_arithmetic: bool) -> Iterable[PassResult]:
     from indexing.equivalence.passes import validated
 
-    return list(validated(module, level, exact_arithmetic))
+    return validated(module, level, exact_arithmetic)
 
 
-def _print_witness(reporter: Reporter, result: PassResult) -> None:
-    from indexing.views.verdict_tables import verdict_lines
-
-    assert result.verdict is not None
-    reporter.print("")
-    reporter.print(f"{result.module}: {result.pass_name} changes the values of the module")
-    reporter.print(f"  {result.before.path}")
-    reporter.print(f"  {result.after.path}")
-    for line in verdict_lines(result.verdict):
-        reporter.print(line)
+def _listed(module: ModuleDumps, level: Level, exact_arithmetic: bool) -> list[PassResult]:
+    """Return the results of a worker process."""
+    return list(_validated(module, level, exact_arithmetic))
 
 
-def _write_part(reporter: Reporter, result: PassResult, file: str) -> None:
+def _write_part(reporter: Reporter, result: PassResult | None, file: str) -> None:
     from hlo import load
     from indexing.equivalence.reduction import smallest_part
 
+    if result is None:
+        reporter.note(f"{file} is not written: no pair differs")
+        return
     with reporter.reporting(file):
         part = smallest_part(load(result.before.path), load(result.after.path))
         Path(file).write_text(part.text)
