@@ -11,7 +11,7 @@ import pytest
 import hlo
 from hlo.modules.module import Module
 from indexing import equivalent
-from indexing.equivalence import Differs, Proved
+from indexing.equivalence import Differs, Proved, Undecided
 from indexing.equivalence.pairing import Pair, pair_of
 from indexing.equivalence.runs import Runs, ValueGap
 from indexing.equivalence.values.engine import (
@@ -26,15 +26,12 @@ from tests.equivalence.mutants import MUTATIONS, mutants
 DATA = Path(__file__).parent / "data"
 PAIRS = sorted(path.stem for path in DATA.glob("*.hlo"))
 
-PROVED = (
-    *("algsimp", "batch-dot-simplification", "call-inliner", "constant_folding"),
-    *("convolution-canonicalization", "copy-insertion", "cse", "dce", "dot-library-rewriter"),
-    *("dot_decomposer", "dynamic-dimension-simplifier", "fusion", "fusion-wrapper"),
-    *("gather_simplifier", "layout-assignment", "reshape-decomposer", "reshape-mover"),
-    *("scatter_simplifier", "shardy-xla", "small-while-loop-hoisting", "transpose-folding"),
-    "tuple-simplifier",
+UNDECIDED = ("cholesky_expander",)
+PROVED = [name for name in PAIRS if name not in UNDECIDED]
+MUTATED = (
+    *("algsimp", "constant_folding", "cse", "fusion", "reshape-mover", "tuple-simplifier"),
+    "select_and_scatter_expander",
 )
-MUTATED = ("algsimp", "constant_folding", "cse", "fusion", "reshape-mover", "tuple-simplifier")
 OTHER_SEEDS = range(500, 508)
 
 
@@ -48,6 +45,11 @@ def test_values_are_proved(name: str) -> None:
     verdict = equivalent(*pair(name))
     assert isinstance(verdict, Proved), verdict
     assert verdict.level == "values"
+
+
+@pytest.mark.parametrize("name", UNDECIDED)
+def test_other_pairs_are_undecided(name: str) -> None:
+    assert isinstance(equivalent(*pair(name)), Undecided)
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -27,6 +27,8 @@ def defined(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | Non
         operand = array.operands[0][()].shape
         assert operand is not None
         return bodies.table.constant(operand.dims[sizes[0]], "s32")
+    if not bodies.expands:
+        return None
     if instruction.opcode == "topk" or target_of(instruction) == "TopK":
         return _largest(bodies, array, frame)
     if instruction.opcode in ("batch-norm-training", "batch-norm-inference"):

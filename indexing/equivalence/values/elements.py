@@ -22,6 +22,7 @@ from indexing.dataflow.queries import element_reads
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.bits import reinterpreted
 from indexing.equivalence.values.definitions import defined
+from indexing.equivalence.values.expansions import expanded
 from indexing.equivalence.values.folds import KNOWN
 from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.functions import is_float, is_integral
@@ -54,10 +55,12 @@ from indexing.ops.element import (
 from simplifier.linear import Expr
 from simplifier.unknown import first_unknown
 
-DEFINITIONS: Final = (controlled, defined, updated, reinterpreted)
+DEFINITIONS: Final = (controlled, defined, updated, reinterpreted, expanded)
 """Formulas of ops that are not made from their maps."""
 MAX_TERMS: Final = 1 << 19
 """Limit on the terms of one comparison."""
+MAX_EXPANDED_TERMS: Final = 1 << 16
+"""The same limit if ops are replaced by their definitions."""
 MAX_TERM_DEPTH: Final = 400
 """Limit on the depth of a formula; a deeper one is closed, and read as an array."""
 
@@ -68,7 +71,8 @@ class Elements:
 
     Attributes:
         functions: the results of computations, over symbols for their arguments.
-        trusted: the custom calls that are taken for what their name says, by definition.
+        trusted: the uses of definitions that are not exact, by name.
+        expands: ops are replaced by their definitions, and loops by their iterations.
     """
 
     numbering: Numbering
@@ -76,13 +80,15 @@ class Elements:
     algebra: FormulaAlgebra
     functions: dict[Computation, tuple[Formula, ...]]
     trusted: Counter[str]
+    expands: bool
 
-    def __init__(self, numbering: Numbering) -> None:
+    def __init__(self, numbering: Numbering, *, expands: bool = False) -> None:
         self.numbering = numbering
         self.table = FormulaTable()
         self.algebra = FormulaAlgebra(self.table)
         self.functions = {}
         self.trusted = Counter()
+        self.expands = expands
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array.
@@ -93,8 +99,9 @@ class Elements:
         if array.number not in frame.bodies:
             for each in needed([array], frame.bodies):
                 frame.bodies[each.number] = self._limited(each, self._body(each, frame))
-                if len(self.table) > MAX_TERMS:
-                    reason = f"budget: the formulas have more than {MAX_TERMS} terms"
+                limit = MAX_EXPANDED_TERMS if self.expands else MAX_TERMS
+                if len(self.table) > limit:
+                    reason = f"budget: the formulas have more than {limit} terms"
                     raise NoFormula(Unknown(reason, each.instruction))
         return frame.bodies[array.number]
 

@@ -11,6 +11,7 @@ from hlo.modules.module import Computation
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.equivalence.values.elements import Elements
+from indexing.equivalence.values.expansions import has_definitions
 from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.matching import ROUNDED_ONCE, Difference, Matching
 from indexing.equivalence.values.normalising import Normalising, RealAlgebra
@@ -97,13 +98,13 @@ class ValueComparison:
     again without them.
     """
 
-    def __init__(self, *, exact_arithmetic: bool = False) -> None:
-        self.exact_arithmetic = exact_arithmetic
+    def __init__(self, *, exact_arithmetic: bool = False, expands: bool = False) -> None:
+        self.exact_arithmetic, self.expands = exact_arithmetic, expands
         self._forget()
 
     def _forget(self) -> None:
         self.numbering = Numbering()
-        self.elements = Elements(self.numbering)
+        self.elements = Elements(self.numbering, expands=self.expands)
         self.arguments: dict[tuple[int, Path], Formula] = {}
         self.frame = Frame(self.arguments)
         algebra = RealAlgebra(self.elements.algebra, exact_arithmetic=self.exact_arithmetic)
@@ -119,13 +120,18 @@ class ValueComparison:
         parameters: Mapping[int, int] | None = None,
     ) -> list[ValueResult]:
         """Return the comparison of each output; arguments as of `compare_values`."""
-        if self.elements.trusted:
-            self._forget()  # which proofs need the definitions is not recorded
         is_fresh = not self._programs
         results = self._results(before, after, parameters or {})
         if not is_fresh and not all(map(_is_independent, results)):
             self._forget()
             results = self._results(before, after, parameters or {})
+        if not all(results) and not self.expands and _has_definitions(before, after):
+            expanding = ValueComparison(exact_arithmetic=self.exact_arithmetic, expands=True)
+            expanded = expanding.results(before, after, parameters)
+            if len(expanded) == len(results):
+                both = zip(results, expanded, strict=True)
+                is_defined = bool(expanding.elements.trusted)
+                results = [b if not a and (b or is_defined) else a for a, b in both]
         return results
 
     def _results(
@@ -175,6 +181,15 @@ class ValueComparison:
             return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
         pair = self.matching.residual(simple, other)
         return Residual(*texts_of(pair), pair.difference, reason_of(pair))
+
+
+def _has_definitions(*programs: Computation | Sequence[ArrayRef]) -> bool:
+    """Return True if a program has ops that are defined by others."""
+    roots = [
+        [program.root] if isinstance(program, Computation) else [r.instruction for r in program]
+        for program in programs
+    ]
+    return any(map(has_definitions, roots))
 
 
 def _is_independent(result: ValueResult) -> bool:

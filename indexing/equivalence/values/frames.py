@@ -42,6 +42,7 @@ class Bodies(Protocol):
     table: FormulaTable
     algebra: FormulaAlgebra
     trusted: Counter[str]
+    expands: bool
 
     def function(self, computation: Computation) -> tuple[Formula, ...]:
         """Return the formulas of the results of a computation, over symbols for its arguments."""

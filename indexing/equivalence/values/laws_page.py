@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from indexing.equivalence.values.definitions import BATCH_NORM, TOP_K
+from indexing.equivalence.values.expansions import PROMOTED, SELECT_AND_SCATTER
 from indexing.equivalence.values.folds import REORDER, REPEATED, ROUNDED_SUM, SCALED
 from indexing.equivalence.values.law_table import TABLE
 from indexing.equivalence.values.matching import ROUNDED_ONCE
@@ -66,6 +67,13 @@ _OTHERS: Final = (
     (ROUNDED_SUM, "real", "reduce, dot", "sums of bf16 and f16, which are added in f32"),
     (TOP_K, "definition", "custom-call", "the target is TopK: trusted by its name"),
     (BATCH_NORM, "definition", "batch-norm-training, batch-norm-inference", "f32, f64"),
+    (PROMOTED, "definition", "all-reduce, reduce-scatter", "bf16 and f16 by way of f32"),
+    (
+        SELECT_AND_SCATTER,
+        "definition",
+        "select-and-scatter",
+        "rank at least 1; the selected element of a window is the first that select keeps",
+    ),
     (ROUNDED_ONCE, "real", "constant", "a law computed one of both; at most 4 units apart"),
 )
 """Laws that a function of another law or a fold applies: name, grade, functions, condition."""

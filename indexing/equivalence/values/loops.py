@@ -23,6 +23,10 @@ from indexing.equivalence.values.terms import Formula
 from indexing.maps.arrays import Path
 from indexing.ops.control import Conditional, While, callees
 
+MAX_UNROLLED: Final = 1
+"""Loops of at most this many iterations are unrolled."""
+MAX_EXPANDED: Final = 32
+"""The same for programs that are not proved otherwise."""
 MAX_ROUNDS: Final = 12
 """Limit on the rounds in which assumptions are given up; then none is made."""
 
@@ -125,18 +129,37 @@ class _Loop:
         return self._closed(path, state, after, truth)
 
     def _unrolled(self) -> Mapping[Path, Formula]:
-        """Return the leaves after a loop of at most one iteration; {} for other loops."""
-        truth = self.bodies.body(self.condition, self.first)
-        if truth.kind != "constant":
-            return {}
-        if not truth.value:
-            return self.inits
-        arguments = [array.argument for array in needed([self.condition])]
-        deciding = {path: self.results[path] for _, path in filter(None, arguments)}
-        values = {path: self.bodies.body(leaf, self.first) for path, leaf in deciding.items()}
-        truth = self.bodies.body(self.condition, self._frame(values))
-        is_over = truth.kind == "constant" and not truth.value
-        return self._after(self.first) if is_over else {}
+        """Return the leaves after a loop of few iterations; {} for other loops."""
+        count = self._iterations(MAX_EXPANDED if self.bodies.expands else MAX_UNROLLED)
+        values: Mapping[Path, Formula] = self.inits if count is not None else {}
+        for number in range(count or 0):
+            values = self._after(self._frame(values) if number else self.first)
+        return values
+
+    def _iterations(self, limit: int) -> int | None:
+        """Return the number of iterations, if it is constant and at most `limit`."""
+        deciding = self._deciding()
+        values: Mapping[Path, Formula] = {path: self.inits[path] for path in deciding}
+        for number in range(limit + 1):
+            frame = self._frame(values) if number else self.first
+            truth = self.bodies.body(self.condition, frame)
+            if truth.kind != "constant":
+                return None
+            if not truth.value:
+                return number
+            values = {path: self.bodies.body(self.results[path], frame) for path in deciding}
+        return None
+
+    def _deciding(self) -> list[Path]:
+        """Return the carried leaves on which the condition depends, in any iteration."""
+        deciding: list[Path] = []
+        pending = [self.condition]
+        while pending:
+            for array in needed([pending.pop()]):
+                if array.argument is not None and array.argument[1] not in deciding:
+                    deciding.append(array.argument[1])
+                    pending.append(self.results[array.argument[1]])
+        return deciding
 
     def _frame(self, values: Mapping[Path, Formula]) -> Frame:
         return Frame({(0, path): term for path, term in values.items()}, level=self.level + 1)
