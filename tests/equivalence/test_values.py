@@ -3,7 +3,7 @@
 import pytest
 
 import hlo
-import indexing.ops  # noqa: F401 - registers the ops
+from indexing import equivalent
 from indexing.equivalence.values.engine import EqualFormulas, Residual, compare_values
 
 ADD = "add.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
@@ -268,3 +268,25 @@ def test_the_text_of_a_reduction_has_the_bounds_of_its_conditions() -> None:
     (result,) = compare_values(before.entry, after.entry)
     assert isinstance(result, Residual)
     assert "where d0 + s0 in [1, 5])" in result.before
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_equal"),
+    [
+        ("replica_groups={{0,1}}", "replica_groups={{0,1}}, channel_id=1", False),
+        ("replica_groups={{0,1}}", "replica_groups=[1,2]<=[2]", True),
+        ("replica_groups={{0,1}}", "replica_groups={}", True),
+        (
+            "replica_groups={{0,1}}, channel_id=1",
+            "replica_groups={{0,1,2,3}}, channel_id=2, use_global_device_ids=true",
+            True,
+        ),
+    ],
+)
+def test_groups_of_collectives_are_compared_by_their_devices(
+    one: str, other: str, is_equal: bool
+) -> None:
+    text = """HloModule m, replica_count=2, num_partitions=2
+      add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+      ENTRY e { p = f32[3] parameter(0)  ROOT r = f32[3] all-reduce(p), to_apply=add, %s }"""
+    assert bool(equivalent(hlo.parse(text % one), hlo.parse(text % other))) == is_equal

@@ -26,10 +26,12 @@ from hlo.shapes.shape import AnyShape, Shape, leaves
 from hlo.text.syntax import CALLEE_ATTRIBUTES
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import element_reads
+from indexing.devices.devices import Devices, GroupsError
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import RoutingOp
+from indexing.ops.collective_bases import Collective
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.linear import Expr, as_expr
@@ -59,6 +61,11 @@ TEXTS: Final = frozenset(
     ]
 )
 """Attributes of ops without typed fields that are no part of the value."""
+
+_GROUPS: Final = frozenset(
+    ["replica_groups", "mode", "use_global_device_ids", "source_target_pairs"]
+)
+"""Fields of collectives that, with the channel and the number of devices, give their groups."""
 
 COLLECTIVES: Final = frozenset(
     [
@@ -290,7 +297,18 @@ def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
             value = getattr(op, field.name)
             if field.name not in IGNORED and field.name not in attributes:
                 attributes[field.name] = value if _is_hashable(value) else repr(value)
+        if isinstance(op, Collective):
+            attributes |= _participants(instruction, op)
     return tuple(sorted(attributes.items()))
+
+
+def _participants(instruction: Instruction, op: Collective) -> dict[str, Hashable]:
+    """Return the devices of each group, in place of the fields that denote them."""
+    try:
+        pairs = op.participants(Devices.of(instruction.module)).pairs
+    except GroupsError:
+        return {"has_channel": getattr(op, "channel_id", None) is not None}
+    return dict.fromkeys(_GROUPS, None) | {"pairs": tuple(sorted(pairs))}
 
 
 def is_unique(instruction: Instruction) -> bool:
