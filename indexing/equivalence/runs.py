@@ -18,6 +18,7 @@ from indexing.devices.devices import Devices
 from indexing.equivalence.draws import Draw
 from indexing.equivalence.evidence import Allowed, far_apart
 from indexing.equivalence.pairing import Leaf, Pair, Side
+from indexing.equivalence.partitioned.pairing import runs_on_devices
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import xla
 from indexing.execution.machine import Machine
@@ -134,8 +135,13 @@ class Runs:
 
     @cached_property
     def devices(self) -> int:
-        """The number of devices: of both programs, or 1."""
-        modules = [side.computation.module for side in (self.pair.before, self.pair.after)]
+        """The number of devices: of both programs, or 1 if both are global programs."""
+        sides = self.pair.before, self.pair.after
+        modules = [side.computation.module for side in sides]
+        if all(side.computation.is_entry for side in sides) and not any(
+            map(runs_on_devices, modules)
+        ):
+            return 1
         return max(Devices.of(module).count for module in modules)
 
     @cached_property

@@ -1,6 +1,7 @@
-"""The device mesh that a module header declares, for manual regions (JAX's ``shard_map``).
+"""The devices of manual regions (JAX's ``shard_map``): the mesh of the header, or all partitions.
 
-Source: Shardy ``docs/sharding_representation.md``.
+Source: Shardy ``docs/sharding_representation.md``; XLA
+``xla/service/spmd/custom_call_handler.cc`` for the borders of regions after Shardy.
 """
 
 from __future__ import annotations
@@ -14,16 +15,32 @@ TO_LOCAL: Final = "xla.sdy.GlobalToLocalShape"
 TO_GLOBAL: Final = "xla.sdy.LocalToGlobalShape"
 
 
+FULL_TO_SHARD: Final = "SPMDFullToShardShape"
+SHARD_TO_FULL: Final = "SPMDShardToFullShape"
+"""Targets of the custom calls at the borders of manual regions, after Shardy."""
+
+
 def mesh_of(module: Module) -> Mesh | None:
-    """Return the first mesh with axes that the module header declares, or None."""
-    return next((mesh for mesh in module.meshes.values() if mesh.axes), None)
+    """Return the first mesh with axes that the module header declares, or None.
+
+    Without a mesh, the partitions of a module that has manual regions after Shardy are one axis.
+    """
+    declared = next((mesh for mesh in module.meshes.values() if mesh.axes), None)
+    if declared is None and FULL_TO_SHARD in _targets(module):
+        return Mesh.of({"partition": int(module.header("num_partitions", 1))})
+    return declared
 
 
 def has_regions(module: Module) -> bool:
     """Return True if the module has manual regions."""
+    return not {TO_LOCAL, FULL_TO_SHARD}.isdisjoint(_targets(module))
+
+
+def _targets(module: Module) -> set[str]:
+    """Return the targets of custom calls."""
     targets = [
         instruction.attributes.get("custom_call_target")
         for instruction in module.instructions
         if instruction.opcode == "custom-call"
     ]
-    return any(target is not None and target.text.strip('"') == TO_LOCAL for target in targets)
+    return {target.text.strip('"') for target in targets if target is not None}

@@ -20,9 +20,9 @@ from hlo.shardings.mesh import Axis
 from hlo.shardings.sharding import Sharding
 from indexing.execution.collectives import exchanged
 from indexing.execution.machine import Machine
-from indexing.execution.mesh import TO_GLOBAL, TO_LOCAL
+from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL
 from indexing.execution.targets import target
-from indexing.execution.values import Array, Value, assembled
+from indexing.execution.values import Array, Value, assembled, failure
 
 
 def _shardings(instruction: Instruction, key: str) -> list[Sharding]:
@@ -59,6 +59,36 @@ def _to_global(machine: Machine, instruction: Instruction, operands: Sequence[Va
             result[_shard(sharding, device, shape.dims)] = by_device[device][number]
         results.append(result)
     return assembled(instruction.shape, iter(results))
+
+
+@target(FULL_TO_SHARD)
+def _full_to_shard(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    sharding = _stated(instruction, instruction.operands[0])
+    return operands[0][_shard(sharding, machine.device.number, operands[0].shape)]
+
+
+@target(SHARD_TO_FULL)
+def _shard_to_full(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    sharding, shape = _stated(instruction, instruction), instruction.shape
+    assert isinstance(shape, Shape)
+    count = machine.device.replicas * machine.device.partitions
+    by_device = exchanged(machine, instruction, range(count), operands[0])
+    result = np.empty(shape.dims, operands[0].dtype)
+    for device in range(count):
+        result[_shard(sharding, device, shape.dims)] = by_device[device]
+    return result
+
+
+def _stated(call: Instruction, array: Instruction) -> Sharding:
+    """Return the sharding with which an array crosses the border of a manual region."""
+    sharding = array.sharding
+    local = call.shape if array is not call else call.operands[0].shape
+    assert isinstance(local, Shape)
+    if isinstance(sharding, Sharding) and isinstance(array.shape, Shape) and not sharding.manual:
+        parts = [size * sharding.shards(k) for k, size in enumerate(local.dims)]
+        if tuple(parts) == array.shape.dims:
+            return sharding
+    raise failure(call, f"the sharding of `{array.name}` does not give shards of {local}")
 
 
 def _shard(sharding: Sharding, device: int, sizes: Sequence[int]) -> tuple[slice, ...]:

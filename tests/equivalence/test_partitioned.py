@@ -52,14 +52,20 @@ def test_partitions_by_xla_are_proved(name: str) -> None:
     assert verdict.note.startswith("compared by global index: 8 devices")
 
 
-@pytest.mark.parametrize("name", ["mlp", "dp_train", "reshard", "uneven"])
+@pytest.mark.parametrize("name", ["mlp", "dp_train", "reshard", "shard_map", "uneven"])
 def test_reads_of_partitions_by_xla_are_proved(name: str) -> None:
     verdict = equivalent(*pair(name), level="reads")
     assert isinstance(verdict, Proved), verdict
     assert not verdict.fewer_reads
 
 
-@pytest.mark.parametrize("name", ["mlp", "dp_train", "halo_conv", "reshard"])
+def test_programs_with_manual_regions_are_executed() -> None:
+    verdict = equivalent(*pair("shard_map"), level="numbers")
+    assert isinstance(verdict, Undecided)
+    assert verdict.reason == "executions on random inputs agree, which proves nothing"
+
+
+@pytest.mark.parametrize("name", ["mlp", "dp_train", "halo_conv", "reshard", "shard_map"])
 def test_mutants_of_partitions_are_told_apart(name: str) -> None:
     before, after = pair(name)
     wrong = 0

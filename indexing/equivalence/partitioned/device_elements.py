@@ -16,12 +16,10 @@ import numpy as np
 from hlo.modules.calls import called_by
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
-from hlo.shardings.sharding import Sharding
 from indexing.dataflow.device_queries import device_maps
 from indexing.devices.devices import Devices
-from indexing.devices.strided_groups import strided_group
-from indexing.equivalence.partitioned.distribution import Distribution
-from indexing.equivalence.partitioned.pairing import ENTERS_REGION, LEAVES_REGION
+from indexing.equivalence.partitioned.distribution import Distribution, formula_of
+from indexing.equivalence.partitioned.regions import border_of, crosses_border, holder_of
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.elements import Elements
 from indexing.equivalence.values.fold_ranges import Fold
@@ -40,6 +38,7 @@ from indexing.equivalence.values.numbering import (
 )
 from indexing.equivalence.values.steps import own_index
 from indexing.equivalence.values.terms import ARRAYS, Formula, FormulaTable, Kind
+from indexing.execution.mesh import FULL_TO_SHARD
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.collective_bases import Collective, ReducingCollective
@@ -150,7 +149,7 @@ class DeviceElements(Elements):
         if isinstance(instruction.op, DeviceId):
             number = as_expr(instruction.op.of_device(self.devices, self.device.as_expr()))  # type: ignore[arg-type]
             return self.table.index(number, shape.element_type)
-        crosses = target_of(instruction) in (ENTERS_REGION, LEAVES_REGION)
+        crosses = crosses_border(instruction)
         is_collective = isinstance(instruction.op, Collective)
         if (crosses or is_collective) and not any(frame is each for each in self.programs):
             reason = f"`{instruction.name}` exchanges values of devices in a loop or branch"
@@ -266,51 +265,18 @@ class DeviceElements(Elements):
     def _crossing(self, array: NumberedArray, instruction: Instruction, frame: Frame) -> Formula:
         """Return an element that enters or leaves a manual region."""
         (operand,) = [leaf for tree in array.operands for leaf in tree.values()]
-        if target_of(instruction) == ENTERS_REGION:
-            given = self._border(instruction, instruction.operands[0], operand, array)
-            return self.at(operand, frame, self.global_index(given))
-        given = self._border(instruction, instruction, array, operand)
         assert array.shape is not None
-        number, index = as_expr(0), []
-        sizes = zip(own_index(array.shape), given.dims, given.local_dims, strict=True)
-        for i, size, part in sizes:
-            number = number * (size // part) + i // part
-            index.append(i % part)
-        return self.on(operand, frame, self._holder(given, number), index)
-
-    def _border(
-        self,
-        instruction: Instruction,
-        stated: Instruction,
-        outside: NumberedArray,
-        local: NumberedArray,
-    ) -> Distribution:
-        """Return the distribution with which a global array enters or leaves a region."""
-        sharding = stated.sharding
-        where = f"`{instruction.name}`: the border of a manual region"
-        if not isinstance(sharding, Sharding):
-            raise NoFormula(Unknown(f"{where} without a sharding has no formula", instruction))
-        assert outside.shape is not None
-        assert local.shape is not None
-        given = Distribution(sharding, outside.shape.dims, self.devices.count)
-        is_partly = bool(sharding.manual or sharding.partial or given.is_padded)
-        if is_partly or given.local_dims != local.shape.dims:
-            reason = f"{where} with {sharding.to_hlo()} has no formula"
-            raise NoFormula(Unknown(reason, instruction))
-        return given
-
-    def _holder(self, given: Distribution, number: Expr) -> Expr:
-        """Return the first device with a shard, given by its number over all dimensions."""
-        holders: dict[tuple[int, ...], int] = {}
-        for device in reversed(range(self.devices.count)):
-            starts = [given.offsets(k)[device] for k in range(len(given.dims))]
-            holders[tuple(starts)] = device
-        first = [device for _, device in sorted(holders.items())]
-        holder = formula_of(first, number)
-        if holder is not None:
-            return holder
-        table = self.algebra.tabulated(np.array(first, np.int32), "s32", (number,))
-        return self.algebra.index_of(table, (0, self.devices.count - 1))
+        given = border_of(instruction, self.devices)
+        if isinstance(given, Unknown):
+            raise NoFormula(given)
+        if target_of(instruction) == FULL_TO_SHARD:
+            return self.at(operand, frame, self.global_index(given))
+        number, holders, local = holder_of(given, own_index(array.shape))
+        holder = formula_of(holders, number)
+        if holder is None:
+            table = self.algebra.tabulated(np.array(holders, np.int32), "s32", (number,))
+            holder = self.algebra.index_of(table, (0, self.devices.count - 1))
+        return self.on(operand, frame, holder, local)
 
     # ------------------------------------------------------------ opaque ops
 
@@ -346,17 +312,3 @@ class DeviceElements(Elements):
             (self.devices.count, *shape.dims), list(map(bind, arguments)),
         )  # fmt: skip
         return self.table.read(opaque, (self.device.as_expr(), *own_index(shape)))
-
-
-def formula_of(values: Sequence[int], number: Expr) -> Expr | None:
-    """Return ``values[number]`` as an expression of the number, if it has a simple form.
-
-    >>> print(formula_of([0, 0, 3, 3, 6, 6], Variable("device", 0, 5).as_expr()))
-    (device floordiv 2) * 3
-    >>> formula_of([1, 5, 3, 8], Variable("device", 0, 3).as_expr()) is None
-    True
-    """
-    if len(set(values)) == 1:
-        return as_expr(values[0])
-    group = strided_group([tuple(values)])
-    return None if group is None else group.device(0, number)

@@ -8,20 +8,19 @@ output element.  Both are relations from (device, local index) to the global ind
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from dataclasses import replace
 
-from indexing.dataflow import answering
 from indexing.dataflow.device_queries import device_maps_to_parameters
 from indexing.dataflow.queries import walk_of
 from indexing.equivalence.pairing import Side
-from indexing.equivalence.partitioned.distribution import Distribution, pieces_by_device
+from indexing.equivalence.partitioned.distribution import Distribution, global_maps
 from indexing.equivalence.partitioned.pairing import PartitionedPair
+from indexing.equivalence.partitioned.regions import global_reads
 from indexing.equivalence.reads import Comparison, Gap, Maps, are_exact, compared_maps
+from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
-from simplifier.linear import Expr, as_expr
 
 
 def compare_device_reads(pair: PartitionedPair) -> Comparison:
@@ -30,10 +29,13 @@ def compare_device_reads(pair: PartitionedPair) -> Comparison:
     reasons: list[Unknown] = []
     approximate = exact = 0
     for output, given in enumerate(pair.outputs):
-        local = _index_map(given, pair.devices.variable)
+        starts = global_maps(given, pair.devices.variable)
+        if has_regions(pair.before.root.module):  # the maps start on devices
+            own = pair.devices.variable.as_expr()
+            starts = [replace(m, results=(own, *m.results)) for m in starts]
         answers = (
-            answering.to_parameters(
-                walk_of(exact=True), pair.before.root, pair.before.outputs[output]
+            global_reads(
+                pair.before.root, pair.before.outputs[output], pair.devices, walk_of(exact=True)
             ),
             device_maps_to_parameters(pair.after.root, pair.after.outputs[output], exact=True),
         )
@@ -44,7 +46,7 @@ def compare_device_reads(pair: PartitionedPair) -> Comparison:
         for number, at in enumerate(pair.inputs):
             ours, theirs = before[number], after[number]
             if not isinstance(ours, Unknown):
-                ours = tuple([m for g in local for m in _composed(g, ours)])
+                ours = tuple([m for g in starts for m in _composed(g, ours)])
             if not isinstance(theirs, Unknown):
                 theirs = tuple(_globally(theirs, given, at, pair.devices.variable))
             answer = _compared(ours, theirs, output, number)
@@ -87,30 +89,6 @@ def _compared(
 # ---------------------------------------------------------------- maps
 
 
-def _offsets(
-    given: Distribution, device: Variable
-) -> Iterator[tuple[list[Expr], list[Constraint]]]:
-    """Yield the offsets of shards as formulas of the device, for intervals of devices."""
-    along = [pieces_by_device(given.offsets(k), device) for k in range(len(given.dims))]
-    for pieces in product(*along):
-        bounds = [c for _, c in pieces if not c.is_true]
-        yield [expr for expr, _ in pieces], bounds
-
-
-def _index_map(given: Distribution, device: Variable) -> list[IndexingMap]:
-    """Return the maps from (device, local index) to the global index, without padding."""
-    local = dims(given.local_dims)
-    maps = []
-    for offsets, bounds in _offsets(given, device):
-        index = [as_expr(i) + offset for i, offset in zip(local, offsets, strict=True)]
-        bounds += [Constraint(i, 0, n - 1) for i, n in zip(index, given.dims, strict=True)]
-        m = IndexingMap.of(
-            (device, *local), index, constraints=[c for c in bounds if not c.is_true]
-        )
-        maps.append(m)
-    return [m for m in maps if not m.is_known_empty]
-
-
 def _composed(to_global: IndexingMap, reads: Sequence[IndexingMap]) -> list[IndexingMap]:
     return [m for m in [to_global.then(r).simplify() for r in reads] if not m.is_known_empty]
 
@@ -122,9 +100,9 @@ def _globally(
 
     Elements of the output that are padding are left out, and so are reads of padding.
     """
-    own = _index_map(given, device)
+    own = global_maps(given, device)
     identity = (device, *dims(given.local_dims))
-    ends = _index_map(at, device)
+    ends = global_maps(at, device)
     for read in reads:
         for kept in own:
             inside = IndexingMap.of(identity, identity, constraints=kept.constraints)

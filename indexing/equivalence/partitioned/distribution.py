@@ -13,11 +13,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from hlo.shardings.sharding import Sharding
-from indexing.devices.strided_groups import strided_columns
+from indexing.devices.strided_groups import strided_columns, strided_group
 from indexing.equivalence.verdicts import ElementIndex
+from indexing.maps.indexing_map import IndexingMap, dims
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
@@ -97,3 +100,41 @@ def pieces_by_device(values: tuple[int, ...], device: Variable) -> list[tuple[Ex
         )
         for group in groups
     ]
+
+
+def _offsets(
+    given: Distribution, device: Variable
+) -> Iterator[tuple[list[Expr], list[Constraint]]]:
+    """Yield the offsets of shards as formulas of the device, for intervals of devices."""
+    along = [pieces_by_device(given.offsets(k), device) for k in range(len(given.dims))]
+    for pieces in product(*along):
+        bounds = [c for _, c in pieces if not c.is_true]
+        yield [expr for expr, _ in pieces], bounds
+
+
+def global_maps(given: Distribution, device: Variable) -> list[IndexingMap]:
+    """Return the maps from (device, local index) to the global index, without padding."""
+    local = dims(given.local_dims)
+    maps = []
+    for offsets, bounds in _offsets(given, device):
+        index = [as_expr(i) + offset for i, offset in zip(local, offsets, strict=True)]
+        bounds += [Constraint(i, 0, n - 1) for i, n in zip(index, given.dims, strict=True)]
+        m = IndexingMap.of(
+            (device, *local), index, constraints=[c for c in bounds if not c.is_true]
+        )
+        maps.append(m)
+    return [m for m in maps if not m.is_known_empty]
+
+
+def formula_of(values: Sequence[int], number: Expr) -> Expr | None:
+    """Return ``values[number]`` as an expression of the number, if it has a simple form.
+
+    >>> print(formula_of([0, 0, 3, 3, 6, 6], Variable("device", 0, 5).as_expr()))
+    (device floordiv 2) * 3
+    >>> formula_of([1, 5, 3, 8], Variable("device", 0, 3).as_expr()) is None
+    True
+    """
+    if len(set(values)) == 1:
+        return as_expr(values[0])
+    group = strided_group([tuple(values)])
+    return None if group is None else group.device(0, number)

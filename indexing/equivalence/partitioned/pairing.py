@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction, Module
@@ -20,14 +20,11 @@ from indexing.dataflow.needed import needed_by
 from indexing.devices.devices import Devices
 from indexing.equivalence.pairing import Leaf, Pair, Program, Side
 from indexing.equivalence.partitioned.distribution import Distribution
+from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.collective_bases import Collective
 from indexing.ops.devices import DeviceId
-
-ENTERS_REGION: Final = "SPMDFullToShardShape"
-LEAVES_REGION: Final = "SPMDShardToFullShape"
-"""Targets of the custom calls at the borders of manual regions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,7 @@ def _outside_regions(root: Instruction) -> Iterator[Instruction]:
             target = instruction.attributes.get("custom_call_target")
             name = "" if target is None else target.printed.strip('"')
             reads_local = any(each in local for each in instruction.operands)
-            if name == ENTERS_REGION or (reads_local and name != LEAVES_REGION):
+            if name == FULL_TO_SHARD or (reads_local and name != SHARD_TO_FULL):
                 local.add(instruction)
             elif not _is_manual(instruction):
                 yield instruction

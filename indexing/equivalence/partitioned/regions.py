@@ -1,0 +1,114 @@
+"""Manual regions of a global program (JAX's ``shard_map``): how arrays enter and leave them.
+
+An array outside of the regions is the same on every device.  An argument of a region is read at the
+global index of the device's shard, and a result on the first device that holds the element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from hlo.shardings.sharding import Sharding
+from indexing.dataflow import answering
+from indexing.dataflow.device_edges import DeviceEdges
+from indexing.dataflow.edges import Summarising
+from indexing.dataflow.walk import Walk
+from indexing.devices.devices import Devices
+from indexing.equivalence.partitioned.distribution import Distribution, formula_of, global_maps
+from indexing.equivalence.values.numbering import target_of
+from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL, has_regions
+from indexing.maps.answers import Answer, Unknown
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.options import Options
+from indexing.ops.access_edge import AccessEdge
+from simplifier.linear import Affine, Expr, as_expr
+
+
+def crosses_border(instruction: Instruction) -> bool:
+    """Return True for the calls through which arrays enter or leave manual regions."""
+    return target_of(instruction) in (FULL_TO_SHARD, SHARD_TO_FULL)
+
+
+def border_of(call: Instruction, devices: Devices) -> Distribution | Unknown:
+    """Return the distribution with which an array enters or leaves a region."""
+    enters = target_of(call) == FULL_TO_SHARD
+    outside, local = (call.operands[0], call) if enters else (call, call.operands[0])
+    sharding = outside.sharding
+    where = f"`{call.name}`: the border of a manual region"
+    assert isinstance(outside.shape, Shape)
+    assert isinstance(local.shape, Shape)
+    if not isinstance(sharding, Sharding):
+        return Unknown(f"{where} without a sharding", call)
+    given = Distribution(sharding, outside.shape.dims, devices.count)
+    is_partly = bool(sharding.manual or sharding.partial or given.is_padded)
+    if is_partly or given.local_dims != local.shape.dims:
+        return Unknown(f"{where} with {sharding.to_hlo()}", call)
+    return given
+
+
+def holder_of(given: Distribution, index: tuple[Affine, ...]) -> tuple[Expr, list[int], list[Expr]]:
+    """Return the number of a shard over all dimensions, its first holders, and the local index.
+
+    Args:
+        index: the index of a global element.
+    """
+    number, local = as_expr(0), []
+    for i, size, part in zip(index, given.dims, given.local_dims, strict=True):
+        number = number * (size // part) + as_expr(i) // part
+        local.append(as_expr(i) % part)
+    holders: dict[tuple[int, ...], int] = {}
+    for device in reversed(range(given.devices)):
+        holders[given.place(device, (0,) * len(given.dims))] = device
+    return number, [device for _, device in sorted(holders.items())], local
+
+
+def global_reads(root: Instruction, output: int, devices: Devices, walk: Walk) -> Answer:
+    """Return the maps of an output of a global program to its parameters.
+
+    Args:
+        walk: the walk of a program without manual regions.
+    """
+    if not has_regions(root.module):
+        return answering.to_parameters(walk, root, output)
+    regions = Walk(RegionEdges(devices, Options(exact=True)))
+    answer = answering.to_parameters(regions, root, output)
+    maps = [tuple([replace(m, results=m.results[1:]) for m in each]) for each in answer.maps]
+    return replace(answer, maps=tuple(maps))
+
+
+@dataclass(frozen=True, slots=True)
+class RegionEdges(DeviceEdges):
+    """Edges between elements on devices, in which regions have borders."""
+
+    def backward_edges(
+        self, array: ArrayRef, walk: Summarising, *, fold: bool
+    ) -> Iterator[AccessEdge]:
+        if crosses_border(array.instruction):
+            yield self._border(array.instruction)
+        else:
+            yield from DeviceEdges.backward_edges(self, array, walk, fold=fold)
+
+    def _border(self, call: Instruction) -> AccessEdge:
+        """Return the edge of a call at the border of a region."""
+        given = border_of(call, self.devices)
+        device = self.devices.variable
+        if isinstance(given, Unknown):
+            return AccessEdge(0, (), (), (), given)
+        maps: list[IndexingMap] = []
+        if target_of(call) == FULL_TO_SHARD:
+            for m in global_maps(given, device):
+                maps.append(replace(m, results=(device.as_expr(), *m.results)))
+        else:
+            assert isinstance(call.shape, Shape)
+            own = dims(call.shape)
+            number, holders, local = holder_of(given, own)
+            holder = formula_of(holders, number)
+            if holder is None:
+                unknown = Unknown(f"`{call.name}`: the devices of shards have no formula", call)
+                return AccessEdge(0, (), (), (), unknown)
+            maps.append(IndexingMap.of((device, *own), (holder, *local)))
+        return AccessEdge(0, (), (), tuple(maps))
