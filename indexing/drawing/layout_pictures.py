@@ -76,7 +76,7 @@ def plot_layout(shape: Shape | str, backend: Backend = "svg", theme: Theme = "au
     notes = ["numbers: positions in memory"]
     if tile > 0:
         notes.append(f"colours: tiles of {tile} positions, one after another")
-    grids = list(_grids("elements", "elements", parsed.dims, valued, notes, None, palette))
+    grids = list(index_grids("elements", "elements", parsed.dims, valued, notes, None, palette))
     if len(grids) == 1 and 1 < prod(parsed.dims) <= MAX_PATH:
         grids = [_with_path(grids[0])]
     figure = Figure(f"layout {parsed}", (*grids, _memory(parsed, size, shade)))
@@ -170,7 +170,7 @@ def plot_cute(
         )
     plane = (0, 1) if len(sizes) > 1 else None
     palette: Palette = "heat" if model is None else "class"
-    grids = _grids("coordinates", "layout", sizes, valued, (note,), plane, palette)
+    grids = index_grids("coordinates", "layout", sizes, valued, (note,), plane, palette)
     return as_drawing(Figure(f"layout {layout}", tuple(grids)), backend, theme)
 
 
@@ -192,7 +192,7 @@ def plot_swizzle(swizzle: Swizzle, columns: int | None, backend: Backend, theme:
     notes = ["numbers: the new address of each address, in row-major order"]
     if unit > 1:
         notes.append(f"colours: {unit} adjacent addresses move together")
-    grids = _grids("addresses", "swizzle", (rows, columns), valued, notes, (0, 1), "class")
+    grids = index_grids("addresses", "swizzle", (rows, columns), valued, notes, (0, 1), "class")
     return as_drawing(Figure(f"swizzle {swizzle}", tuple(grids)), backend, theme)
 
 
@@ -220,7 +220,7 @@ def plot_linear(layout: LinearLayout, backend: Backend, theme: Theme) -> Any:
         notes.append("+: others hold the element, too")
     sizes = [size for _, size in layout.outputs]
     names = " x ".join(name for name, _ in layout.outputs)
-    grids = _grids(names, "layout", sizes, valued, notes, None, "class")
+    grids = index_grids(names, "layout", sizes, valued, notes, None, "class")
     return as_drawing(Figure("linear layout", tuple(grids)), backend, theme)
 
 
@@ -246,7 +246,7 @@ def _shaded_input(names: Sequence[str], shown: Sequence[int]) -> int:
 # ---------------------------------------------------------------- grids
 
 
-def _grids(
+def index_grids(
     title: str,
     name: str,
     dims: Sequence[int],
@@ -255,7 +255,11 @@ def _grids(
     plane: tuple[int, int] | None = None,
     palette: Palette = "heat",
 ) -> Iterator[CellGrid]:
-    """Yield a grid for each of the first slices of an array; those of rank 1 have one line."""
+    """Yield a grid for each of the first slices of an array; those of rank 1 have one line.
+
+    Args:
+        valued: value, shade and label of the element with an index.
+    """
     rank = len(dims)
     rows, columns = plane or (rank - 2, rank - 1)  # below 0: the grid has one line
     others = [k for k in range(rank) if k not in (rows, columns)]

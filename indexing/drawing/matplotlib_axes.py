@@ -8,11 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from indexing.drawing.figures import BarChart, CellGrid, DrawnPanel, Figure, LinkDiagram, Roofline
+from indexing.drawing.figures import (
+    BarChart,
+    CellGrid,
+    DrawnCell,
+    DrawnPanel,
+    Figure,
+    LinkDiagram,
+    Roofline,
+)
 from indexing.drawing.style import LIGHT
 
 _PANEL_SIZE = 4.2
 _COLUMNS = 3
+_COLOURS = ("grey", "blue", "orange", "green", "red", "purple", "brown", "pink", "olive")
+"""The names of the colours of classes."""
 
 
 def matplotlib_figure(figures: Sequence[Figure]) -> Any:
@@ -39,14 +49,24 @@ def matplotlib_figure(figures: Sequence[Figure]) -> Any:
         axes = drawn.add_subplot(rows, columns, number + 1)
         axes.set_title(panel.title, fontsize=9)
         _draw_panel(axes, panel)
-        if panel.notes:
-            axes.annotate(
-                "\n".join(panel.notes), (0, -0.02), xycoords="axes fraction", fontsize=6, va="top"
-            )
+        axes.set_xlabel("\n".join(_lines_below(panel)), fontsize=7)
     notes = [note for figure in figures for note in figure.notes]
     if notes:
         drawn.supxlabel("\n".join(notes), fontsize=7)
     return drawn
+
+
+def _lines_below(panel: DrawnPanel) -> list[str]:
+    """Return the name of the horizontal axis, the points of a roofline, and the notes."""
+    lines: list[str] = []
+    if isinstance(panel, CellGrid) and panel.axes[1]:
+        lines.append(panel.axes[1])
+    if isinstance(panel, BarChart):
+        lines += [", ".join(f"{_COLOURS[shade]}: {text}" for shade, text in panel.legend)]
+    if isinstance(panel, Roofline):
+        lines.append("flops per byte")
+        lines += [f"{k + 1}: {point.label}" for k, point in enumerate(panel.points)]
+    return [*filter(None, lines), *panel.notes]
 
 
 def _draw_panel(axes: Any, panel: DrawnPanel) -> None:
@@ -84,9 +104,7 @@ def _draw_grid(axes: Any, grid: CellGrid) -> None:
             axes.text(cell.column, cell.row, cell.label, ha="center", va="center", fontsize=6)
     _set_ticks(axes.set_xticks, grid.column_labels)
     _set_ticks(axes.set_yticks, grid.row_labels)
-    rows, columns = grid.axes
-    axes.set_xlabel(columns)
-    axes.set_ylabel(rows)
+    axes.set_ylabel(grid.axes[0])
     if grid.path:
         places = np.array(grid.path)
         axes.plot(places[:, 1], places[:, 0], color=LIGHT.accent, linewidth=0.8)
@@ -100,16 +118,24 @@ def _set_ticks(set_ticks: Any, labels: Sequence[str]) -> None:
 
 def _draw_links(axes: Any, diagram: LinkDiagram) -> None:
     scale = max(len(diagram.above), 1) / max(len(diagram.below), 1)
-    for k, box in enumerate(diagram.above):
+    for k, box in list(enumerate(diagram.above))[:: _every(diagram.above)]:
         axes.text(k + 0.5, 1, box.label, ha="center", va="bottom", fontsize=6)
-    for k, box in enumerate(diagram.below):
+    for k, box in list(enumerate(diagram.below))[:: _every(diagram.below)]:
         axes.text((k + 0.5) * scale, 0, box.label, ha="center", va="top", fontsize=6)
     for link in diagram.links:
         end = (link.end + link.place) * scale
         axes.plot([link.start + 0.5, end], [1, 0], color=LIGHT.accent, linewidth=0.8)
     axes.set_xlim(0, max(len(diagram.above), 1))
     axes.set_ylim(-0.2, 1.2)
-    axes.set_axis_off()
+    axes.set_xticks([])
+    axes.set_yticks([0, 1], [diagram.heads[1], diagram.heads[0]], fontsize=7)
+    axes.spines[:].set_visible(False)
+
+
+def _every(boxes: Sequence[DrawnCell]) -> int:
+    """Return the distance of the boxes whose labels do not overlap."""
+    longest = max([len(box.label) for box in boxes], default=1)
+    return max(1, -(-len(boxes) * (longest + 1) // 64))
 
 
 def _draw_bars(axes: Any, chart: BarChart) -> None:
@@ -121,7 +147,9 @@ def _draw_bars(axes: Any, chart: BarChart) -> None:
             start += part.value
         axes.text(start, row, f" {bar.text}", va="center", fontsize=6)
     axes.set_yticks(range(len(chart.bars)), [bar.label for bar in chart.bars], fontsize=7)
-    axes.invert_yaxis()
+    axes.set_ylim(max(len(chart.bars), 6) - 0.5, -0.5)
+    axes.set_xlim(0, axes.get_xlim()[1] * 1.3)  # room for the texts behind the bars
+    axes.set_xticks([])
 
 
 def _draw_roofline(axes: Any, roofline: Roofline) -> None:
@@ -136,6 +164,8 @@ def _draw_roofline(axes: Any, roofline: Roofline) -> None:
     for number, point in enumerate(roofline.points):
         if point.intensity > 0:
             axes.plot(point.intensity, point.rate, "o", color=LIGHT.accent)
-            axes.annotate(f"{number + 1} {point.label}", (point.intensity, point.rate), fontsize=6)
-    axes.set_xlabel("flops per byte")
+            place = (point.intensity, point.rate)
+            near = [p for p in roofline.points[:number] if 0.8 < p.intensity / place[0] < 1.25]
+            below = (5, -9 * (len(near) + 1))
+            axes.annotate(str(number + 1), place, below, textcoords="offset points", fontsize=6)
     axes.set_ylabel("flop/s")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from indexing.drawing.canvas import Canvas, wrapped
 from indexing.drawing.figures import DrawnCell, Palette
 from indexing.drawing.style import (
-    HATCHED,
+    BOUND_HATCHING,
     LIGHT,
     SIZES,
     Theme,
@@ -101,7 +101,7 @@ def draw_cell(
     is_plain = is_labelled and bool(cell.label)
     draw_box(canvas, box, cell.shade, palette, theme, title, (cell.index, cell.value), is_plain)
     if cell.is_hatched:
-        canvas.rect(box, "", fill=f"hlo-{theme}-hatch{HATCHED}")
+        canvas.rect(box, "", fill=f"hlo-{theme}-{BOUND_HATCHING}")
 
 
 def draw_label(

@@ -58,6 +58,9 @@ MONO: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono'
 
 SIZES: Final = {"title": 15, "panel": 12, "note": 10.5, "axis": 9.5, "cell": 9}
 """The size of the text of each class, in pixels."""
+_FACTORS: Final = {"title": 0.64, "panel": 0.64, "note": 0.57, "axis": 0.6, "cell": 0.6}
+"""The width of a character, in sizes of the text: of wide letters in bold text, of others on
+average."""
 
 # Lines of each hatching in a square of 6 x 6; shade k of classes has number k.
 _HATCHINGS: Final = (
@@ -71,8 +74,8 @@ _HATCHINGS: Final = (
     "M0,3 h6 M3,0 v6",
     "M0,6 l6,-6 M0,0 l6,6",
 )
-HATCHED: Final = 2
-"""The number of the hatching of `DrawnCell.is_hatched`."""
+BOUND_HATCHING: Final = "bound"
+"""The hatching of `DrawnCell.is_hatched`, which is visible on all shades."""
 
 
 def text_width(text: str, kind: str) -> float:
@@ -81,8 +84,7 @@ def text_width(text: str, kind: str) -> float:
     >>> text_width("abc", "cell")
     16.2
     """
-    factor = 0.6 if kind in ("cell", "axis") else 0.57
-    return round(len(text) * SIZES[kind] * factor, 2)
+    return round(len(text) * SIZES[kind] * _FACTORS[kind], 2)
 
 
 def clipped(text: str, kind: str, width: float) -> str:
@@ -104,6 +106,12 @@ def hatching(theme: Theme) -> str:
         for k, lines in enumerate(_HATCHINGS)
         if lines
     ]
+    lines = "M-1,5 l2,2 M0,0 l6,6 M5,-1 l2,2"
+    patterns.append(
+        f'<pattern id="hlo-{theme}-{BOUND_HATCHING}" width="6" height="6" '
+        f'patternUnits="userSpaceOnUse"><path class="ground" d="{lines}"/>'
+        f'<path class="hatch" d="{lines}"/></pattern>'
+    )
     return f"<defs>{''.join(patterns)}</defs>"
 
 
@@ -145,6 +153,7 @@ def _colour_rules(root: str, colours: Colours) -> list[str]:
         ".line": f"stroke:{colours.line};stroke-width:1",
         ".roof": f"fill:none;stroke:{colours.ink};stroke-width:1.8",
         ".hatch": f"fill:none;stroke:{colours.ink};stroke-opacity:.38;stroke-width:.8",
+        ".ground": f"fill:none;stroke:{colours.paper};stroke-width:1.3;stroke-opacity:.8",
         "rect.c": f"stroke:{colours.paper};stroke-width:1",
     }
     rules |= {f".h{k}": f"fill:{colour}" for k, colour in enumerate(colours.heat)}

@@ -103,3 +103,31 @@ def test_unknown_conflicts_have_a_reason() -> None:
     lanes = indexing.IndexingMap.over((32, 4), lambda d: [d[0], d[1]])
     svg = indexing.plot_banks(lanes, "(32,32):(1,32)", access_bytes=16).svg
     assert "unknown: lane 0 accesses elements" in texts(svg)
+
+
+@pytest.mark.parametrize("threads, unroll", [((32, 2), 1), ((4,), 2)])
+def test_threads_of_a_schedule(threads: tuple[int, ...], unroll: int) -> None:
+    """Thread t of block b computes the elements (b * threads + t) * unroll + k, in order."""
+    shape = (5, 12)
+    schedule = indexing.thread_map(shape, threads=threads, unroll=unroll)
+    shown = cells(indexing.plot_threads(schedule, shape).svg, "elements")
+    assert len(shown) == 60
+    count = threads[0] * (threads[1] if len(threads) > 1 else 1)
+    for index, value in shown.items():
+        row, column = map(int, index.split(","))
+        vector, k = divmod(row * 12 + column, unroll)
+        block, thread = divmod(vector, count)
+        words = [
+            f"thread {thread}",
+            *[f"bl_x {block}"] * bool(block),
+            *[f"unroll_id {k}"] * bool(k),
+        ]
+        assert value == ", ".join(words)
+
+
+def test_wrong_schedules_are_refused() -> None:
+    schedule = indexing.thread_map((4, 4), threads=4)
+    with pytest.raises(ValueError, match="the schedule has 2 results for sizes"):
+        indexing.plot_threads(schedule, (16,))
+    with pytest.raises(ValueError, match="points, more than 262,144"):
+        indexing.plot_threads(indexing.thread_map((1 << 20,), threads=128), (1 << 20,))
