@@ -260,6 +260,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "methods.Backend":              ("svg",            ""),
     "methods.Theme":                ("auto",           ""),
     "Theme":                        ("auto",           ""),
+    "Backend":                      ("svg",            ""),
+    "Shape | str":                  ("f32[4]",         "str"),
     "str | Path":                   ("picture.svg",    "str"),
     "tuple[Figure, ...]":           ((),               ""),
     "tuple[int, int] | None":       (None,             "None"),
