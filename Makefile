@@ -8,6 +8,7 @@
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
 #   make pictures  draw the pictures of the documentation
+#   make site     the documentation site in build/site; its first page is index.html
 #   make notebooks  execute the notebooks and write their outputs
 #   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
 #   make test-compiled, make bench-compiled   the tests, and simplification's time, with that wheel
@@ -41,7 +42,7 @@ COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test slow quick check format docs pictures notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
+.PHONY: demo test slow quick check format docs site pictures notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
@@ -74,6 +75,10 @@ docs: $(VENV)/.runs
 
 pictures: $(VENV)/.develops
 	$(BIN)/python -m tests.drawing.gallery
+
+site: $(VENV)/.documents
+	$(BIN)/python -m docs.pages build/site-sources
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs -d build/site-doctrees build/site-sources build/site
 
 notebooks: $(VENV)/.develops
 	$(BIN)/python -m tests.notebooks
@@ -119,7 +124,7 @@ lock: | $(BIN)/python
 	rm -rf build/lock
 	$(BIN)/python -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check \
-		-e '.[$(EXTRAS),triton]' hatchling hatch-mypyc
+		-e '.[$(EXTRAS),docs,triton]' hatchling hatch-mypyc
 	build/lock/bin/python -m pip list --format freeze --exclude-editable \
 		--exclude pip --exclude setuptools > $(LOCK)
 
@@ -139,3 +144,7 @@ $(VENV)/.runs: pyproject.toml | $(BIN)/python
 $(VENV)/.develops: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@ $(VENV)/.runs
+
+$(VENV)/.documents: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[$(EXTRAS),docs]'
+	@touch $@ $(VENV)/.runs $(VENV)/.develops

@@ -29,12 +29,12 @@ def words(text: str) -> set[str]:
 
 
 ENGLISH = words("""
-    a accuracy add all an and any are as at beside best between by change checked command compared
-    completion contribute decision difference drawn each every exactly executing fault faults four
-    from generated glossary go guarantee how in is kind known later level limit limits line method
-    move next not number numbering of on once one or other part quality reason result run search
-    several specified speed start supported that the through to together two use value what where
-    with without
+    a accuracy add all an and any are as at beside best between by change checked command
+    compared completion contribute decision difference documentation drawn each every exactly
+    executing fault faults find four from generated glossary go guarantee how in is kind known
+    later level limit limits line method move next not number numbering of on once one or other
+    part quality question reason repair result run search several specified speed start
+    supported that the through to together two use value what where with without
 """)
 FIELD = words("""
     access bank compiler conflict derivation dump equivalence file hlo jax jitted protobuf text

@@ -1,0 +1,1 @@
+"""Makes the sources of the documentation site; Sphinx builds it (``make site``)."""
