@@ -28,6 +28,7 @@ ROOMS: Final = {
     "indexing.codegen": "Loop nests",
     "indexing.frontends": "Functions of JAX",
     "indexing.views": "Summaries",
+    "indexing.drawing": "Pictures of answers",
     "hlo": "Modules, instructions, shapes, layouts, shardings, errors",
     "simplifier": "Expressions in normal form",
 }
