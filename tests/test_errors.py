@@ -107,10 +107,10 @@ def test_the_example_of_a_page_raises_its_error(
         assert (status, message) == (0, "")
         assert output == repaired.partition("\n")[2]
         return
-    found = _errors(kind, example)
-    assert {error.code for error in found} == {code}
+    raised = _errors(kind, example)
+    assert {error.code for error in raised} == {code}
     ((_, text),) = printed
-    assert "\n".join(map(str, found)) + "\n" == text
+    assert "\n".join(map(str, raised)) + "\n" == text
     assert _errors(kind, repaired) == []
 
 

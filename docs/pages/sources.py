@@ -41,8 +41,8 @@ def pages() -> dict[str, str]:
         *ROOT.glob("docs/errors/*.md"),
         *ROOT.glob("notebooks/*.ipynb"),
     ]
-    found = [path.relative_to(ROOT).as_posix() for path in sorted(texts)]
-    own = {path: path.removeprefix("docs/") for path in found}
+    paths = [path.relative_to(ROOT).as_posix() for path in sorted(texts)]
+    own = {path: path.removeprefix("docs/") for path in paths}
     return own | MOVED | {"docs/errors/index.md": "errors/index.md"}
 
 
