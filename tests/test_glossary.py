@@ -34,7 +34,7 @@ ENGLISH = words("""
     executing fault faults find four from generated glossary go guarantee how in is kind known
     later level limit limits line method move next not number numbering of on once one or other
     part quality question reason repair result run search several specified speed start
-    supported that the through to together two use value what where with without
+    supported term that the through to together two use value what where with without
 """)
 FIELD = words("""
     access bank compiler conflict derivation dump equivalence file hlo jax jitted protobuf text
