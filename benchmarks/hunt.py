@@ -5,7 +5,8 @@
 Each program is compiled by XLA in a process of its own and executed by XLA and by the interpreter.
 It is a finding if the results differ, if the modules before and after a pass differ, or if XLA
 returns no result. A finding is reduced to the smallest program with the same finding; faults of
-`docs/found.md` are counted, others are written to ``FOLDER/NAME.hlo`` with the unreduced program.
+`docs/found.md` are counted and written to ``FOLDER/FAULT/NAME.hlo``, others are printed and written
+to ``FOLDER/NAME.hlo``, with the unreduced program.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ import hlo
 from benchmarks.found import last_pass, place_of
 from benchmarks.found_cases import CASES, Case
 from benchmarks.hunt_programs import programs
-from benchmarks.xla_process import STDERR, Failure, XlaProcess
+from benchmarks.xla_process import STDERR, Array, Failure, XlaProcess
 from hlo.modules.module import Module
 from hlo.shapes.shape import Shape
 from indexing.equivalence.draws import Draw
 from indexing.equivalence.evidence import far_apart
 from indexing.equivalence.reduction import minimised, part_of
+from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import run
 from indexing.ops.unspecified import recorded
 
@@ -63,6 +65,11 @@ class Finding:
     kind: str
     detail: str
 
+    @property
+    def is_failure(self) -> bool:
+        """True if XLA returned no result."""
+        return self.kind not in ("numbers", "passes")
+
     def is_like(self, other: Finding | None) -> bool:
         """Return True for another program with the same fault, as far as can be told."""
         return other is not None and (self.place, self.kind) == (other.place, other.kind)
@@ -72,7 +79,7 @@ class Hunt:
     """Executions of programs by XLA and by the interpreter."""
 
     def __init__(self, process: XlaProcess, folder: Path) -> None:
-        self.process, self.folder = process, folder
+        self.process, self.folder, self.count = process, folder, 0
 
     def finding(self, text: str) -> Finding | None:
         """Return what is wrong with a program, if it is."""
@@ -87,17 +94,20 @@ class Hunt:
             return None
         if unspecified:
             return None
-        dumps = self.folder / "dumps"
-        shutil.rmtree(dumps, ignore_errors=True)
+        shutil.rmtree(self.folder / str(self.count), ignore_errors=True)
+        self.count += 1  # XLA dumps a text that it compiles again only to another folder
+        dumps = self.folder / str(self.count)
         results = self.process.run(str(module), inputs, dumps)
         if isinstance(results, Failure) and not (results.is_end or "INTERNAL" in results.reason):
             return None  # XLA does not support the program
         if isinstance(results, Failure):
-            return Finding(last_pass(dumps), results.reason, message(dumps))
+            kind = results.reason if results.is_end else "INTERNAL"
+            return Finding(last_pass(dumps), kind, message(dumps) or results.reason)
         place, witness = place_of(module, dumps)
         place = place.partition(":")[0]
         for number, (ours, theirs) in enumerate(zip(expected, results, strict=True)):
             at = far_apart(ours, theirs)
+            at = lost(ours, theirs) if at is None else at
             if at is not None:
                 values = f"{ours[at]} by the interpreter, {theirs[at]} by XLA"
                 return Finding(place, "numbers", witness or f"output {number} at {at}: {values}")
@@ -109,6 +119,14 @@ def inputs_of(module: Module) -> list[Any]:
     random = np.random.default_rng(1)
     shapes = [p.shape for p in module.entry.parameters]
     return [Draw(whole=True).array(each, random) for each in shapes if isinstance(each, Shape)]
+
+
+def lost(ours: Array, theirs: Array) -> ElementIndex | None:
+    """Return the index of a number that is NaN by XLA."""
+    if ours.dtype.kind != "f":
+        return None
+    indices = np.argwhere(np.isfinite(ours) & np.isnan(theirs))
+    return tuple(map(int, indices[0])) if len(indices) else None
 
 
 def message(folder: Path) -> str:
@@ -151,7 +169,8 @@ def known(text: str, finding: Finding) -> Case | None:
     module = hlo.parse(text)
     opcodes = {i.opcode for i in module.entry} - _MOVEMENT
     for case in CASES:
-        if finding.place.startswith(case.place) and opcodes and opcodes <= case.opcodes:
+        is_like = case.fails == finding.is_failure and finding.place.startswith(case.place)
+        if is_like and opcodes and opcodes <= case.opcodes:
             return case
     return None
 
@@ -186,12 +205,12 @@ def main() -> None:
             part = reduced(hunt, text, finding)
             case = known(part, finding)
             counts[f"known: {case.name}" if case else f"{finding.kind}, {finding.place}"] += 1
+            line = f"{name}: {finding.kind}, {finding.place}: {finding.detail}"
+            path = given.folder / (case.name if case else ".") / f"{name}.hlo"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"// {line}\n{part}\n\n// -----\n\n{text}\n")
             if case is None:
-                line = f"{name}: {finding.kind}, {finding.place}: {finding.detail}"
                 print(line, flush=True)
-                (given.folder / f"{name}.hlo").write_text(
-                    f"// {line}\n{part}\n\n// -----\n\n{text}\n"
-                )
     for kind, count in counts.most_common():
         print(f"{count:6}  {kind}")
     print(f"{tried} programs in {perf_counter() - start:.0f} s, {counts.total()} findings")

@@ -33,6 +33,8 @@ BATCH: Final = 300
 """Number of instructions that are drawn at once."""
 
 MAX_ELEMENTS: Final = 400
+MAX_LARGE: Final = 20_000
+"""Limit on the elements of arrays, and of those of `enlarged` instructions."""
 LENGTHS: Final = (2, 3, 3, 4, 5)
 
 _UNARY: Final = {"f32": ("negate", "abs"), "s32": ("negate", "abs", "not")}
@@ -68,9 +70,39 @@ def instructions(seed: int) -> list[Instruction]:
     for text in dict.fromkeys(texts):
         instruction = instruction_of(text)
         sizes = [leaf.size for leaf in _arrays(instruction)]
-        if isinstance(instruction.shape, Shape) and 0 < min(sizes) <= max(sizes) <= MAX_ELEMENTS:
+        if instruction.opcode in ("gather", "scatter"):
+            del sizes[2]  # index vectors may have the width 0
+        windows = instruction.attributes.get("slice_sizes")
+        is_empty = min(sizes) == 0 or (windows is not None and "0" in windows.line)
+        if isinstance(instruction.shape, Shape) and not is_empty and max(sizes) <= MAX_ELEMENTS:
             drawn.append(instruction)
-    return drawn
+    chance = random.Random(seed)
+    larger = [enlarged(each, chance) for each in drawn]
+    return drawn + [
+        each
+        for each in larger
+        if each is not None and max(leaf.size for leaf in _arrays(each)) <= MAX_LARGE
+    ]
+
+
+def enlarged(instruction: Instruction, chance: random.Random) -> Instruction | None:
+    """Return a window or a convolution of a larger array, which XLA may leave to a library."""
+    op, (first, *others) = instruction.op, [operand.shape for operand in instruction.operands]
+    if instruction.opcode not in ("reduce-window", "convolution") or op is None:
+        return None
+    assert isinstance(first, Shape)
+    labels = "0" * first.rank
+    if instruction.opcode == "convolution":
+        labels = instruction.attributes["dim_labels"].line.partition("_")[0]
+    sizes = [
+        n if label == "f" else n * chance.choice([1, 7, 32])
+        for n, label in zip(first.dims, labels, strict=True)
+    ]
+    larger = first.with_dims(sizes)
+    operands = ", ".join(f"{shape} p{k}" for k, shape in enumerate([larger, *others]))
+    attributes = "".join(f", {k}={text.line}" for k, text in instruction.attributes.items())
+    result = op.infer_shape(larger, *others)
+    return instruction_of(f"{result} {instruction.opcode}({operands}){attributes}")
 
 
 def _arrays(instruction: Instruction) -> list[Shape]:
@@ -94,21 +126,32 @@ def programs(seed: int, count: int) -> list[tuple[str, str]]:
 
 
 class Chain:
-    """A chain of instructions; `text` is its HLO."""
+    """A chain of instructions, most of them of two ops; `text` is its HLO."""
 
     def __init__(self, chance: random.Random, pool: list[Instruction]) -> None:
         self.chance, self.kind = chance, chance.choice(["f32", "s32", "s32"])
         self.lines: list[str] = []
         self.called: dict[str, str] = {}
+        self.starts: list[str] = []
         self.parameters = self.count = 0
         self.values: list[tuple[str, tuple[int, ...]]] = []
+        theme = chance.sample(sorted({each.opcode for each in pool}), 2)
+        themed = [each for each in pool if each.opcode in theme]
         for _ in range(chance.choice(LENGTHS)):
-            self._extend(chance.choice(pool))
+            self._extend(self._choice(themed if chance.random() < 0.8 else pool))
             if chance.random() < 0.3:
                 self._elementwise()
         self.lines[-1] = f"ROOT {self.lines[-1]}"
         body = "\n".join(f"  {line}" for line in self.lines)
         self.text = "\n".join(["HloModule hunt", *self.called.values(), f"ENTRY e {{\n{body}\n}}"])
+
+    def _choice(self, pool: list[Instruction]) -> Instruction:
+        """Return an instruction, more likely one whose operand has the rank of the last value."""
+        if self.values and self.chance.random() < 0.8:
+            rank = len(self.values[-1][1])
+            same = [i for i in pool if getattr(i.operands[0].shape, "rank", None) == rank]
+            pool = same or pool
+        return self.chance.choice(pool)
 
     def _line(self, dims: tuple[int, ...], rest: str, kind: str = "") -> str:
         self.count += 1
@@ -143,8 +186,8 @@ class Chain:
         opcode = instruction.opcode
         first = _INDICES.get(opcode, len(instruction.operands))
         is_index = number >= first or (opcode == "scatter" and number == 1)
-        if is_index and not shape.dims and self.chance.random() < 0.3:
-            return self._constant(self.chance.randint(-2, 6), shape.element_type)
+        if is_index and not shape.dims:
+            return self._start(shape.element_type)
         if is_index:
             return self._parameter(shape.dims, shape.element_type)
         if not shape.dims and opcode in ("reduce", "reduce-window", "select-and-scatter"):
@@ -167,12 +210,36 @@ class Chain:
             return self._line(
                 wanted, f"reshape({self._padded(flat, (prod(dims),), (prod(wanted),))})"
             )
+        glue = self.chance.random()
+        if glue < 0.4 and all(size >= n for size, n in zip(dims, wanted, strict=True)):
+            starts = "".join([f", {self._start('s32')}" for _ in dims])
+            sizes = ",".join(map(str, wanted))
+            return self._line(
+                wanted, f"dynamic-slice({name}{starts}), dynamic_slice_sizes={{{sizes}}}"
+            )
+        if glue < 0.4 and all(size <= n for size, n in zip(dims, wanted, strict=True)):
+            base = self._parameter(wanted)
+            starts = "".join([f", {self._start('s32')}" for _ in dims])
+            return self._line(wanted, f"dynamic-update-slice({base}, {name}{starts})")
         return self._padded(name, dims, wanted)
+
+    def _start(self, kind: str) -> str:
+        """Return a start index: a constant or a parameter, perhaps an earlier one."""
+        choice = self.chance.random()
+        if self.starts and choice < 0.3:
+            return self.chance.choice(self.starts)
+        if choice < 0.5:
+            start = self._constant(self.chance.randint(-2, 6), kind)
+        else:
+            start = self._parameter((), kind)
+        if kind == "s32":
+            self.starts.append(start)
+        return start
 
     def _padded(self, name: str, dims: tuple[int, ...], wanted: tuple[int, ...]) -> str:
         edges = []
         for size, target in zip(dims, wanted, strict=True):
-            interior = self.chance.choice([0, 0, 0, 1])
+            interior = self.chance.choice([0, 0, 1])
             low = self.chance.randint(-2, 2)
             high = target - low - size - max(size - 1, 0) * interior
             edges.append(f"{low}_{high}_{interior}")
