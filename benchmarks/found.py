@@ -43,7 +43,8 @@ writes this page. The values of the semantics are derived by hand. All programs 
 OPEN: Final = """\
 ## Not specified
 
-`passes` reports this difference, too, since executions show it. The semantics allow both values.
+`passes` reports these differences, too, since executions show them. The semantics allow both
+values.
 
 """
 
@@ -52,10 +53,9 @@ OUTSIDE: Final = """\
 
 * Faults of emitters and libraries leave no trace in dumps. Where all changes by passes are proved,
   only executions show the difference.
-* A module before and after partitioning has other shapes, so faults of the partitioner such as
-  [openxla/xla#49122](https://github.com/openxla/xla/issues/49122) are undecided.
-* [openxla/xla#49119](https://github.com/openxla/xla/issues/49119), on GPU, is in the indexing maps
-  of an emitter. `tests/equivalence/test_known_faults.py` has it as a pair of programs.
+* [openxla/xla#49119](https://github.com/openxla/xla/issues/49119), in an emitter on GPU, and
+  [openxla/xla#49122](https://github.com/openxla/xla/issues/49122), in the partitioner, need other
+  devices. `tests/equivalence/test_known_faults.py` has them as pairs of programs.
 """
 
 
@@ -83,7 +83,8 @@ class Outcome:
 
 def shown(value: Any) -> str:
     """Return a number as text; -0 is 0."""
-    return f"{float(value) + 0.0:g}"
+    number = float(value) + 0.0
+    return f"{number:.0f}" if number.is_integer() else f"{number:g}"
 
 
 def interpreted(case: Case) -> str:

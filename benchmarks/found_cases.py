@@ -244,4 +244,18 @@ CASES: Final = (
         opcodes=frozenset(["reduce"]),
         is_open=True,
     ),
+    Case(
+        "abs_of_square",
+        "The absolute value of a square is dropped where the square overflows",
+        ("tensorflow/tensorflow#118178", "openxla/xla#46628"),
+        ints(46341),
+        (),
+        2147479015,
+        f"{spec('errors')}: integer overflow results in *implementation-defined behavior*.",
+        "46341 * 46341 = 2147488281 wraps around to -2147479015, whose absolute value is "
+        "2147479015. XLA:CPU, too, wraps around in other programs.",
+        place="pass `algsimp`",
+        opcodes=frozenset(["multiply", "abs", "dot", "reduce"]),
+        is_open=True,
+    ),
 )
