@@ -16,6 +16,7 @@ import hlo
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape
 from indexing.dataflow.needed import needed_by
+from indexing.devices.devices import Devices
 from indexing.equivalence.values.exact_laws import NARROW
 from indexing.equivalence.values.frames import Bodies, Frame
 from indexing.equivalence.values.numbering import NumberedArray, target_of
@@ -152,10 +153,10 @@ def _all_to_all(instruction: Instruction) -> str:
 
     Source: XLA ``xla/service/all_to_all_decomposer.cc``.
     """
-    op, groups = instruction.op, instruction.attributes.get("replica_groups")
+    op = instruction.op
     if not isinstance(op, AllToAll) or not op.dimensions or len(instruction.operands) > 1:
         return ""
-    if not op.group_size or groups is None:
+    if "replica_groups" not in instruction.attributes:
         return ""
     operand, (along,) = _plain(instruction.operands[0].shape), op.dimensions
     size = operand.dims[along] // op.group_size
@@ -167,13 +168,11 @@ def _all_to_all(instruction: Instruction) -> str:
                   for n, length in enumerate(operand.dims)]  # fmt: skip
         lines.append(f"{name} = {part} slice(operand), slice={{{', '.join(bounds)}}}")
     parts = ", ".join([str(part)] * len(names))
-    lines.append(
-        f"exchanged = ({parts}) all-to-all({', '.join(names)}), replica_groups={groups.printed}"
-    )
+    lines.append(f"exchanged = ({parts}) all-to-all({', '.join(names)}){_groups(instruction)}")
     lines += [f"g{k} = {part} get-tuple-element(exchanged), index={k}" for k in range(len(names))]
     got = ", ".join([f"g{k}" for k in range(len(names))])
     lines.append(f"ROOT out = {operand} concatenate({got}), dimensions={{{along}}}")
-    return "HloModule expansion\n\n" + _computation("ENTRY expansion", lines)
+    return _header(instruction) + _computation("ENTRY expansion", lines)
 
 
 def _promoted(instruction: Instruction) -> str:
@@ -192,12 +191,6 @@ def _promoted(instruction: Instruction) -> str:
     if set(combine.root.operands) != set(combine.parameters):
         return ""
     wide, sent = operand.with_element_type("f32"), out.with_element_type("f32")
-    given = {
-        name: instruction.attributes[name].printed
-        for name in ("channel_id", "replica_groups", "use_global_device_ids", "dimensions")
-        if name in instruction.attributes
-    }
-    attributes = "".join([f", {name}={text}" for name, text in given.items()])
     called = _computation(
         "combine",
         ["a = f32[] parameter(0)", "b = f32[] parameter(1)",
@@ -206,10 +199,28 @@ def _promoted(instruction: Instruction) -> str:
     entry = [
         f"operand = {operand} parameter(0)",
         f"wide = {wide} convert(operand)",
-        f"sum = {sent} {instruction.opcode}(wide), to_apply=combine{attributes}",
+        f"sum = {sent} {instruction.opcode}(wide), to_apply=combine{_groups(instruction)}",
         f"ROOT out = {out} convert(sum)",
     ]
-    return f"HloModule expansion\n\n{called}{_computation('ENTRY expansion', entry)}"
+    return _header(instruction) + called + _computation("ENTRY expansion", entry)
+
+
+def _groups(instruction: Instruction) -> str:
+    """Return the attributes of a collective that denote its groups and dimensions, as text.
+
+    The dimensions of an all-to-all are left out: its expansion exchanges a tuple.
+    """
+    names = ["channel_id", "replica_groups", "use_global_device_ids", "mode"]
+    names += ["dimensions"] if instruction.opcode == "reduce-scatter" else []
+    given = {name: instruction.attributes[name] for name in names if name in instruction.attributes}
+    return "".join([f", {name}={text.printed}" for name, text in given.items()])
+
+
+def _header(instruction: Instruction) -> str:
+    """Return the header of a module that runs on the same devices."""
+    devices = Devices.of(instruction.module)
+    counts = f"replica_count={devices.num_replicas}, num_partitions={devices.num_partitions}"
+    return f"HloModule expansion, {counts}\n\n"
 
 
 def _shape(element_type: str, sizes: tuple[int, ...]) -> Shape:
