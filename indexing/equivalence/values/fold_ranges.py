@@ -92,18 +92,22 @@ def tightened(algebra: FormulaAlgebra, fold: Fold) -> Fold:
 
 
 def solved(algebra: FormulaAlgebra, fold: Fold) -> Fold:
-    """Return the fold without a range variable that a guard ``v = expression`` determines."""
+    """Return the fold without a range variable that a guard determines.
+
+    ``f * v + rest in [lower, upper]`` holds for at most one v if ``upper - lower < |f|``: for
+    positive f, ``v = (upper - rest) floordiv f``.
+    """
     for guard in fold.guards:
-        if guard.lower != guard.upper:
-            continue
         for v in fold.ranges:
             factor = guard.expr.parts.get(v, 0)
             rest = guard.expr - v.as_expr() * factor
-            if abs(factor) != 1 or depends_on(algebra.table, rest, v):
+            width = guard.upper - guard.lower
+            if width >= abs(factor) or depends_on(algebra.table, rest, v):
                 continue
-            value = (as_expr(guard.lower) - rest) * factor
+            last = guard.upper - rest if factor > 0 else rest - guard.lower
+            value = last // abs(factor)
             swap = algebra.rewriting({v: value})
-            others = [c.with_expr(swap.expr(c.expr)) for c in fold.guards if c is not guard]
+            others = [c.with_expr(swap.expr(c.expr)) for c in fold.guards]
             return replace(
                 fold,
                 values=tuple(map(swap, fold.values)),
