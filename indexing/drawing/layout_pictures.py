@@ -150,6 +150,8 @@ def plot_cute(
 ) -> Any:
     """Return a picture of a layout of CuTe; see `CuteLayout.plot`."""
     model = None if device is None else gpu(device)
+    if element_bits < 1:
+        raise ValueError(f"`element_bits` is at least 1, got {element_bits}")
     cosize = layout.cosize
     lowest = min(0, int(layout.offsets().min())) if layout.size <= 1 << 20 else 0
     order = _order_shade(cosize)
@@ -158,6 +160,8 @@ def plot_cute(
         offset = layout(*index)
         if model is None:
             return offset, min(max(order(offset - lowest), 1), HEAT_SHADES), str(offset)
+        if offset < 0:
+            return "before the first bank", 0, ""
         bank = offset * element_bits // 8 // model.bank_bytes % model.banks
         return bank, class_shade(bank), str(bank)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from types import EllipsisType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 
@@ -130,10 +130,10 @@ class AnswerPicture:
         name, shape = start_of(answer)
         panels: list[DrawnPanel] = []
         notes: list[str] = []
-        if isinstance(shape, Shape):
+        if is_drawable(shape):
             panels += self._tile_panels(name, shape)
         else:
-            notes.append(f"`{name}` is {shape}, which is not drawn")
+            notes.append(f"`{name}`: {shape} is not drawn")
         drawn = 0
         for k, own in enumerate(regions):
             if self.operands is not None and k not in self.operands:
@@ -143,8 +143,10 @@ class AnswerPicture:
                 continue
             for path, leaf, region in _leaf_regions(answer, k, own):
                 array = array_name(answer.operands[k].name, path)
-                if not region or not isinstance(leaf, Shape):
+                if not region:
                     notes.append(f"`{array}`: no element is needed")
+                elif not is_drawable(leaf):
+                    notes.append(f"`{array}`: {leaf} is not drawn")
                 elif drawn == MAX_ARRAYS:
                     notes.append(f"`{array}`: not drawn: a picture has {MAX_ARRAYS} operands")
                 else:
@@ -203,7 +205,7 @@ class AnswerPicture:
             return (CellGrid(title, name, 0, 0, (), notes=(note,)),)
         for rt in region.runtime:
             low, high = rt.variable.lower, rt.variable.upper
-            notes.append(f"{rt.name} has no value: all values from {low} to {high}")
+            notes.append(f"{rt.name} takes all values from {low} to {high}")
         heat = HeatMap(
             *(title, name, shape.dims, counts, unit),
             member="needed",
@@ -216,7 +218,7 @@ class AnswerPicture:
     def _read_counts(self, maps: Sequence[IndexingMap], region: Region) -> ListedCounts | Unknown:
         """Count the reads of each element, in the box around the region."""
         if region.runtime:
-            return Unknown("a runtime variable has no value")
+            return Unknown("runtime variables take several values")
         box = region.bounding_box
         if box is None:
             return Unknown("nothing is read")
@@ -283,6 +285,11 @@ def _leaf_regions(
     regions = (own,) if isinstance(own, Region) else own
     for (path, shape), region in zip(listed, regions, strict=True):
         yield path, shape, region
+
+
+def is_drawable(shape: AnyShape) -> TypeGuard[Shape]:
+    """Return True for an array whose dimensions have known sizes."""
+    return isinstance(shape, Shape) and all(size >= 0 for size in shape.dims)
 
 
 def array_name(name: str, path: Path) -> str:

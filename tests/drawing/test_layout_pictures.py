@@ -83,6 +83,15 @@ def test_banks_of_a_layout() -> None:
     }
 
 
+def test_positions_before_the_first_bank() -> None:
+    layout = indexing.CuteLayout((4,), (-1,))
+    assert cells(layout.plot().svg, "layout") == {"0": "0", "1": "-1", "2": "-2", "3": "-3"}
+    shown = cells(layout.plot("A100").svg, "layout")
+    assert shown == {"0": "0", **dict.fromkeys("123", "before the first bank")}
+    with pytest.raises(ValueError, match="`element_bits` is at least 1"):
+        layout.plot("A100", element_bits=0)
+
+
 def test_modes_beyond_two_are_slices() -> None:
     svg = indexing.parse_cute("(2,3,5):(1,2,6)").plot().svg
     assert cells(svg, "layout")["1,2,3"] == str(1 + 2 * 2 + 3 * 6)

@@ -108,7 +108,7 @@ def test_a_gather_with_values_reads_the_rows_that_they_name() -> None:
     without = answer.plot(slice(0, 3), ...).svg
     assert set(cells(without, "p").values()) == {"1"}
     assert "hatched" in texts(without)
-    assert "rt0 has no value" in texts(without)
+    assert "rt0 takes all values from 0 to 5" in texts(without)
 
 
 def test_slices_of_the_leading_dimensions_have_panels() -> None:
@@ -138,6 +138,11 @@ def test_unknown_accesses_are_listed() -> None:
     svg = indexing.output_to_input(root).plot(1).svg
     assert "`p`: unknown: " in texts(svg)
     assert not cells(svg, "p")
+
+
+def test_arrays_of_unknown_sizes_are_not_drawn() -> None:
+    svg = indexing.output_to_input(root_of("p = f32[?] parameter(0)  ROOT r = f32[?] negate(p)"))
+    assert "`r`: f32[?] is not drawn" in texts(svg.plot().svg)
 
 
 def test_leaves_of_tuples_and_composed_maps() -> None:

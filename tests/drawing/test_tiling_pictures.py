@@ -33,12 +33,12 @@ def test_each_tile_shows_its_reads(body: str, sizes: tuple[int, ...]) -> None:
             assert total(svg, operand.name) == counts.sum()
 
 
-def test_a_row_of_a_softmax() -> None:
-    """The sum of a softmax reads its row of the logits."""
-    module = hlo.load(EXAMPLES / "layernorm.opt.hlo")
-    fusion = module.entry["ynn_fusion"]
+def test_rows_of_a_softmax() -> None:
+    """The sums of a softmax read the rows of the exponentials."""
+    module = hlo.load(EXAMPLES / "attention.opt.hlo")
+    fusion = module.entry["ynn_fusion.2"]
     assert isinstance(fusion.shape, hlo.Shape)
-    tiling = tiling_of(fusion, *[4] * fusion.shape.rank)
+    tiling = tiling_of(fusion, 1, 2, 8)
     index = tuple(count - 1 for count in tiling.grid)
     svg = tiling.plot(*index).svg
     for operand, region in zip(tiling.answer.operands, tiling.at(*index), strict=True):

@@ -195,6 +195,7 @@ class CuteLayout:
             A `Drawing`.
         Raises:
             ImportError: matplotlib is not installed.
+            ValueError: the GPU is not known, or `element_bits` is less than 1.
 
         >>> CuteLayout((4, 8), (8, 1)).plot()
         <drawing of 'layout (4,8):(8,1)'>
