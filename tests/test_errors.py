@@ -23,7 +23,6 @@ WITHOUT_EXAMPLE = {
     "budget": "a program of more than a million instructions",
     "jaxlib": "jaxlib is not installed",
     "internal": "a bug",
-    "verify": "a bug",
     "worker": "the system ends a worker process",
 }
 PAGES = errors.codes()
