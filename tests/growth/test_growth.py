@@ -105,7 +105,7 @@ def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MAX_PAIRS", 16)
 
 
-FREQUENT: Final = {"parse": 1, "print": 1, "verify": 1, "to_parameters": 2, "loop_nest": 4}
+FREQUENT: Final = {"parse": 1, "print": 1, "verify": 1, "to_parameters": 4, "loop_nest": 6}
 """The questions that are not left to the slow tests, about every k-th program."""
 
 

@@ -26,14 +26,10 @@ LOWERED = sorted(path.name for path in FOLDER.glob("*.lowered.hlo"))
 OPTIMIZED = sorted(path.name for path in FOLDER.glob("*.optimized.hlo"))
 LONG = {"lstm_gradient.lowered.hlo", "decoding_at_position.lowered.hlo"}
 FILES = [
-    pytest.param(name, marks=pytest.mark.slow if name in LONG or name in OPTIMIZED else [])
-    for name in (*LOWERED, *OPTIMIZED)
-]
-UNROLLED = [
     pytest.param(name, marks=pytest.mark.slow if name in LONG or name not in LOWERED[::2] else [])
     for name in (*LOWERED, *OPTIMIZED)
 ]
-"""Of a loop and of the unrolled loop, all queries are asked: one in two programs is a slow test."""
+"""The programs; half of the lowered ones and all optimised ones are left to the slow tests."""
 
 
 def test_there_is_an_optimised_program_for_each_lowered_one() -> None:
@@ -52,7 +48,7 @@ def test_maps_have_every_dependency_of_an_execution(name: str) -> None:
     assert not list(missed(module, pokes))
 
 
-@pytest.mark.parametrize("name", UNROLLED)
+@pytest.mark.parametrize("name", FILES)
 def test_maps_of_a_loop_are_those_of_the_unrolled_loop(name: str) -> None:
     module = hlo.load(str(FOLDER / name))
     without = unrolled(module)
