@@ -203,9 +203,15 @@ def _text(
             lines.append(f"  {'ROOT ' if i is root else ''}{_line(i)}")
     if root.opcode == "parameter":
         lines.append(f"  ROOT %{root.name}.copy = {root.shape} copy(%{root.name})")
-    called = [str(each) for each in _called(body)]
+    called = [_plain(each) for each in _called(body)]
     entry = "\n".join(["ENTRY %part {", *lines, "}"])
     return "\n\n".join([f"HloModule {computation.module.name}", *called, entry])
+
+
+def _plain(computation: Computation) -> str:
+    """Return the text of a called computation without metadata."""
+    lines = [f"  {'ROOT ' if i.is_root else ''}{_line(i)}" for i in computation]
+    return "\n".join([f"%{computation.name} {{", *lines, "}"])
 
 
 def _line(i: Instruction) -> str:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+import hlo
 from indexing import passes
 from indexing.equivalence import Differs, PassResult, Proved
 from indexing.equivalence.dumps import Dump, modules_in
+from indexing.equivalence.reduction import smallest_part
 from indexing.views.verdict_tables import pass_record
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "passes"
 TEXT = "HloModule jit_f ENTRY e {{ p = f32[8] parameter(0)  ROOT r = f32[3] {} }}"
 SLICE = TEXT.format("slice(p), slice={[0:3]}")
 RENAMED = SLICE.replace("p = ", "q = ").replace("(p)", "(q)")
@@ -89,6 +92,17 @@ def test_records_of_proofs_have_their_laws() -> None:
     proved = Proved("values", {"x * 1 = x": 2})
     record = pass_record(PassResult("m", dump, dump, proved))
     assert (record["verdict"], record["laws"]) == ("proved", {"x * 1 = x": 2})
+
+
+def test_the_smallest_part_of_a_faulty_pass_has_no_metadata() -> None:
+    (fault,) = [r for r in passes(EXAMPLES / "rms_pad") if isinstance(r.verdict, Differs)]
+    part = smallest_part(hlo.load(fault.before.path), hlo.load(fault.after.path))
+    before, after = hlo.parse_all(part.text)
+    opcodes = [[i.opcode for i in module.entry] for module in (before, after)]
+    assert opcodes[0] == ["parameter", "constant", "pad", "reduce-window"]
+    assert opcodes[1] == ["parameter", "constant", "reduce-window"]
+    assert "metadata" in fault.before.path.read_text()
+    assert "metadata" not in part.text
 
 
 def test_a_folder_without_dumps_names_the_flags(tmp_path: Path) -> None:
