@@ -29,6 +29,10 @@ NO_MEANING: Final[tuple[Facet, ...]] = (
 )
 """Facets of a module that do not change what it computes."""
 
+MAX_READS_WORK: Final = 500_000
+"""Limit on the outputs times the instructions of programs whose reads are compared because their
+formulas are not proved equal."""
+
 
 @checked
 def equivalent(
@@ -181,7 +185,7 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
         return Proved("values", dict(laws))
     is_complete = len(results) == len(pair.before.outputs)
     equal = tuple([k for k, result in enumerate(results) if result]) if is_complete else ()
-    reads = _by_reads(pair, equal)
+    reads = _by_weaker_reads(pair, equal)
     if isinstance(reads, Differs):
         return replace(reads, equal_outputs=equal)
     witness = by_values(pair, Runs(pair, exact=formulas.exact_arithmetic), "values")
@@ -194,7 +198,19 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
         terms=(residual.before, residual.after) if residual.before else None,
         output=results.index(residual) if is_complete else None,
         equal_outputs=equal,
+        note=f"level reads: {reads.reason}" if isinstance(reads, Undecided) else "",
     )
+
+
+def _by_weaker_reads(pair: Pair, equal: Container[int]) -> Verdict:
+    """Return the verdict at level reads for programs with formulas that are not proved equal."""
+    count = sum(number not in equal for number in range(len(pair.before.outputs)))
+    modules = {side.computation.module for side in (pair.before, pair.after)}
+    size = sum(len(c) for module in modules for c in module.computations.values())
+    if count * size > MAX_READS_WORK:
+        limit = f"budget of {MAX_READS_WORK:,} outputs times instructions"
+        return Undecided(f"not compared: {limit}")
+    return _by_reads(pair, equal)
 
 
 def _outputs(side: Side) -> list[ArrayRef]:

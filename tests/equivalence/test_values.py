@@ -247,7 +247,7 @@ def test_different_formulas_are_not_proved(name: str) -> None:
 
 def test_nested_operands_that_differ_are_compared_once() -> None:
     """Each sum has four operands to pair; comparing them anew at each depth never ends."""
-    depth = 60
+    depth = 180
     lines = ["x0 = f32[] parameter(0)"]
     for k in range(depth):
         lines.append(f"a{k} = f32[] sine(x{k})  b{k} = f32[] cosine(x{k})")

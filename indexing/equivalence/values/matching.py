@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Final, Literal, TypeAlias
 
 from indexing.equivalence.values.algebra import COMMUTATIVE, FormulaAlgebra
@@ -35,6 +36,11 @@ MAX_ROUNDED: Final = 4
 ROUNDED_ONCE: Final = "constants are computed with other roundings"
 MAX_COMPARED: Final = 1 << 15
 """Limit on the pairs of terms that are compared."""
+
+MAX_NESTED: Final = 90
+"""Limit on the depth of nested comparisons."""
+MAX_RECURSION: Final = 30
+"""Depth of nested comparisons from which the operands are compared first."""
 
 _NONE: Final[frozenset[tuple[str, Key]]] = frozenset()
 
@@ -78,6 +84,7 @@ class Matching:
     algebra: FormulaAlgebra
     allows_rounding: bool = False
     _compared: dict[Key, TermComparison] = field(default_factory=dict)
+    _nested: int = 0
 
     def equal(self, before: Formula, after: Formula) -> bool:
         """Return True if both terms are proved equal."""
@@ -108,14 +115,31 @@ class Matching:
         key = before.number, after.number
         known = self._compared.get(key)
         if known is None:
-            if len(self._compared) >= MAX_COMPARED:
+            if len(self._compared) >= MAX_COMPARED or self._nested >= MAX_NESTED:
                 return TermComparison("budget")
             known = self._compared[key] = TermComparison("function")  # counts against the limit
+            self._nested += 1
+            if self._nested % MAX_RECURSION == 0:
+                self._compare_inside(before, after)
             known = self._descend(before, after)
             if not known.is_equal:
                 known = self._over_sets(before, after) or known
+            self._nested -= 1
             self._compared[key] = known
         return known
+
+    def _compare_inside(self, before: Formula, after: Formula) -> None:
+        """Compare the subterms, operands first, so that the comparison of the terms ends early."""
+        ordered: dict[Key, tuple[Formula, Formula]] = {}
+        pending = _facing(before, after)
+        while pending:
+            one, other = pending.pop()
+            key = one.number, other.number
+            if key not in ordered and key not in self._compared:
+                ordered[key] = one, other
+                pending += _facing(one, other)
+        for _, (one, other) in sorted(ordered.items(), key=lambda item: sum(item[0])):
+            self._comparison(one, other)
 
     def _over_sets(self, before: Formula, after: Formula) -> TermComparison | None:
         """Compare sums of folds over sets; None if they are not proved equal."""
@@ -259,3 +283,18 @@ def _by_likeness(
             waiting.remove(like)
             paired.append((a, like))
     return [a for a, _ in paired] + alone, [b for _, b in paired] + waiting
+
+
+def _facing(before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
+    """Return the pairs of subterms of one kind and function that a comparison may descend to."""
+    if before.kind != after.kind or before.type != after.type:
+        return []
+    parts = [
+        term.children + (term.array.children if term.array is not None else ())
+        for term in (before, after)
+    ]
+    if max(map(len, parts)) > MAX_PAIRED:
+        pairs = list(zip(*parts, strict=False))
+    else:
+        pairs = list(product(*parts))
+    return [(a, b) for a, b in pairs if a is not b and (a.kind, a.head) == (b.kind, b.head)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from indexing.equivalence.values.algebra import COMMUTATIVE
-from indexing.equivalence.values.matching import MAX_COMPARED, UnequalTerms
+from indexing.equivalence.values.matching import MAX_COMPARED, MAX_NESTED, UnequalTerms
 from indexing.equivalence.values.terms import Formula, text_of
 
 _NAMES: Final = {
@@ -29,7 +29,8 @@ def reason_of(pair: UnequalTerms) -> str:
     """
     before, after = pair.before, pair.after
     if pair.difference == "budget":
-        return f"budget: more than {MAX_COMPARED} pairs of terms are compared"
+        limits = f"{MAX_COMPARED} pairs of terms are compared, or {MAX_NESTED} of them nested"
+        return f"budget: more than {limits}"
     return f"the formulas differ: {_difference(pair, before, after)}"
 
 
