@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 48
 MAX_COLUMNS: Final = 64
+"""Number of rows and columns of single elements."""
+MAX_BINS: Final = 32
+"""Number of rows, and of columns, of cells that show several elements."""
 MAX_LINES: Final = 16
 """Number of lines of `MAX_COLUMNS` elements of an array with one dimension."""
 MAX_SLICES: Final = 4
@@ -216,10 +219,11 @@ def _plane_cuts(heat: HeatMap, plane: tuple[int, int], fraction: int) -> list[Cu
     single = [each for each in around if each is not None]
     if len(single) == len(limits):
         return single
-    wholes = [Cuts.whole(heat.dims[k], most) for k, most in limits]
+    bins = MAX_BINS // fraction
+    wholes = [Cuts.whole(heat.dims[k], bins) for k in plane]
     widest = max(each.size for each in wholes)
     if widest <= 2 * min(each.size for each in wholes):  # squares show the proportions
-        wholes = [Cuts.whole(heat.dims[k], most, widest) for k, most in limits]
+        wholes = [Cuts.whole(heat.dims[k], bins, widest) for k in plane]
     return wholes
 
 
