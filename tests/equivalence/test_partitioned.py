@@ -38,9 +38,11 @@ def pair(name: str) -> tuple[Module, Module]:
 
 def programs(before: str, after: str, header: str = "num_partitions=4") -> tuple[Module, Module]:
     """A global program and the program of a device; both are bodies of ENTRY."""
-    reducer = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
+    pair_of_scalars = "a = f32[] parameter(0)  b = f32[] parameter(1)"
+    called = f"""add {{ {pair_of_scalars}  ROOT c = f32[] add(a, b) }}
+    less {{ {pair_of_scalars}  ROOT c = pred[] compare(a, b), direction=LT }}"""
     whole, local = (
-        hlo.parse(f"HloModule m, {header}\n{reducer}\nENTRY e {{ {body} }}")
+        hlo.parse(f"HloModule m, {header}\n{called}\nENTRY e {{ {body} }}")
         for body in (before, after)
     )
     return whole, local
@@ -72,7 +74,7 @@ def test_mutants_of_partitions_are_told_apart(name: str) -> None:
     before, after = pair(name)
     wrong = 0
     for table, seed in ((DEVICE_MUTATIONS, 3), (MUTATIONS, 4)):
-        for _, line, mutant in mutants(after, seed, 4, table):
+        for _, line, mutant in mutants(after, seed, 3, table):
             partition = partitioned_pair(before, mutant)
             assert isinstance(partition, PartitionedPair)
             runs = DeviceRuns(partition)
@@ -139,6 +141,22 @@ def test_padding_of_an_output_is_not_compared() -> None:
     whole = f"x = f32[10] parameter(0), sharding={{devices=[4]<=[4]}}  {whole}"
     local = "x = f32[3] parameter(0)  ROOT n = f32[3] negate(x)"
     assert equivalent(*programs(whole, f'{local}, metadata={{op_name="n"}}'))
+
+
+@pytest.mark.parametrize(
+    ("sharding", "local", "stable", "outcome"),
+    [("[4,1]<=[4]", "1,6", "true", Proved), ("[4,1]<=[4]", "1,6", "false", Undecided),
+     ("[1,2,2]<=[4] last_tile_dim_replicate", "4,3", "true", Differs)],
+)  # fmt: skip
+def test_rows_of_a_divided_stable_sort_are_compared(
+    sharding: str, local: str, stable: str, outcome: type
+) -> None:
+    text = """x = f32[%s] parameter(0), sharding={devices=%s}
+      ROOT s = f32[%s] sort(x), dimensions={1}, is_stable=%s, to_apply=less,
+        sharding={devices=%s}"""
+    parts = [text % (sizes, sharding, sizes, stable, sharding) for sizes in ("4,6", local)]
+    verdict = equivalent(*programs(*parts))
+    assert isinstance(verdict, outcome), verdict
 
 
 def test_each_device_of_a_replicated_output_is_compared() -> None:

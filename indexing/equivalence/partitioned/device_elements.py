@@ -36,6 +36,7 @@ from indexing.equivalence.values.numbering import (
     is_unique,
     target_of,
 )
+from indexing.equivalence.values.sorted_rows import BOUND_DEVICE, ON_EACH_DEVICE
 from indexing.equivalence.values.steps import own_index
 from indexing.equivalence.values.terms import ARRAYS, Formula, FormulaTable, Kind
 from indexing.execution.mesh import FULL_TO_SHARD
@@ -98,7 +99,7 @@ class DeviceElements(Elements):
         super().__init__(numbering)
         self.devices = devices
         self.device = devices.variable
-        self.bound = Variable("q", 0, devices.count - 1)
+        self.bound = Variable(BOUND_DEVICE, 0, devices.count - 1)
         self.table = DeviceTable(self.device)
         self.algebra = FormulaAlgebra(self.table)
         self.programs: list[Frame] = []
@@ -305,7 +306,7 @@ class DeviceElements(Elements):
         assert instruction is not None
         assert shape is not None
         own = array.number if is_unique(instruction) or instruction.literal is not None else ()
-        head = ("on each device", instruction.opcode, attributes_of(instruction), array.path)
+        head = (ON_EACH_DEVICE, instruction.opcode, attributes_of(instruction), array.path)
         bind = self.algebra.rewriting({self.device: self.bound.as_expr()})
         opaque = self.table.array(
             "opaque", (*head, *key, own), shape.element_type,

@@ -26,6 +26,7 @@ from indexing.equivalence.values.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.fold_ranges import Fold
 from indexing.equivalence.values.folds import opened
 from indexing.equivalence.values.neutral_elements import neutral_value
+from indexing.equivalence.values.sorted_rows import SortedRow, sorted_row
 from indexing.equivalence.values.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import is_empty
@@ -164,13 +165,20 @@ class CaseMatching:
             return True
         if ours.kind == "fold" and theirs.kind == "fold":
             return self._same_folds(before, after, domain)
+        rows = sorted_row(before), sorted_row(after)
+        if rows[0] is not None and rows[1] is not None:
+            return self._same_rows(rows[0], rows[1], domain)
+        same = self._same_arrays(ours, theirs)
+        return same and self._same_exprs(before.index, after.index, domain)
+
+    def _same_arrays(self, ours: Formula, theirs: Formula) -> bool:
+        """Return True if closed arrays, over variables of their own, are equal."""
         if ours.head != theirs.head or ours.dims != theirs.dims or ours.kind != theirs.kind:
             return False
         if ours.index or theirs.index or not ours.arguments:
             return False
         pairs = zip(ours.arguments, theirs.arguments, strict=True)
-        same = all(self.equal(a, b) for a, b in pairs)  # closed: over variables of their own
-        return same and self._same_exprs(before.index, after.index, domain)
+        return all(self.equal(a, b) for a, b in pairs)
 
     def _same_exprs(self, before: Sequence[Expr], after: Sequence[Expr], domain: Domain) -> bool:
         """Return True if lists of expressions have equal values on the domain."""
@@ -201,6 +209,17 @@ class CaseMatching:
                     values[theirs] = v.as_expr()
                     break
         return [Substitution(values)(e) for e in after] if values else list(after)
+
+    # ------------------------------------------------------------ sorts
+
+    def _same_rows(self, before: SortedRow, after: SortedRow, domain: Domain) -> bool:
+        """Return True if elements are at the same place of equal rows that are sorted alike."""
+        if before.key != after.key or not self._same_exprs([before.at], [after.at], domain):
+            return False
+        self._ranges += 1
+        along = Variable(f"s{self._ranges}_0", 0, before.size - 1)
+        ours, theirs = (row.operands_over(self.algebra, along) for row in (before, after))
+        return all(self.equal(a, b, domain) for a, b in zip(ours, theirs, strict=True))
 
     # ------------------------------------------------------------ folds
 
