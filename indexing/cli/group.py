@@ -35,6 +35,7 @@ COMMANDS = {
     "validate": "Check maps by executing them, and modules against XLA",
     "diff": "Compare two HLO modules: proved equal, or an output element that differs",
     "passes": "Validate each compiler pass of a folder of dumps",
+    "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
     "ops": "List the supported ops and the grades of their maps",
 }
 

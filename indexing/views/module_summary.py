@@ -135,12 +135,12 @@ def _array(instruction: Instruction, path: Path, shape: AnyShape) -> ArrayRecord
         argument=op_name_of(instruction) if instruction.opcode == "parameter" else "",
         path=path,
         shape=shape,
-        bytes=_bytes_of(shape),
+        bytes=bytes_of(shape),
     )
 
 
-def _bytes_of(shape: AnyShape) -> int | None:
-    """Return the size of an array; None if it is unbounded, 0 for a token."""
+def bytes_of(shape: AnyShape) -> int | None:
+    """Return the bytes of an array without padding; None if it is unbounded, 0 for a token."""
     if not isinstance(shape, Shape):
         return 0
     try:

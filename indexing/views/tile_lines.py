@@ -102,9 +102,9 @@ def region_entries(
 ) -> Iterator[TileEntry]:
     """Yield the elements of each array for one tile."""
     for label, region, finished in array_regions(subject, tiling, index):
-        parts = [_region_text(region)]
+        parts = [region_text(region)]
         if finished is not None:
-            parts = [f"{parts[0]} read it", f"{_region_text(finished)} read no other tile"]
+            parts = [f"{parts[0]} read it", f"{region_text(finished)} read no other tile"]
         runtime = region.runtime if isinstance(region, Region) else ()
         yield TileEntry(label, parts, [runtime_text(v, paint) for v in runtime])
 
@@ -129,7 +129,8 @@ def _leaf_regions(region: OperandRegion | None, count: int) -> Sequence[Any]:
     return region if isinstance(region, tuple) else [region] * count
 
 
-def _region_text(region: Region | Unknown) -> str:
+def region_text(region: Region | Unknown) -> str:
+    """Return the elements of a region, with the grade `may`; or why they are unknown."""
     if isinstance(region, Unknown):
         return f"unknown: {region.reason}"
     if not region.pieces:

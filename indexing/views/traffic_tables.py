@@ -23,10 +23,11 @@ from indexing.views.records import SCHEMA_VERSION, shape_record
 from simplifier.unknown import Unknown
 
 _MAX_REASON: Final = 100
-_HEAD: Final = (
+TRAFFIC_COLUMNS: Final = (
     *("bytes", "read", "written", "requested", "recompute", "flops", "flops/byte"),
     *("time", "bound", "executions", "instruction"),
 )
+"""The columns of the table; bytes are those of all executions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +51,30 @@ class TrafficTable:
 
     def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
         """Yield the lines of the text, with at most `top` instructions."""
-        module, total = self.traffic.target, self.traffic.total
+        module = self.traffic.target
         assert isinstance(module, Module)
         yield f"{self.file}: HloModule {paint(module.name, 'name')}"
-        yield f"  {total.bytes} bytes: {total.read} read, {total.written} written"
-        yield f"  {total.requested} bytes requested by all reads"
-        yield f"  {total.flops} flops, {total.transcendentals} transcendentals"
-        if self.peak is not None:
-            yield f"  {self._total_time()}"
+        yield from [f"  {line}" for line in self.totals()]
         ranked = self.ranked
         if ranked:
-            cells = [self._cells(each) for each in ranked[:top]]
+            cells = [self.cells(each) for each in ranked[:top]]
             has_text = [any(column) for column in zip(*cells, strict=True)]
-            head = [name if has else "" for name, has in zip(_HEAD, has_text, strict=True)]
+            head = [
+                name if has else "" for name, has in zip(TRAFFIC_COLUMNS, has_text, strict=True)
+            ]
             yield from aligned([head, *cells], right=range(8), max_width=60)
         if len(ranked) > top:
             yield f"  … {len(ranked) - top:,} more"
         yield from _reasons(ranked)
+
+    def totals(self) -> Iterator[str]:
+        """Yield the figures of all instructions, a line each."""
+        total = self.traffic.total
+        yield f"{total.bytes} bytes: {total.read} read, {total.written} written"
+        yield f"{total.requested} bytes requested by all reads"
+        yield f"{total.flops} flops, {total.transcendentals} transcendentals"
+        if self.peak is not None:
+            yield self._total_time()
 
     def _total_time(self) -> str:
         assert self.peak is not None
@@ -82,7 +90,8 @@ class TrafficTable:
         more = f", without {missing:,} instructions of unknown time" if missing else ""
         return f"{'' if is_exact else '<= '}{seconds_text(total)} at the peak rates{more}"
 
-    def _cells(self, each: InstructionTraffic) -> list[str]:
+    def cells(self, each: InstructionTraffic) -> list[str]:
+        """Return the text of each of the `TRAFFIC_COLUMNS` for an instruction."""
         times = ["", ""]
         if self.peak is not None:
             times = list(_time_cells(self.peak.bound(each), each))
@@ -119,11 +128,12 @@ class TrafficTable:
             "peak": None
             if self.peak is None
             else {"bytes": self.peak.bytes, "flops": self.peak.flops},
-            "instructions": [self._record(each) for each in self.ranked[:top]],
+            "instructions": [self.record(each) for each in self.ranked[:top]],
             "schema_version": SCHEMA_VERSION,
         }
 
-    def _record(self, each: InstructionTraffic) -> dict[str, Any]:
+    def record(self, each: InstructionTraffic) -> dict[str, Any]:
+        """Return the figures of an instruction as a value for JSON."""
         bound = None if self.peak is None else self.peak.bound(each)
         known = bound if isinstance(bound, RooflineBound) else None
         return {

@@ -1,0 +1,102 @@
+"""``hlo-indexing report``: a page for browsers about a module, two modules or a dump folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.cli.commands.bytes import PeakText
+from indexing.cli.options import files_argument, level_option, max_input_size_option
+from indexing.cli.progress import Bar
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Module
+    from indexing.equivalence.verdicts import Level
+    from indexing.memory.movement.roofline import Peak
+    from indexing.views.report_page.page import ReportPage
+
+
+@click.command("report")
+@files_argument
+@click.option(
+    "--peak",
+    metavar="RATES",
+    type=PeakText(),
+    help="Add the roofline bound of a device with these peak rates, such as 4.8TB/s,67TF/s",
+)
+@click.option(
+    "--tiles",
+    "tiled",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Add tiles and pictures of the N instructions that move the most bytes",
+)
+@level_option
+@max_input_size_option
+@click.pass_obj
+def command(
+    reporter: Reporter,
+    files: Sequence[str],
+    peak: Peak | None,
+    tiled: int,
+    level: Level,
+) -> None:
+    """Write an HTML page about the module in FILE, or about the changes between two.
+
+    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input. The
+    page has the graph of each computation, a table of the instructions, and for each instruction
+    its maps, the elements that a tile reads, and the bytes that it moves. It is one file, which
+    browsers open without a network.
+
+    With two files, or a folder of pass dumps (`hlo-indexing passes --help`), the page also has the
+    verdict of each comparison and the instructions that were added, removed and changed.
+
+    \b
+    Examples:
+      hlo-indexing report m.hlo -o report.html
+      hlo-indexing report before.hlo after.hlo -o report.html
+      hlo-indexing report dumps -o report.html
+    """
+    from indexing.views.report_page.page import report, report_passes
+
+    if reporter.width is not None:
+        raise click.UsageError("the page needs a file: write -o report.html")
+    if len(files) > 2:
+        raise click.UsageError(f"expected one or two files, got {len(files)}")
+    import_module("indexing.ops")  # registers the ops
+    with Bar(not reporter.is_quiet) as bar:
+        bar.update("reading", 0)
+        page: ReportPage | None = None
+        with reporter.reporting(", ".join(files)):
+            if len(files) == 1 and Path(files[0]).is_dir():
+                page = report_passes(
+                    files[0], peak=peak, tiled=tiled, level=level, progress=bar.update
+                )
+            elif modules := _modules(reporter, files):
+                page = report(*modules, peak=peak, tiled=tiled, level=level, progress=bar.update)
+    if page is not None:
+        for line in page.html.splitlines():
+            reporter.print(line)
+
+
+def _modules(reporter: Reporter, files: Sequence[str]) -> Sequence[Module]:
+    """Return the module of each file; nothing if one of them is invalid."""
+    from indexing.cli.printing import reported_valid
+
+    modules: list[Module] = []
+    for file in files:
+        own = list(reporter.modules([file]))
+        if len(own) > 1:
+            reporter.error(
+                f"error[input]: {file}: expected one module, but the file contains {len(own)}"
+            )
+        elif own and reported_valid(own[0], reporter):
+            modules += own
+    return modules if len(modules) == len(files) else ()

@@ -1,0 +1,315 @@
+"use strict";
+// The state of the page, and its controls.
+
+class State {
+  constructor(data) {
+    this.data = data;
+    this.modules = data.modules.map((each, number) =>
+      new ModuleData({ ...each, columns: data.columns }, number));
+    this.module = this.modules[0];
+    this.computation = 0;
+    this.selected = null;
+    this.view = "graph";
+    this.filter = { text: "", opcode: "", kind: "", least: 0 };
+    this.isStale = { graph: true, table: true, changes: true };
+    this.graph = new GraphView(this);
+    this.table = new TableView(this);
+    this.details = new DetailsView(this);
+  }
+
+  isFiltered() {
+    const { text, opcode, kind, least } = this.filter;
+    return text !== "" || opcode !== "" || kind !== "" || least > 0;
+  }
+
+  select(instruction) {
+    this.selected = instruction;
+    const computation = this.module.computationOf[instruction];
+    if (computation !== this.computation && !this.isUnfolded(instruction)) {
+      this.computation = computation;
+      this.isStale.graph = true;
+    }
+    this.refresh();
+    this.details.show();
+  }
+
+  /** True if an instruction is drawn in the fusion that calls its computation. */
+  isUnfolded(instruction) {
+    return byId("graph").querySelector(`[data-path$="/${instruction}"]`) !== null;
+  }
+
+  open(computation) {
+    this.computation = computation;
+    this.isStale.graph = true;
+    if (this.selected !== null && this.module.computationOf[this.selected] !== computation) {
+      this.selected = null;
+      this.details.show();
+    }
+    this.show("graph");
+  }
+
+  show(view) {
+    this.view = view;
+    for (const name of ["graph", "table", "changes"]) {
+      byId(`${name}-view`).hidden = name !== view;
+      byId(`tab-${name}`).setAttribute("aria-selected", name === view);
+      byId(`tab-${name}`).tabIndex = name === view ? 0 : -1;
+    }
+    this.refresh();
+  }
+
+  refresh() {
+    if (this.view === "graph") {
+      showComputation(this);
+      if (this.isStale.graph) this.graph.draw();
+      else this.graph.show();
+    } else if (this.view === "table") {
+      if (this.isStale.table) this.table.draw();
+      else this.table.mark();
+    } else if (this.isStale.changes) {
+      byId("changes-view").replaceChildren(changesOf(this));
+    }
+    this.isStale[this.view] = false;
+  }
+
+  filtered() {
+    this.isStale.graph = this.isStale.table = true;
+    this.table.limit = ROWS;
+    const matching = this.isFiltered()
+      ? this.module.names.reduce((sum, _, i) => sum + this.module.matches(i, this.filter), 0) : null;
+    byId("matching").textContent = matching === null ? "" :
+      `${count(matching)} of ${count(this.module.count)} instructions`;
+    this.refresh();
+  }
+
+  use(module) {
+    this.module = module;
+    this.computation = 0;
+    this.selected = null;
+    this.graph.unfolded.clear();
+    fillFilters(this);
+    showFacts(this);
+    this.filtered();
+    this.details.show();
+  }
+}
+
+function option(value, text) {
+  return el("option", { value }, oneLine(text));
+}
+
+function fillFilters(state) {
+  const { module, data } = state;
+  const counts = new Map();
+  for (const opcode of module.opcode) counts.set(opcode, (counts.get(opcode) ?? 0) + 1);
+  const opcodes = [...counts].sort((a, b) => b[1] - a[1]);
+  byId("opcode").replaceChildren(option("", "all"),
+    ...opcodes.map(([k, n]) => option(k, `${module.opcodes[k]} (${count(n)})`)));
+  const kinds = Object.entries(data.kinds);
+  byId("kind").replaceChildren(option("", "all"), ...kinds.map(([kind], k) => option(k, kind)));
+  kinds.forEach(([, meaning], k) => { byId("kind").options[k + 1].title = meaning; });
+  byId("computation").replaceChildren(...module.computations.map((c, k) => {
+    const role = k === 0 ? "ENTRY " : c.executions === null ? "" : "executed: ";
+    return option(k, `${role}${c.name} (${count(c.count)})`);
+  }));
+}
+
+function showFacts(state) {
+  const { module } = state;
+  byId("facts").textContent = `HloModule ${oneLine(module.name)}: ${count(module.count)} instructions ` +
+    `in ${count(module.computations.length)} computations`;
+}
+
+function showComputation(state) {
+  const { module, computation } = state;
+  byId("computation").value = computation;
+  const callers = module.callers[computation];
+  const links = callers.slice(0, 4).flatMap((each) => [state.details.link(each), " "]);
+  const more = callers.length > 4 ? `… ${count(callers.length - 4)} more` : "";
+  byId("callers").replaceChildren(...(callers.length ? ["called by ", ...links, more] : []));
+}
+
+/** The comparisons: the only one, or a part for each that is filled when it is opened. */
+function changesOf(state) {
+  const { comparisons } = state.data;
+  const box = el("div", {});
+  const note = el("p", { className: "note" }, "Instructions are matched by name; metadata are not compared.");
+  if (comparisons.length === 1) {
+    box.append(el("h2", {}, oneLine(comparisons[0].title)), note);
+    comparisonOf(state, 0).then((part) => box.append(part));
+    return box;
+  }
+  box.append(el("h2", {}, `${count(comparisons.length)} pairs of dumps differ`), note);
+  comparisons.forEach((each, k) => {
+    const { changed, removed, added } = each.counts;
+    const summary = el("summary", {}, el("span", { className: `badge ${each.verdict}` }, each.verdict), " ",
+      oneLine(each.title), el("span", { className: "note" },
+        `  ${count(changed)} changed, ${count(removed)} removed, ${count(added)} added`));
+    const part = el("details", {}, summary);
+    part.addEventListener("toggle", async () => {
+      if (part.open && part.childElementCount === 1) part.append(await comparisonOf(state, k));
+    });
+    box.append(part);
+  });
+  return box;
+}
+
+/** The verdict of a comparison, and the instructions that were changed, removed and added. */
+async function comparisonOf(state, number) {
+  const comparison = state.data.comparisons[number];
+  const changes = await unpacked(`changes-${number}`);
+  const [before, after] = comparison.modules.map((k) => (k === null ? null : state.modules[k]));
+  const box = el("div", {}, el("pre", { className: `verdict ${comparison.verdict}` },
+    comparison.lines.map(visible).join("\n")));
+  const link = (module, [computation, name]) => {
+    const found = module?.find(computation, name);
+    if (found === undefined) return el("b", { className: "mono" }, oneLine(name));
+    return el("button", {
+      className: "link", onclick: () => {
+        byId("modules").value = module.number;
+        if (state.module !== module) state.use(module);
+        state.show("graph");
+        state.select(found);
+      },
+    }, oneLine(name));
+  };
+  const list = (title, module, rows, lines) => {
+    const shown = rows.slice(0, 500);
+    const part = el("details", { open: rows.length > 0 && rows.length <= 60 },
+      el("summary", {}, `${title}: ${count(rows.length)}`));
+    part.append(...shown.map((row) => el("div", { className: "change" }, link(module, row),
+      el("span", { className: "note" }, ` ${oneLine(row[2])} in ${oneLine(row[0])}`),
+      ...lines(row).map(([sign, text]) => el("pre", { className: sign === "+" ? "added" : "removed" },
+        `${sign} ${oneLine(text)}`)))));
+    if (rows.length > shown.length) part.append(`… ${count(rows.length - shown.length)} more`);
+    return part;
+  };
+  box.append(
+    list("changed", after, changes.changed, (row) => [["-", row[3]], ["+", row[4]]]),
+    list("removed", before, changes.removed, (row) => [["-", row[3]]]),
+    list("added", after, changes.added, (row) => [["+", row[3]]]));
+  return box;
+}
+
+/** The list below the search field; arrow keys and Enter select from it. */
+class Search {
+  constructor(state) {
+    this.state = state;
+    this.input = byId("search");
+    this.list = byId("results");
+    this.place = -1;
+    this.input.addEventListener("input", () => this.changed());
+    this.input.addEventListener("keydown", (event) => this.onKey(event));
+    this.input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+    addEventListener("keydown", (event) => {
+      const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+      if (event.key !== "/" || isTyping) return;
+      event.preventDefault();
+      this.input.focus();
+      this.input.select();
+    });
+  }
+
+  changed() {
+    const { state } = this;
+    clearTimeout(this.timer);
+    state.filter.text = this.input.value.trim().toLowerCase();
+    this.timer = setTimeout(() => { this.fill(); state.filtered(); }, 120);
+  }
+
+  fill() {
+    const { module, filter } = this.state;
+    this.found = [];
+    if (filter.text !== "") {
+      for (let i = 0; i < module.count && this.found.length < 40; i++) {
+        if (module.matches(i, filter)) this.found.push(i);
+      }
+    }
+    this.place = -1;
+    this.list.replaceChildren(...this.found.map((i, k) => el("div", {
+      attrs: { role: "option", id: `result-${k}` },
+      onpointerdown: (event) => { event.preventDefault(); this.take(k); },
+    }, el("b", {}, oneLine(module.names[i])),
+      ` ${module.opcodeOf(i)} ${clipped(module.shapeOf(i), 40)} in ` +
+      oneLine(module.computations[module.computationOf[i]].name))));
+    this.list.hidden = this.found.length === 0 || document.activeElement !== this.input;
+    this.input.setAttribute("aria-expanded", !this.list.hidden);
+  }
+
+  onKey(event) {
+    if (event.key === "Escape") this.close();
+    if (event.key === "Enter") {
+      event.preventDefault();
+      clearTimeout(this.timer);
+      this.fill();
+      this.take(Math.max(this.place, 0));
+    }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined || this.list.hidden) return;
+    event.preventDefault();
+    this.place = Math.min(Math.max(this.place + step, 0), this.found.length - 1);
+    [...this.list.children].forEach((each, k) => each.setAttribute("aria-selected", k === this.place));
+    this.input.setAttribute("aria-activedescendant", `result-${this.place}`);
+    this.list.children[this.place].scrollIntoView({ block: "nearest" });
+  }
+
+  take(k) {
+    const instruction = this.found[k];
+    this.close();
+    if (instruction === undefined) return;
+    this.state.select(instruction);
+    if (this.state.view !== "graph") return;
+    this.input.value = this.state.filter.text = ""; // otherwise, most of the neighbours are dimmed
+    this.state.filtered();
+  }
+
+  close() {
+    this.list.hidden = true;
+    this.input.setAttribute("aria-expanded", false);
+  }
+}
+
+function bindControls(state) {
+  const tabs = ["graph", "table", "changes"];
+  for (const view of tabs) {
+    byId(`tab-${view}`).onclick = () => state.show(view);
+    byId(`tab-${view}`).onkeydown = (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step === undefined) return;
+      const open = tabs.filter((each) => !byId(`tab-${each}`).hidden);
+      const next = open[(open.indexOf(view) + step + open.length) % open.length];
+      state.show(next);
+      byId(`tab-${next}`).focus();
+    };
+  }
+  byId("computation").onchange = (event) => state.open(Number(event.target.value));
+  byId("opcode").onchange = (event) => { state.filter.opcode = event.target.value; state.filtered(); };
+  byId("kind").onchange = (event) => { state.filter.kind = event.target.value; state.filtered(); };
+  byId("least").oninput = (event) => {
+    state.filter.least = Number(event.target.value.replaceAll(/[,_\s]/g, "")) || 0;
+    state.filtered();
+  };
+  byId("filters").onsubmit = (event) => event.preventDefault();
+  byId("filters").onreset = () => {
+    state.filter = { text: "", opcode: "", kind: "", least: 0 };
+    state.filtered();
+  };
+  const modules = byId("modules");
+  modules.replaceChildren(...state.modules.map((each, k) => option(k, each.file)));
+  modules.hidden = state.modules.length < 2;
+  modules.onchange = () => state.use(state.modules[Number(modules.value)]);
+  byId("tab-changes").hidden = state.data.comparisons.length === 0;
+}
+
+async function start() {
+  const state = new State(await unpacked("structure"));
+  new Search(state);
+  bindControls(state);
+  fillFilters(state);
+  showFacts(state);
+  state.show(state.data.comparisons.length === 0 ? "graph" : "changes");
+  await state.details.show();
+  document.documentElement.dataset.ready = String(Math.round(performance.now()));
+}
+
+start();

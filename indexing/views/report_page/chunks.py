@@ -1,0 +1,46 @@
+"""Compressed JSON in HTML: a browser decompresses a chunk when it is needed."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from gzip import compress
+from typing import Any, Final
+
+CHUNK_CHARACTERS: Final = 1 << 18
+"""Number of characters of JSON after which a chunk ends."""
+
+
+def packed(text: str) -> str:
+    """Return text as gzip in base64, whose characters need no escapes in HTML.
+
+    >>> from base64 import b64decode
+    >>> from gzip import decompress
+    >>> decompress(b64decode(packed("</script>"))).decode()
+    '</script>'
+    """
+    return b64encode(compress(text.encode(), 6, mtime=0)).decode()
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON without spaces; lone surrogates of a text are escaped."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def chunks(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
+    """Yield the number of the first value of each chunk, and the packed JSON array of its values.
+
+    >>> [first for first, _ in chunks(["x" * 100_000] * 7)]
+    [0, 3, 6]
+    """
+    first, parts, size = 0, list[str](), 0
+    for number, value in enumerate(values):
+        text = json_text(value)
+        parts.append(text)
+        size += len(text)
+        if size >= CHUNK_CHARACTERS:
+            yield first, packed(f"[{','.join(parts)}]")
+            first, parts, size = number + 1, [], 0
+    if parts:
+        yield first, packed(f"[{','.join(parts)}]")

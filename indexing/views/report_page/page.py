@@ -1,0 +1,296 @@
+"""`report`: a module, or two of them compared, as one HTML file for browsers."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from hlo.arguments import checked
+from hlo.formats.files import load
+from hlo.modules.module import Instruction, Module
+from indexing.drawing.style import DARK, LIGHT, MONO, SANS, Colours
+from indexing.equivalence.compare import equivalent
+from indexing.equivalence.dumps import modules_in
+from indexing.equivalence.passes import validated
+from indexing.equivalence.verdicts import Level, Verdict
+from indexing.maps.displayed import Displayed
+from indexing.memory.movement.analysis import traffic
+from indexing.memory.movement.roofline import Peak
+from indexing.views.access_kinds import ACCESS_KINDS
+from indexing.views.report_page.changes import changes
+from indexing.views.report_page.chunks import chunks, json_text, packed
+from indexing.views.report_page.details import Details
+from indexing.views.report_page.structure import computations_in_order, structure
+from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
+from indexing.views.verdict_tables import verdict_lines, verdict_record
+
+Progress = Callable[[str, int, int], None]  # (subject, instructions done, all instructions)
+
+DEFAULT_TILED: Final = 100
+"""Number of instructions, by default, whose tiles a page has: those that move the most bytes."""
+ASSETS: Final = Path(__file__).parent / "assets"
+SCRIPTS: Final = ("data.js", "graph.js", "details.js", "pictures.js", "table.js", "app.js")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReportPage(Displayed):
+    """An HTML page that opens without a network.
+
+    Attributes:
+        html: the text of the file; it refers to nothing outside of it.
+    """
+
+    html: str
+
+    @checked
+    def save(self, path: str | Path) -> None:
+        """Write the page into a file.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        Path(path).write_text(self.html, encoding="utf-8")
+
+    def __str__(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return f"<report of {len(self.html):,} characters>"
+
+
+@checked
+def report(
+    module: Module,
+    after: Module | None = None,
+    *,
+    peak: Peak | None = None,
+    tiled: int = DEFAULT_TILED,
+    level: Level = "values",
+    progress: Progress | None = None,
+) -> ReportPage:
+    """Return a page with the graph of a module, and the maps, tiles and traffic of instructions.
+
+    Args:
+        module: the module.
+        after: a second module to compare with the first, such as the module after a pass.
+        peak: the peak rates of a device, for roofline bounds.
+        tiled: number of instructions with tiles: those that move the most bytes.
+        level: what is compared, as for `equivalent`.
+        progress: called with the name of a file, the instructions done, and all instructions.
+    Raises:
+        HloError: an instruction is invalid.
+
+    >>> import hlo
+    >>> module = hlo.parse("ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] negate(p) }")
+    >>> page = report(module)
+    >>> page.html.startswith("<!DOCTYPE html>"), "http://" in page.html, len(page.html) < 2**18
+    (True, False, True)
+    """
+    page = _PageData(peak, tiled, progress)
+    page.add_module(module)
+    if after is not None:
+        page.add_module(after)
+        title = f"{module.filename} → {after.filename}"
+        page.add_comparison(title, module, after, equivalent(module, after, level), [0, 1])
+        return ReportPage(page.html(title))
+    return ReportPage(page.html(module.filename))
+
+
+@checked
+def report_passes(
+    directory: str | PathLike[str],
+    *,
+    peak: Peak | None = None,
+    tiled: int = DEFAULT_TILED,
+    level: Level = "values",
+    progress: Progress | None = None,
+) -> ReportPage:
+    """Return a page with the changes of each pass of a dump folder, and the last modules.
+
+    Args:
+        directory: a folder of dumps, as for `passes`.
+        peak, tiled, level, progress: as for `report`.
+    Raises:
+        FileNotFoundError: the folder has no dumps of passes.
+        HloError: a dump is no valid HLO.
+    """
+    page = _PageData(peak, tiled, progress)
+    for number, dumps in enumerate(modules_in(Path(directory))):
+        last = dumps.dumps[0]
+        for result in validated(dumps, level):
+            title = f"{result.module}: {result.pass_name}"
+            if result.fault:
+                page.add_fault(title, result.fault)
+                continue
+            last = result.after
+            if result.verdict is not None:
+                before, after = load(result.before.path), load(result.after.path)
+                page.add_comparison(title, before, after, result.verdict, [None, number])
+        page.add_module(load(last.path))
+    return ReportPage(page.html(str(directory)))
+
+
+@dataclass(slots=True)
+class _PageData:
+    """The data of a page: modules and comparisons, as they are added."""
+
+    peak: Peak | None
+    tiled: int
+    progress: Progress | None
+    modules: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    scripts: list[tuple[str, str]] = field(default_factory=list)
+
+    def add_module(self, module: Module) -> None:
+        """Add a module with the details of all instructions."""
+        number = len(self.modules)
+        counted = traffic(module)
+        table = TrafficTable(module.filename, counted, self.peak)
+        summary, texts = _module_data(module, table, self.tiled, self.progress)
+        self.modules.append(summary)
+        picture = counted.plot(self.peak).svg
+        self.scripts.append((f"traffic-{number}", packed(json_text(picture))))
+        self.scripts += [(f"details-{number}-{k}", text) for k, text in enumerate(texts)]
+
+    def add_comparison(
+        self,
+        title: str,
+        before: Module,
+        after: Module,
+        verdict: Verdict,
+        numbers: list[int | None],
+    ) -> None:
+        """Add a comparison of two modules; `numbers` are those of the modules in the page."""
+        listed = changes(before, after)
+        self.scripts.append((f"changes-{len(self.comparisons)}", packed(json_text(listed))))
+        self.comparisons.append(
+            {
+                "title": title,
+                "verdict": verdict_record(verdict)["verdict"],
+                "lines": list(verdict_lines(verdict)),
+                "counts": {key: len(rows) for key, rows in listed.items()},
+                "modules": numbers,
+            }
+        )
+
+    def add_fault(self, title: str, fault: str) -> None:
+        """Add a pair of dumps one of which is invalid."""
+        nothing: dict[str, list[Any]] = {"removed": [], "added": [], "changed": []}
+        self.scripts.append((f"changes-{len(self.comparisons)}", packed(json_text(nothing))))
+        self.comparisons.append(
+            {
+                "title": title,
+                "verdict": "unknown",
+                "lines": ["invalid dump:", *fault.splitlines()],
+                "counts": dict.fromkeys(nothing, 0),
+                "modules": [None, None],
+            }
+        )
+
+    def html(self, title: str) -> str:
+        """Return the text of the page."""
+        data = {
+            "modules": self.modules,
+            "columns": TRAFFIC_COLUMNS,
+            "kinds": ACCESS_KINDS,
+            "comparisons": self.comparisons,
+        }
+        return _html(title, [("structure", packed(json_text(data))), *self.scripts])
+
+
+def _module_data(
+    module: Module, table: TrafficTable, tiled: int, progress: Progress | None
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """Return the structure of a module with its traffic, and the packed details."""
+    computations = computations_in_order(module)
+    instructions = [i for c in computations for i in c.instructions]
+    ranked = table.ranked
+    details = Details(table, frozenset([each.instruction for each in ranked[:tiled]]))
+
+    def each_detail() -> Iterator[dict[str, Any]]:
+        for done, instruction in enumerate(instructions):
+            if progress is not None:
+                progress(module.filename, done, len(instructions))
+            yield details.of(instruction)
+
+    packed_chunks = list(chunks(each_detail()))
+    numbers = {instruction: k for k, instruction in enumerate(instructions)}
+    data = structure(module, computations)
+    data["chunks"] = [first for first, _ in packed_chunks]
+    data["traffic"] = [[numbers[each.instruction], *table.cells(each)[:-1]] for each in ranked]
+    data["kinds"] = _kinds(details.kinds, numbers)
+    data["totals"] = list(table.totals())
+    data["tiled"] = [min(tiled, len(ranked)), len(ranked)]
+    return data, [text for _, text in packed_chunks]
+
+
+def _kinds(kinds: dict[Instruction, list[str]], numbers: dict[Instruction, int]) -> dict[int, int]:
+    """Return a set of bits for each instruction with maps: bit k is the kind k."""
+    places = {kind: k for k, kind in enumerate(ACCESS_KINDS)}
+    bits = {numbers[i]: sum(1 << places[kind] for kind in own) for i, own in kinds.items()}
+    return {number: own for number, own in bits.items() if own}
+
+
+# ---------------------------------------------------------------- HTML
+
+
+def _html(title: str, data: Sequence[tuple[str, str]]) -> str:
+    """Return the page; only scripts with these hashes run, and nothing is loaded."""
+    scripts = _scripts()
+    hashes = " ".join([f"'sha256-{_digest(text)}'" for text in scripts])
+    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:"
+    blocks = [
+        f'<script type="application/octet-stream" id="{name}">{text}</script>'
+        for name, text in data
+    ]
+    parts = {
+        "title": escape(_visible(title)),
+        "policy": escape(policy),
+        "style": f"{_colours()}\n{_asset('report.css')}",
+        "data": "\n".join(blocks),
+        "scripts": "\n".join([f"<script>{text}</script>" for text in scripts]),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("report.html"))
+
+
+def _colours() -> str:
+    """Return the colours of pictures as CSS variables, for the light and the dark theme."""
+    fonts = f"--sans: {SANS}; --mono: {MONO};"
+    light = f"{_variables(LIGHT)} --link: #0550ae; --good: #1a7f37; --bad: #b42318;"
+    dark = f"{_variables(DARK)} --link: #79b8ff; --good: #56d364; --bad: #ff8f84;"
+    return (
+        f":root {{ {fonts} {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+    )
+
+
+def _variables(colours: Colours) -> str:
+    values = {name: getattr(colours, name) for name in ("paper", "ink", "faint", "line", "accent")}
+    values |= {f"h{k}": shade for k, shade in enumerate(colours.heat)}
+    values["other"] = colours.other_label
+    return " ".join([f"--{name}: {value};" for name, value in values.items()])
+
+
+def _visible(text: str) -> str:
+    """Return text with control characters, and halves of characters, as escapes."""
+    return "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
+
+
+def _digest(text: str) -> str:
+    return b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _scripts() -> Sequence[str]:
+    return [_asset("vendor/dagre.min.js"), "\n".join([_asset(name) for name in SCRIPTS])]
+
+
+@cache
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")

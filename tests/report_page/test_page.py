@@ -1,0 +1,229 @@
+"""The data of a page are those of the commands and of the module, and hostile text stays data."""
+
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo
+import indexing
+from indexing import cli
+from indexing.views.report_page.chunks import chunks
+from indexing.views.report_page.tile_details import MAX_TILES, picture_sizes
+from indexing.views.verdict_tables import verdict_record
+from tests.report_page.reading import HOSTILE, details, hostile_module_text, scripts
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MODULE = EXAMPLES / "attention.opt.hlo"
+TILED = """ENTRY e {
+  p = f32[6,5] parameter(0)
+  q = f32[5] parameter(1)
+  b = f32[6,5] broadcast(q), dimensions={1}
+  a = f32[6,5] add(p, b)
+  r = f32[6,5] reverse(a), dimensions={1}
+  t = f32[5,6] transpose(r), dimensions={1,0}
+  ROOT s = f32[3,3] slice(t), slice={[0:5:2], [1:6:2]}
+}"""
+
+
+def test_the_structure_is_that_of_the_module() -> None:
+    module = hlo.load(MODULE)
+    html = indexing.report(module, tiled=0).html
+    (data,) = scripts(html)["structure"]["modules"]
+    computations = [module.computations[c["name"]] for c in data["computations"]]
+    assert computations[0] is module.entry
+    assert set(computations) == set(module.computations.values())
+    instructions = [i for c in computations for i in c]
+    assert data["names"] == [i.name for i in instructions]
+    assert [data["opcodes"][k] for k in data["opcode"]] == [i.opcode for i in instructions]
+    operands = [[instructions[k] for k in own] for own in data["operands"]]
+    assert operands == [list(i.operands) for i in instructions]
+    called = {k: [computations[c] for c in own] for k, own in data["calls"].items()}
+    assert called == {
+        str(k): list(i.called_computations)
+        for k, i in enumerate(instructions)
+        if i.called_computations
+    }
+
+
+def test_maps_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    html = indexing.report(hlo.load(MODULE), tiled=0).html
+    (data,) = scripts(html)["structure"]["modules"]
+    shown = set()
+    for name, each in zip(data["names"], details(html), strict=True):
+        for output, _, _, rows in each.get("maps", ()):
+            for row in rows:
+                text = None if row["grade"] in ("nothing", "unknown") else row["text"]
+                shown.add((name, output, row["operand"], text))
+    assert cli.run(["maps", str(MODULE), "--all", "--format", "json"]) == 0
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    printed = {(r["instruction"], r["output"], r["operand"], r["map"]) for r in lines}
+    assert shown == {each for each in printed if each[2] is not None}
+
+
+def test_bytes_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    html = indexing.report(hlo.load(MODULE), tiled=0).html
+    (data,) = scripts(html)["structure"]["modules"]
+    shown = {
+        name: each["traffic"]
+        for name, each in zip(data["names"], details(html), strict=True)
+        if "traffic" in each
+    }
+    assert cli.run(["bytes", str(MODULE), "--format", "json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["instructions"]
+    assert shown == {each["instruction"]: each for each in printed}
+    assert [data["names"][row[0]] for row in data["traffic"]] == [r["instruction"] for r in printed]
+
+
+def test_regions_are_the_elements_that_the_maps_give() -> None:
+    module = hlo.parse(TILED)
+    html = indexing.report(module).html
+    (data,) = scripts(html)["structure"]["modules"]
+    checked = 0
+    for name, each in zip(data["names"], details(html), strict=True):
+        for tiles in each.get("tiles", ()):
+            answer = indexing.output_to_input(module.entry[name])
+            grid = itertools.product(*map(range, tiles["grid"]))
+            for index, regions in zip(grid, tiles["tiles"], strict=True):
+                for k, (_, kind, boxes) in enumerate(regions):
+                    needed = brute_force(answer.maps[k], tiles, index)
+                    assert kind == "exact"
+                    assert elements(boxes) == needed
+                    checked += 1
+            for index, regions in tiles["elements"]:
+                one = {"sizes": [1] * len(index), "dims": tiles["dims"]}
+                for k, (_, _, boxes) in enumerate(regions):
+                    assert elements(boxes) == brute_force(answer.maps[k], one, index)
+    assert checked > 50
+
+
+def brute_force(
+    maps: Sequence[indexing.IndexingMap], tiles: dict[str, Any], index: Sequence[int]
+) -> set[Any]:
+    """Return the elements that the maps give for each element of a tile."""
+    starts = [k * size for k, size in zip(index, tiles["sizes"], strict=True)]
+    sides = [
+        range(start, min(start + size, n))
+        for start, size, n in zip(starts, tiles["sizes"], tiles["dims"], strict=True)
+    ]
+    return {
+        m.evaluate(dims=point, ranges=values)
+        for m in maps
+        for point in itertools.product(*sides)
+        for values in itertools.product(*[range(s.lower, s.upper + 1) for s in m.ranges])
+    } - {None}
+
+
+def elements(boxes: Sequence[Any]) -> set[Any]:
+    """Return the elements of boxes: offsets, sizes and strides."""
+    return {
+        element
+        for box in boxes
+        for element in itertools.product(
+            *[range(o, o + n * s, s) for o, n, s in zip(*box, strict=True)]
+        )
+    }
+
+
+@pytest.mark.parametrize("dims", [(), (1,), (7,), (64, 64), (2, 3, 5, 7), (1, 1000003)])
+def test_a_picture_has_few_tiles_which_cover_the_array(dims: tuple[int, ...]) -> None:
+    sizes = picture_sizes(dims)
+    tiles = 1
+    for n, size in zip(dims, sizes, strict=True):
+        assert 1 <= size <= n
+        tiles *= -(-n // size)
+    assert tiles <= MAX_TILES
+
+
+def test_chunks_hold_all_values_in_order() -> None:
+    values = [{"k": k, "text": "x" * (k * 997 % 5000)} for k in range(300)]
+    html = "".join(
+        f'<script type="application/octet-stream" id="c-{first}">{text}</script>'
+        for first, text in chunks(values)
+    )
+    read = scripts(html)
+    assert len(read) > 2
+    assert [each for chunk in read.values() for each in chunk] == values
+
+
+def test_hostile_text_is_only_in_the_data() -> None:
+    module = hlo.parse(hostile_module_text(), f"{HOSTILE}.hlo")
+    plain = indexing.report(hlo.parse("ENTRY e { ROOT p = f32[3] parameter(0) }")).html
+    html = indexing.report(module).html
+    assert html.count("<script") == html.count("</script>") == plain.count("<script")
+    assert "onerror=boom" not in html.replace(title_of(html), "")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", html)
+    names = [each["op_name"] for each in details(html) if "op_name" in each]
+    assert all("</script><img" in name for name in names)
+    assert len(names) == 3
+
+
+def title_of(html: str) -> str:
+    """Return the escaped title, which has no tags."""
+    (title,) = re.findall("<title>(.*)</title>", html)
+    assert "<" not in title
+    return str(title)
+
+
+def test_two_modules_are_compared() -> None:
+    before = hlo.parse(TILED, "before.hlo")
+    text = TILED.replace("reverse(a), dimensions={1}", "reverse(a), dimensions={0}")
+    after = hlo.parse(text.replace("b = ", "wide = ").replace("(p, b)", "(p, wide)"), "after.hlo")
+    data = scripts(indexing.report(before, after, tiled=0).html)
+    (comparison,) = data["structure"]["comparisons"]
+    verdict = indexing.equivalent(before, after)
+    assert not verdict
+    assert comparison["verdict"] == "differs"
+    assert comparison["lines"][0] == str(verdict)
+    listed = {key: [row[1] for row in rows] for key, rows in data["changes-0"].items()}
+    assert listed == {"removed": ["b"], "added": ["wide"], "changed": ["a", "r"]}
+
+
+def test_a_folder_of_dumps_has_a_comparison_for_each_pair_that_differs() -> None:
+    folder = EXAMPLES / "passes"
+    data = scripts(indexing.report_passes(folder, tiled=0).html)["structure"]
+    results = [each for each in indexing.passes(folder) if each.verdict is not None]
+    assert [c["title"] for c in data["comparisons"]] == [
+        f"{each.module}: {each.pass_name}" for each in results
+    ]
+    verdicts = [
+        verdict_record(each.verdict)["verdict"] for each in results if each.verdict is not None
+    ]
+    assert [c["verdict"] for c in data["comparisons"]] == verdicts
+
+
+def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert cli.run(["report", str(MODULE), "--tiles", "2", "-q", "-o", str(page)]) == 0
+    assert page.read_text("utf-8") == indexing.report(hlo.load(str(MODULE)), tiled=2).html
+    assert cli.run(["report", "a.hlo", "b.hlo", "c.hlo"]) == 2
+    assert "one or two files" in capsys.readouterr().err
+    broken = tmp_path / "broken.hlo"
+    broken.write_text("ENTRY e { ROOT p = f32[2] no }")
+    assert cli.run(["report", str(broken), "-o", str(page)]) == 1
+    assert page.stat().st_size > 10_000  # not replaced
+
+
+def test_the_page_loads_nothing_and_has_the_license_of_its_layout() -> None:
+    html = indexing.report(hlo.parse(TILED)).html
+    outside = re.findall(r"(?:src|href)\s*=|https?://|@import|url\(", html)
+    assert set(outside) <= {"url("}
+    assert re.findall(r"url\([^)]*\)", html) == ["url(#arrow)"]
+    assert "@dagrejs/dagre 3.1.3" in html
+    assert "Copyright (c) 2012-2014 Chris Pettitt" in html
+
+
+def test_an_invalid_dump_is_listed(tmp_path: Path) -> None:
+    text = "HloModule m ENTRY e { p = f32[3] parameter(0) ROOT r = f32[3] %s(p) }"
+    for number, body in enumerate((text % "negate", "HloModule m ENTRY", text % "cosine")):
+        name = f"module_0001.m.000{number}.simplification.after_p{number}.before_dce.txt"
+        (tmp_path / name).write_text(body)
+    data = scripts(indexing.report_passes(tmp_path, tiled=0).html)["structure"]
+    assert "unknown" in [c["verdict"] for c in data["comparisons"]]
+    assert data["comparisons"][-1]["verdict"] == "differs"
+    (module,) = data["modules"]
+    assert "cosine" in module["opcodes"]
