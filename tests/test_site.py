@@ -16,6 +16,7 @@ import pytest
 
 from docs.pages import commands, errors, reference, related, sources
 from indexing.cli.group import COMMANDS, cli
+from tests.test_docs import prose
 
 ROOT = Path(__file__).parent.parent
 STUBS = [ROOT / "hlo" / "__init__.pyi", *ROOT.glob("indexing/__init__.pyi")]
@@ -68,6 +69,19 @@ def test_each_page_is_in_one_list_of_contents() -> None:
     top = [place for place in places if "/" not in place and place != "index"]
     generated = {"reference/index", "commands/index", "errors/index", "notebooks/*"}
     assert sorted(entries) == sorted({*top, *generated})
+
+
+def test_links_of_moved_pages_follow(tmp_path: Path) -> None:
+    sources.write(tmp_path)
+    pages = sorted(tmp_path.rglob("*.md"))
+    assert len(pages) > 60
+    missing = [
+        (page.name, path)
+        for page in pages
+        for path in re.findall(r"\[[^\]]*\]\((?!https?:|#)([\w./-]+\.\w+)", prose(page))
+        if not (page.parent / path).exists() and not path.endswith("errors/index.md")
+    ]
+    assert missing == []
 
 
 class Links(HTMLParser):

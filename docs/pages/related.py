@@ -59,7 +59,8 @@ def resolve(module: str, name: str) -> Any:
 def _imports(module: str) -> dict[str, tuple[str, str]]:
     """Return the module and the name of each name that a module imports from another."""
     file = sys.modules[module].__file__
-    assert file is not None
+    if file is None or not file.endswith(".py"):  # compiled
+        return {}
     return {
         alias.asname or alias.name: (node.module, alias.name)
         for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8")))

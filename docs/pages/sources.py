@@ -86,6 +86,8 @@ def markdown(text: str, path: str, copy: Callable[[str], None] = lambda _: None)
 
     >>> print(markdown("[docs/tiling.md](docs/tiling.md#sizes), [tests](tests)", "README.md"))
     [](tiling.md#sizes), tests
+    >>> print(markdown("`sort[8](x)`", "docs/equivalence.md"))
+    `sort[8](x)`
     """
     if path == "docs/glossary.md":  # entries are headings: links, search and contents find them
         text = _ENTRY.sub(r"\n## \1\n\n", text)
@@ -94,9 +96,9 @@ def markdown(text: str, path: str, copy: Callable[[str], None] = lambda _: None)
     def replaced(match: re.Match[str]) -> str:
         file, mark, anchor = match["path"].partition("#")
         label = match["text"]
-        if not file:
-            return match[0]
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
+        if not (file and (ROOT / target).exists()):  # an anchor, or code such as `a[i](x)`
+            return match[0]
         if target == "docs/errors":  # its index is generated
             target = f"{target}/index.md"
         elif (ROOT / target).is_dir():
