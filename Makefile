@@ -56,7 +56,7 @@ slow: $(VENV)/.develops
 	$(BIN)/$(PYTEST) -m "slow or sampled"
 
 quick: $(VENV)/.develops
-	FUZZ=$(or $(FUZZ),0.1) $(BIN)/$(PYTEST) -m "not slow"
+	FUZZ=$(or $(FUZZ),0.2) $(BIN)/$(PYTEST) -m "not slow"
 
 check: $(VENV)/.develops
 	$(BIN)/ruff format --check
