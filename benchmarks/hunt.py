@@ -46,7 +46,7 @@ MAX_ATTEMPTS: Final = 60
 _MOVEMENT: Final = frozenset(
     [
         *("parameter", "constant", "broadcast", "reshape", "bitcast", "copy", "tuple"),
-        *("get-tuple-element", "transpose", "slice", "iota"),
+        *("get-tuple-element", "transpose", "slice", "iota", "pad"),
     ]
 )
 
@@ -71,8 +71,13 @@ class Finding:
         return self.kind not in ("numbers", "passes")
 
     def is_like(self, other: Finding | None) -> bool:
-        """Return True for another program with the same fault, as far as can be told."""
-        return other is not None and (self.place, self.kind) == (other.place, other.kind)
+        """Return True for another program with the same fault, as far as can be told.
+
+        Whether a wrong pass changes the outputs depends on the inputs of the execution.
+        """
+        if other is None or self.place != other.place:
+            return False
+        return self.kind == other.kind or not (self.is_failure or other.is_failure)
 
 
 class Hunt:

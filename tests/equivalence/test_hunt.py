@@ -37,6 +37,14 @@ def test_a_finding_is_known_by_its_place_and_ops() -> None:
     assert known(more, Finding("pass `algsimp`", "numbers", "")) is None
 
 
+def test_findings_are_alike_if_place_and_failure_are() -> None:
+    one = Finding("pass `algsimp`", "numbers", "")
+    assert one.is_like(Finding("pass `algsimp`", "passes", "other"))
+    assert not one.is_like(Finding("pass `dce`", "numbers", ""))
+    assert not one.is_like(Finding("pass `algsimp`", "SIGABRT", ""))
+    assert not one.is_like(None)
+
+
 @pytest.mark.slow
 @NEEDS_XLA
 @pytest.mark.parametrize(
