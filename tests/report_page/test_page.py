@@ -179,6 +179,7 @@ def test_two_modules_are_compared() -> None:
     assert not verdict
     assert comparison["verdict"] == "differs"
     assert comparison["lines"][0] == str(verdict)
+    assert comparison["lines"][-1].startswith("bytes: 536 read, 516 written before; ")
     listed = {key: [row[1] for row in rows] for key, rows in data["changes-0"].items()}
     assert listed == {"removed": ["b"], "added": ["wide"], "changed": ["a", "r"]}
 

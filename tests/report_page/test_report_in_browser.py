@@ -224,3 +224,20 @@ def test_a_model_opens_within_a_second(open_page: Open) -> None:
     page = open_page(report)
     assert page.locator(".node").count() > 20
     shoot(page, "gpt2_tiny")
+
+
+def test_a_large_computation_is_drawn_in_part(open_page: Open) -> None:
+    """The limits are those of a model with 65,757 instructions: 5 s and 60 MB."""
+    lines = [f"v{k} = f32[8,4] add(v{k - 1}, v{k // 2})" for k in range(1, 10_000)]
+    text = "\n".join(["v0 = f32[8,4] parameter(0)", *lines, "ROOT r = f32[8,4] negate(v9999)"])
+    report = indexing.report(hlo.parse(f"ENTRY e {{ {text} }}"), tiled=3)
+    assert len(report.html) < 10_000_000
+    page = open_page(report)
+    assert int(page.evaluate("document.documentElement.dataset.ready")) < 5000
+    assert 10 < page.locator(".node").count() <= 60
+    assert "10,001 instructions: those near" in page.locator("#graph-note").inner_text()
+    page.fill("#search", "v7777")
+    page.press("#search", "Enter")
+    page.wait_for_selector("#details h2:has-text('v7777')")
+    assert page.locator(".node.selected").count() == 1
+    shoot(page, "large")

@@ -23,6 +23,7 @@ from indexing.equivalence.passes import validated
 from indexing.equivalence.verdicts import Level, Verdict
 from indexing.maps.displayed import Displayed
 from indexing.memory.movement.analysis import traffic
+from indexing.memory.movement.figures import Traffic
 from indexing.memory.movement.roofline import Peak
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.report_page.changes import changes
@@ -30,7 +31,7 @@ from indexing.views.report_page.chunks import chunks, json_text, packed
 from indexing.views.report_page.details import Details
 from indexing.views.report_page.structure import computations_in_order, structure
 from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
-from indexing.views.verdict_tables import verdict_lines, verdict_record
+from indexing.views.verdict_tables import traffic_line, verdict_lines, verdict_record
 
 Progress = Callable[[str, int, int], None]  # (subject, instructions done, all instructions)
 
@@ -95,11 +96,12 @@ def report(
     (True, False, True)
     """
     page = _PageData(peak, tiled, progress)
-    page.add_module(module)
+    moved = page.add_module(module)
     if after is not None:
-        page.add_module(after)
+        line = traffic_line(moved, page.add_module(after))
         title = f"{module.filename} → {after.filename}"
-        page.add_comparison(title, module, after, equivalent(module, after, level), [0, 1])
+        verdict = equivalent(module, after, level)
+        page.add_comparison(title, module, after, verdict, [0, 1], [line])
         return ReportPage(page.html(title))
     return ReportPage(page.html(module.filename))
 
@@ -149,8 +151,8 @@ class _PageData:
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     scripts: list[tuple[str, str]] = field(default_factory=list)
 
-    def add_module(self, module: Module) -> None:
-        """Add a module with the details of all instructions."""
+    def add_module(self, module: Module) -> Traffic:
+        """Add a module with the details of all instructions; return its traffic."""
         number = len(self.modules)
         counted = traffic(module)
         table = TrafficTable(module.filename, counted, self.peak)
@@ -159,6 +161,7 @@ class _PageData:
         picture = counted.plot(self.peak).svg
         self.scripts.append((f"traffic-{number}", packed(json_text(picture))))
         self.scripts += [(f"details-{number}-{k}", text) for k, text in enumerate(texts)]
+        return counted
 
     def add_comparison(
         self,
@@ -167,15 +170,20 @@ class _PageData:
         after: Module,
         verdict: Verdict,
         numbers: list[int | None],
+        lines: Sequence[str] = (),
     ) -> None:
-        """Add a comparison of two modules; `numbers` are those of the modules in the page."""
+        """Add a comparison of two modules, with further lines below the verdict.
+
+        Args:
+            numbers: the numbers of the modules in the page, None for a module that it lacks.
+        """
         listed = changes(before, after)
         self.scripts.append((f"changes-{len(self.comparisons)}", packed(json_text(listed))))
         self.comparisons.append(
             {
                 "title": title,
                 "verdict": verdict_record(verdict)["verdict"],
-                "lines": list(verdict_lines(verdict)),
+                "lines": [*verdict_lines(verdict), *lines],
                 "counts": {key: len(rows) for key, rows in listed.items()},
                 "modules": numbers,
             }

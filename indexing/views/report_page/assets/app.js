@@ -139,7 +139,7 @@ function changesOf(state) {
     comparisonOf(state, 0).then((part) => box.append(part));
     return box;
   }
-  box.append(el("h2", {}, `${count(comparisons.length)} pairs of dumps differ`), note);
+  box.append(el("h2", {}, `Passes that change the module: ${count(comparisons.length)}`), note);
   comparisons.forEach((each, k) => {
     const { changed, removed, added } = each.counts;
     const summary = el("summary", {}, el("span", { className: `badge ${each.verdict}` }, each.verdict), " ",
