@@ -63,6 +63,16 @@ def test_reads_of_partitions_by_xla_are_proved(name: str) -> None:
     assert not verdict.fewer_reads
 
 
+def test_two_programs_of_a_device_are_compared_as_such() -> None:
+    _, local = pair("shard_map")
+    line = next(line for line in str(local).splitlines() if " multiply(%" in line)
+    swapped = line.replace("(%param, ", "(").replace("), sharding", ", %param), sharding")
+    verdict = equivalent(local, hlo.parse(str(local).replace(line, swapped)))
+    assert line != swapped
+    assert isinstance(verdict, Proved), verdict
+    assert not verdict.note
+
+
 def test_programs_with_manual_regions_are_executed() -> None:
     verdict = equivalent(*pair("shard_map"), level="numbers")
     assert isinstance(verdict, Undecided)

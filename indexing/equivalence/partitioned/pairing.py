@@ -20,7 +20,7 @@ from indexing.dataflow.needed import needed_by
 from indexing.devices.devices import Devices
 from indexing.equivalence.pairing import Leaf, Pair, Program, Side
 from indexing.equivalence.partitioned.distribution import Distribution
-from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL
+from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL, has_regions
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.collective_bases import Collective
@@ -128,6 +128,7 @@ def runs_on_devices(module: Module) -> bool:
 
 def _outside_regions(root: Instruction) -> Iterator[Instruction]:
     """Yield the instructions that a root needs, without those of manual regions."""
+    bordered = has_regions(root.module)  # a partition keeps the mark of manual instructions
     seen: set[Computation] = set()
     waiting = [root]
     while waiting:
@@ -138,7 +139,7 @@ def _outside_regions(root: Instruction) -> Iterator[Instruction]:
             reads_local = any(each in local for each in instruction.operands)
             if name == FULL_TO_SHARD or (reads_local and name != SHARD_TO_FULL):
                 local.add(instruction)
-            elif not _is_manual(instruction):
+            elif not (bordered and _is_manual(instruction)):
                 yield instruction
                 for computations in called_by(instruction).values():
                     for computation in computations:
