@@ -26,7 +26,7 @@ _LINK: Final = re.compile(
     r"\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<path>(?!https?:)[^)\s]+)\)"
 )
 _FENCED: Final = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
-_ENTRY: Final = re.compile(r'^\* <a id="[\w-]+"></a>\*\*([\w -]+)\*\*: ', re.MULTILINE)
+_ENTRY: Final = re.compile(r'^\* <a id="[\w-]+"></a>\*\*([\w -]+)\*\*: (.)', re.MULTILINE)
 _NAMED_PAGE: Final = re.compile(r"`(docs/\w+\.md)`")
 
 
@@ -90,7 +90,7 @@ def markdown(text: str, path: str, copy: Callable[[str], None] = lambda _: None)
     `sort[8](x)`
     """
     if path == "docs/glossary.md":  # entries are headings: links, search and contents find them
-        text = _ENTRY.sub(r"\n## \1\n\n", text)
+        text = _ENTRY.sub(lambda entry: f"\n## {entry[1]}\n\n{entry[2].upper()}", text)
     places = pages()
 
     def replaced(match: re.Match[str]) -> str:
