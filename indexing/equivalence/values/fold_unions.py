@@ -65,11 +65,17 @@ def combiner_of(term: Formula) -> str:
         return str(term.array.head[0]).removeprefix("fold").strip()
     if term.kind == "choose":
         return next(filter(None, map(combiner_of, term.arguments)), "")
-    opcode = term.head[0] if term.kind == "apply" else ""
-    opcode = "add" if opcode == "sum" else opcode
+    opcode = _opcode(term)
     if opcode not in KNOWN:
         return ""
-    return opcode if any(combiner_of(t) == opcode for t in term.arguments) else ""
+    inside = [t for t in term.arguments if _opcode(t) in ("", opcode)]  # others combine otherwise
+    return opcode if any(combiner_of(t) == opcode for t in inside) else ""
+
+
+def _opcode(term: Formula) -> str:
+    """Return the opcode of a function, sums of integers being additions; "" for other terms."""
+    opcode = str(term.head[0]) if term.kind == "apply" else ""
+    return "add" if opcode == "sum" else opcode
 
 
 def equal_unions(
