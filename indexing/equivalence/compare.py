@@ -191,8 +191,9 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
     witness = by_values(pair, Runs(pair, exact=formulas.exact_arithmetic), "values")
     if isinstance(witness, Differs):
         return replace(witness, equal_outputs=equal)
+    agreement = "; executions agree" if witness is None else ""
     return Undecided(
-        residual.reason,
+        f"{residual.reason}{agreement}",
         level=reads.level,
         laws=dict(laws),
         terms=(residual.before, residual.after) if residual.before else None,

@@ -82,10 +82,12 @@ def swapped_operands(i: Instruction, line: str, chance: random.Random) -> str | 
 
 
 def dropped_clamp(i: Instruction, line: str, chance: random.Random) -> str | None:
-    """Replace a clamp by its operand."""
+    """Replace a clamp by the number that it clamps."""
     if i.opcode not in ("clamp", "maximum", "minimum"):
         return None
-    kept = i.operands[1] if i.opcode == "clamp" else i.operands[0]
+    clamped = i.operands[1:2] if i.opcode == "clamp" else i.operands
+    numbers = [each for each in clamped if each.opcode not in ("constant", "broadcast")]
+    kept = (numbers or clamped)[0]
     return f"{line.partition(' = ')[0]} = {i.shape} copy(%{kept.name})"
 
 

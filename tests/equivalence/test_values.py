@@ -11,6 +11,7 @@ EXTREMA = """
 max.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
 min.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] minimum(a, b) }
 or.w { a = u16[] parameter(0)  b = u16[] parameter(1)  ROOT c = u16[] or(a, b) }
+add.bf { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] add(a, b) }
 add.s { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }
 max.bf { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] maximum(a, b) }
 """
@@ -32,6 +33,16 @@ WORD = """x = u8[3,2] parameter(0)  w = u16[3,2] convert(x)  i = u16[3,2] iota()
   c = u16[] constant({place})  e = u16[3,2] broadcast(c), dimensions={{}}
   n = u16[3,2] multiply(i, e)  s = u16[3,2] shift-left(w, n)  z = u16[] constant(0)
   ROOT r = u16[3] reduce(s, z), dimensions={{1}}, to_apply=or.w"""
+WHOLE = """x = f32[4,2] parameter(0)
+  ROOT r = f32[4,2] all-to-all(x), replica_groups={{0,1}}, dimensions={0}"""
+PARTS = """x = f32[4,2] parameter(0)  a = f32[2,2] slice(x), slice={{[0:2], [0:2]}}
+  b = f32[2,2] slice(x), slice={{[2:4], [0:2]}}
+  t = (f32[2,2], f32[2,2]) all-to-all(a, b), replica_groups={{{{0,1}}}}
+  g = f32[2,2] get-tuple-element(t), index=0  h = f32[2,2] get-tuple-element(t), index=1
+  ROOT r = f32[4,2] concatenate({order}), dimensions={{0}}"""
+PROMOTED = """x = bf16[4] parameter(0)  w = f32[4] convert(x)
+  s = f32[4] all-reduce(w), replica_groups={{{{0,1}}}}, to_apply={combiner}
+  ROOT r = bf16[4] convert(s)"""
 
 # fmt: off
 EQUAL = {
@@ -125,6 +136,10 @@ EQUAL = {
         "x = u32[3] parameter(0)  ROOT r = u8[3,4] bitcast-convert(x)", BYTES.format(place=8)),
     "a word of bytes": (
         "x = u8[3,2] parameter(0)  ROOT r = u16[3] bitcast-convert(x)", WORD.format(place=8)),
+    "an all-to-all by parts": (WHOLE, PARTS.format(order="g, h")),
+    "a sum among devices in another type": (
+        "x = bf16[4] parameter(0)  ROOT r = bf16[4] all-reduce(x), replica_groups={{0,1}}, "
+        "to_apply=add.bf", PROMOTED.format(combiner="add.f")),
     "clamp is a minimum of a maximum": (
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  ROOT r = f32[4,6] clamp(a, x, b)",
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  "
@@ -145,6 +160,17 @@ EQUAL = {
         "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}"),
 }
 DIFFERENT = {
+    "an all-to-all by parts in another order": (WHOLE, PARTS.format(order="h, g")),
+    "a maximum among devices in another type": (
+        "x = bf16[4] parameter(0)  ROOT r = bf16[4] all-reduce(x), replica_groups={{0,1}}, "
+        "to_apply=add.bf", PROMOTED.format(combiner="max.f")),
+    "a manual region of devices in another order": (
+        "x = f32[8] parameter(0)  c = f32[8] copy(x), sharding={devices=[8]<=[8]}  "
+        'ROOT r = f32[1] custom-call(c), custom_call_target="SPMDFullToShardShape", '
+        "sharding={manual}",
+        "x = f32[8] parameter(0)  c = f32[8] copy(x), sharding={devices=[8]<=[2,4]T(1,0)}  "
+        'ROOT r = f32[1] custom-call(c), custom_call_target="SPMDFullToShardShape", '
+        "sharding={manual}"),
     "bytes that overlap": (
         "x = u32[3] parameter(0)  ROOT r = u8[3,4] bitcast-convert(x)", BYTES.format(place=7)),
     "a word of bytes that overlap": (

@@ -20,6 +20,7 @@ from indexing.equivalence.values.real_laws import (
     LOG_POWER,
     MASKED,
     RECIPROCAL,
+    REDUCED_TOGETHER,
     RSQRT,
     ZERO,
     ZERO_PRODUCT,
@@ -67,6 +68,12 @@ _OTHERS: Final = (
     (ROUNDED_SUM, "real", "reduce, dot", "sums of bf16 and f16, which are added in f32"),
     (TOP_K, "definition", "custom-call", "the target is TopK: trusted by its name"),
     (BATCH_NORM, "definition", "batch-norm-training, batch-norm-inference", "f32, f64"),
+    (
+        REDUCED_TOGETHER,
+        "real",
+        "all-reduce, reduce-scatter",
+        "sums of floats among the same devices",
+    ),
     (PROMOTED, "definition", "all-reduce, reduce-scatter", "bf16 and f16 by way of f32"),
     (
         SELECT_AND_SCATTER,

@@ -67,6 +67,14 @@ _GROUPS: Final = frozenset(
 )
 """Fields of collectives that, with the channel and the number of devices, give their groups."""
 
+REGIONS: Final = frozenset(
+    [
+        *("SPMDFullToShardShape", "SPMDShardToFullShape"),
+        *("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"),
+    ]
+)
+"""Custom calls that enter or leave a manual region: their values depend on shardings."""
+
 COLLECTIVES: Final = frozenset(
     [
         *("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute"),
@@ -299,6 +307,11 @@ def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
                 attributes[field.name] = value if _is_hashable(value) else repr(value)
         if isinstance(op, Collective):
             attributes |= _participants(instruction, op)
+    if target_of(instruction) in REGIONS:
+        for number, each in enumerate((instruction, *instruction.operands)):
+            for name in ("sharding", "frontend_attributes"):
+                own = each.attributes.get(name)
+                attributes[f"{name} {number}"] = "" if own is None else own.printed
     return tuple(sorted(attributes.items()))
 
 

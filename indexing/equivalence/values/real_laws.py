@@ -26,6 +26,7 @@ RECIPROCAL: Final = "x / y = x * (1 / y)"
 INVERSE_POWER: Final = "1 / power(x, y) = power(x, -y)"
 RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
+REDUCED_TOGETHER: Final = "all-reduce(x) + all-reduce(y) = all-reduce(x + y)"
 ZERO_BRANCH: Final = "select(p, x, -0) = select(p, x, 0)"
 COMPLEX_ONE: Final = "z * 1 = z"
 ZERO_PRODUCT: Final = "x * 0 = 0"
@@ -54,10 +55,43 @@ def _sum(algebra: Constructors, call: Application) -> Formula | None:
         terms.append(_computed(algebra, constant, kind, is_computed=count > 1))
     elif len(terms) < len(call.arguments):
         uses.add(ZERO)
+    together = _reduced_together(algebra, terms)
+    if len(together) < len(terms):
+        terms, uses = together, uses | {REDUCED_TOGETHER}
     algebra.note(uses)
     if len(terms) < 2:
         return terms[0] if terms else algebra.table.constant(0, kind)
     return algebra.raw(Application("add", (), kind, tuple(terms)))
+
+
+def _reduced_together(algebra: Constructors, terms: list[Formula]) -> list[Formula]:
+    """Return terms in which sums among the same devices are one sum."""
+    groups: dict[object, list[Formula]] = {}
+    merged: list[Formula] = []
+    for term in terms:
+        array = term.array
+        if array is None or array.kind != "opaque" or not _is_device_sum(array):
+            merged.append(term)
+        else:
+            groups.setdefault((array.head, array.dims, term.index), []).append(term)
+    for group in groups.values():
+        arrays = [t.array for t in group if t.array is not None]
+        sent, first = [array.arguments[0] for array in arrays], arrays[0]
+        if len(group) > 1:
+            sent = [algebra.apply("add", (), first.type, sent)]
+        whole = algebra.table.array("opaque", first.head, first.type, first.dims,
+                                    [*sent, first.arguments[1]])  # fmt: skip
+        merged.append(algebra.table.read(whole, group[0].index))
+    return merged
+
+
+def _is_device_sum(array: Formula) -> bool:
+    """Return True for a sum of one array among devices."""
+    if array.head[0] not in ("all-reduce", "reduce-scatter") or len(array.arguments) != 2:
+        return False
+    combiner = array.arguments[1]
+    places = [t.array.head[1] for t in combiner.arguments if t.array is not None]
+    return is_call(combiner, "add") and sorted(places) == [0, 1]
 
 
 def _addends(
