@@ -191,9 +191,8 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
     witness = by_values(pair, Runs(pair, exact=formulas.exact_arithmetic), "values")
     if isinstance(witness, Differs):
         return replace(witness, equal_outputs=equal)
-    agreement = "; executions agree" if witness is None else ""
     return Undecided(
-        f"{residual.reason}{agreement}",
+        f"{residual.reason}{_AGREEMENT[witness is None]}",
         level=reads.level,
         laws=dict(laws),
         terms=(residual.before, residual.after) if residual.before else None,
@@ -201,6 +200,9 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
         equal_outputs=equal,
         note=f"level reads: {reads.reason}" if isinstance(reads, Undecided) else "",
     )
+
+
+_AGREEMENT: Final = ("", "; executions agree")
 
 
 def _by_weaker_reads(pair: Pair, equal: Container[int]) -> Verdict:

@@ -196,6 +196,9 @@ class FormulaAlgebra:
                 uppers: tuple[int, ...] = term.head
                 return self.choose(index[0], list(zip(uppers, arguments, strict=True)))
             case "index":
+                known = self._values_by_entry(index[0])
+                if known is not None:
+                    return self.tabulated(np.array(known[0], dtype(term.type)), term.type, known[1])
                 return self.table.index(index[0], term.type)
             case "read":
                 assert term.array is not None
@@ -219,6 +222,14 @@ class FormulaAlgebra:
 
     def _entry_of_entry(self, array: Formula, index: Expr) -> Formula | None:
         """Return the entry of a table whose place is an entry of a table."""
+        known = self._values_by_entry(index)
+        values = entries(array)
+        if known is None or not all(0 <= i < len(values) for i in known[0]):
+            return None
+        return self.tabulated(values[known[0]], array.type, known[1])
+
+    def _values_by_entry(self, index: Expr) -> tuple[list[int], Sequence[Expr]] | None:
+        """Return the values of an expression of an entry of a table, and the entry's place."""
         variables = mentioned([index])
         if len(variables) != 1 or not variables <= self.table.runtime.keys():
             return None
@@ -227,11 +238,7 @@ class FormulaAlgebra:
         if place.array is None or place.array.kind != "table" or not is_integral(place.type):
             return None
         places = [min(max(int(i), v.lower), v.upper) for i in entries(place.array)]
-        values = entries(array)
-        at = [index.value({v: i}) for i in places]
-        if not all(0 <= i < len(values) for i in at):
-            return None
-        return self.tabulated(values[at], array.type, place.index)
+        return [index.value({v: i}) for i in places], place.index
 
     def tabulated(self, values: Any, element_type: str, index: Sequence[Expr]) -> Formula:
         """Return the element of an array of constants at an index."""

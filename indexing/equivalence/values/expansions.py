@@ -245,6 +245,6 @@ EXPANSIONS: Final[Mapping[str, Expansion]] = MappingProxyType(
     }
 )
 DEFINED: Final = frozenset(
-    [*EXPANSIONS, "while", "topk", "batch-norm-training", "batch-norm-inference"]
+    [*EXPANSIONS, "scatter", "while", "topk", "batch-norm-training", "batch-norm-inference"]
 )
 """Opcodes whose formulas are others with definitions."""

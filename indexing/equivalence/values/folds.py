@@ -67,11 +67,17 @@ def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
         simpler = simplify(algebra, fold)
         if simpler is not fold:
             return folded(algebra, simpler)
-    constant = _evaluated(algebra, fold)
-    if constant is not None:
-        return constant
-    if not fold.ranges:
-        return algebra.where(fold.guards, _single(algebra, fold), fold.inits[0])
+    return _evaluated(algebra, fold) or _at_most_one(algebra, fold) or _rest(algebra, fold)
+
+
+def _at_most_one(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """Return the fold of one value, or of none if the guards do not hold."""
+    if fold.ranges or (fold.guards and not is_neutral(fold.combiner, fold.inits[0])):
+        return None
+    return algebra.where(fold.guards, _single(algebra, fold), fold.inits[0])
+
+
+def _rest(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     return _simpler_sum(algebra, fold) or _closed(algebra, fold)
 
 

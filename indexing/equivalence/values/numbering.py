@@ -67,11 +67,9 @@ _GROUPS: Final = frozenset(
 )
 """Fields of collectives that, with the channel and the number of devices, give their groups."""
 
-REGIONS: Final = frozenset(
-    [
-        *("SPMDFullToShardShape", "SPMDShardToFullShape"),
-        *("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"),
-    ]
+REGIONS: Final = (
+    *("SPMDFullToShardShape", "SPMDShardToFullShape"),
+    *("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"),
 )
 """Custom calls that enter or leave a manual region: their values depend on shardings."""
 

@@ -35,7 +35,9 @@ def updated(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | Non
     instruction = array.instruction
     assert instruction is not None
     op = instruction.op
-    if not isinstance(op, Scatter) or len(array.operands) != 3 or op.input_batching_dims:
+    if not bodies.expands or not isinstance(op, Scatter) or op.input_batching_dims:
+        return None
+    if len(array.operands) != 3:
         return None
     base, _, updates = leaves = [next(iter(tree.values())) for tree in array.operands]
     if base.shape is None or updates.shape is None:
