@@ -97,7 +97,7 @@ def picture_sizes(dims: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes of tiles that are at most `MAX_TILES`, and at least half as many.
 
     >>> picture_sizes([64, 64]), picture_sizes([3]), picture_sizes([])
-    ((16, 8), (1,), ())
+    ((8, 16), (1,), ())
     """
     sizes = list(dims)
     while sizes:
