@@ -140,6 +140,11 @@ EQUAL = {
     "a sum among devices in another type": (
         "x = bf16[4] parameter(0)  ROOT r = bf16[4] all-reduce(x), replica_groups={{0,1}}, "
         "to_apply=add.bf", PROMOTED.format(combiner="add.f")),
+    "the sign of a mask of constants": (
+        "x = f32[4] parameter(0)  c = f32[2] constant({-0.5,-0.5})  z = f32[] constant(-0)  "
+        "m = f32[4] pad(c, z), padding=1_1  ROOT r = f32[4] multiply(x, m)",
+        "x = f32[4] parameter(0)  c = f32[2] constant({0.5,0.5})  z = f32[] constant(0)  "
+        "m = f32[4] pad(c, z), padding=1_1  t = f32[4] multiply(x, m)  ROOT r = f32[4] negate(t)"),
     "clamp is a minimum of a maximum": (
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  ROOT r = f32[4,6] clamp(a, x, b)",
         f"{X}  a = f32[] constant(-1)  b = f32[] constant(2)  "
@@ -160,6 +165,11 @@ EQUAL = {
         "ROOT r = f32[2,6] dynamic-slice(x, i, z), dynamic_slice_sizes={2,6}"),
 }
 DIFFERENT = {
+    "the sign of the zeros beside a mask": (
+        "x = f32[4] parameter(0)  c = f32[2] constant({-0.5,-0.5})  z = f32[] constant(0)  "
+        "m = f32[4] pad(c, z), padding=1_1  ROOT r = f32[4] multiply(x, m)",
+        "x = f32[4] parameter(0)  c = f32[2] constant({0.5,0.5})  z = f32[] constant(0)  "
+        "m = f32[4] pad(c, z), padding=1_1  t = f32[4] multiply(x, m)  ROOT r = f32[4] negate(t)"),
     "an all-to-all by parts in another order": (WHOLE, PARTS.format(order="h, g")),
     "a maximum among devices in another type": (
         "x = bf16[4] parameter(0)  ROOT r = bf16[4] all-reduce(x), replica_groups={{0,1}}, "

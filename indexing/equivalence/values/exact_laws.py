@@ -118,12 +118,20 @@ def is_power_of_two(value: float, element_type: str) -> bool:
 def _without_sign(algebra: Constructors, call: Application) -> Formula | None:
     """``(-x) * y = -(x * y)``, and the same for quotients."""
     for place, term in enumerate(call.arguments):
-        if is_call(term, "negate"):
+        if is_call(term, "negate") or is_negative_choice(term):
             arguments = list(call.arguments)
-            arguments[place] = term.arguments[0]
+            arguments[place] = algebra.apply("negate", (), term.type, [term])
             rest = algebra.apply(call.opcode, (), call.element_type, arguments)
             return algebra.apply("negate", (), call.element_type, [rest])
     return None
+
+
+def is_negative_choice(term: Formula) -> bool:
+    """Return True for a choice among constants of which the first has the sign bit."""
+    if term.kind != "choose":
+        return False
+    values = [each for term in term.arguments if (each := float_value(term)) is not None]
+    return len(values) == len(term.arguments) and math.copysign(1, values[0]) < 0
 
 
 def _abs(algebra: Constructors, call: Application) -> Formula | None:

@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from hlo.shapes.shape import ELEMENT_TYPES
-from indexing.equivalence.values.exact_laws import NARROW, float_value, is_call
+from indexing.equivalence.values.exact_laws import NARROW, float_value, is_call, is_negative_choice
 from indexing.equivalence.values.functions import ROUNDED, evaluated, function_of, is_float
 from indexing.equivalence.values.laws import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms import Formula
@@ -168,9 +168,10 @@ class _Factors:
                 left, right = term.arguments
                 self.uses.add(RECIPROCAL)
                 pending += [(left, inverse, depth + 1), (right, not inverse, depth + 1)]
-            elif is_call(term, "negate"):
+            elif is_call(term, "negate") or is_negative_choice(term):
                 self.is_negative = not self.is_negative
-                pending.append((term.arguments[0], inverse, depth))
+                negated = self.algebra.apply("negate", (), self.kind, [term])
+                pending.append((negated, inverse, depth))
             elif value is not None and value != 0 and math.isfinite(value):
                 self._constant(value, inverse)
             else:
