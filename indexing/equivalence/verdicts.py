@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from indexing.execution.values import Array
 from simplifier.unknown import Unknown
 
 Level: TypeAlias = Literal["reads", "counts", "values", "numbers"]
@@ -89,6 +90,8 @@ class Differs:
         chain_after: the same for the program after.
         note: how the programs were compared, or "".
         equal_outputs: numbers of the outputs with equal formulas.
+        inputs: the inputs of the execution that shows it, for each device: an array for each leaf
+            of the parameters of the program before.
     """
 
     output: int
@@ -105,6 +108,7 @@ class Differs:
     chain_after: tuple[str, ...] = ()
     note: str = ""
     equal_outputs: tuple[int, ...] = ()
+    inputs: tuple[tuple[Array, ...], ...] = field(default=(), repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return False

@@ -11,7 +11,7 @@ from hlo.text.source import HloError
 from indexing.equivalence.chains import ElementReads
 from indexing.equivalence.pairing import Pair, Side
 from indexing.equivalence.reads import Gap
-from indexing.equivalence.runs import Inputs, Runs, ValueGap
+from indexing.equivalence.runs import Runs, ValueGap
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Undecided
 from indexing.maps.answers import Unknown
 
@@ -51,7 +51,8 @@ def _differs(
         reason = f"its value is {gap.before} before and {gap.after} after"
         reason += f", on device {gap.device}" if gap.device else ""
     values = str(gap.before), str(gap.after)
-    shown = Differs(gap.output, gap.element, reason, level, *values)
+    inputs = gap.inputs.devices
+    shown = Differs(gap.output, gap.element, reason, level, *values, inputs=inputs)
     sides = pair.before, pair.after
     trees = [_followed(side, runs, gap) for side in sides]
     numbers = range(len(pair.before.inputs))
@@ -82,9 +83,8 @@ def _differs(
 
 def _followed(side: Side, runs: Runs, gap: ValueGap) -> ElementReads:
     values: Mapping[Instruction, Any] = {}
-    inputs: Inputs | None = gap.inputs
-    if inputs is not None and runs.devices == 1:
-        values = runs.values(side, inputs)
+    if runs.devices == 1:
+        values = runs.values(side, gap.inputs)
     try:
         return ElementReads.of(side, gap.output, gap.element, values)
     except HloError:  # an instruction is invalid for the maps, for example a send

@@ -257,7 +257,7 @@ def _listed(computation: Computation) -> str:
     return f"the inputs are {', '.join(listed)}" if listed else "the program has no inputs"
 
 
-def named(results: Sequence[Sequence[Array]]) -> dict[str, Array]:
+def named(results: Sequence[Sequence[Array]], word: str = "out") -> dict[str, Array]:
     """Return the results of each device by name; the names of a single device have no prefix.
 
     >>> named([[np.int8(1)], [np.int8(2)]])
@@ -265,7 +265,7 @@ def named(results: Sequence[Sequence[Array]]) -> dict[str, Array]:
     """
     prefixes = [f"device{k}." for k in range(len(results))] if len(results) > 1 else [""]
     return {
-        f"{prefix}out{number}": array
+        f"{prefix}{word}{number}": array
         for prefix, arrays in zip(prefixes, results, strict=True)
         for number, array in enumerate(arrays)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hlo
@@ -51,6 +52,39 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 # ---------------------------------------------------------------- diff
+
+
+def test_the_inputs_of_a_difference_reproduce_it(run: Run) -> None:
+    status, output, _ = run("diff a.hlo b.hlo --save-inputs in.npz --format json")
+    record = json.loads(output)
+    assert status == 1
+    values = []
+    for file in ("a.hlo", "b.hlo"):
+        assert run(f"run {file} --inputs in.npz --output out.npz")[0] == 0
+        with np.load("out.npz") as results:
+            values.append(results[f"out{record['output']}"][tuple(record["element"])])
+    assert [str(value) for value in values] == record["witness"]["value"]
+
+
+def test_equal_modules_have_no_inputs_to_save(run: Run) -> None:
+    status, _, errors = run("diff a.hlo a.hlo --save-inputs in.npz")
+    assert (status, Path("in.npz").exists()) == (0, False)
+    assert errors == "in.npz is not written: no execution shows a difference\n"
+
+
+def test_inputs_do_not_replace_a_module(run: Run) -> None:
+    status, _, errors = run("diff a.hlo b.hlo --save-inputs a.hlo")
+    assert status == 1
+    assert "a.hlo" in errors
+    assert Path("a.hlo").read_text() == TEXT.format(NESTED)
+
+
+def test_a_file_with_two_modules_is_refused(run: Run) -> None:
+    texts = [Path(name).read_text() for name in ("a.hlo", "b.hlo")]
+    Path("both.hlo").write_text("// -----\n".join(texts))
+    status, _, errors = run("diff a.hlo both.hlo")
+    assert status == 1
+    assert "expected one module, but the file contains 2" in errors
 
 
 # fmt: off

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hlo.modules.module import Module
-    from indexing.equivalence.verdicts import Level, Verdict
+    from indexing.equivalence.verdicts import Differs, Level, Verdict
     from indexing.memory.movement.figures import Traffic
 
 UNDECIDED = 3
@@ -69,6 +69,12 @@ class ParameterNumbers(click.ParamType[dict[int, int]]):
     "numbers correspond",
 )
 @exact_arithmetic_option
+@click.option(
+    "--save-inputs",
+    metavar="IN.npz",
+    type=FilePath(),
+    help="Write the inputs on which the modules differ, for `hlo-indexing run --inputs IN.npz`",
+)
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
@@ -80,6 +86,7 @@ def command(
     target: str,
     parameters: dict[int, int] | None,
     exact_arithmetic: bool,
+    save_inputs: str | None,
     notation: str,
 ) -> None:
     """Compare the HLO modules in files A and B, such as a module before and after a pass.
@@ -109,6 +116,7 @@ def command(
     Examples:
       hlo-indexing diff before.hlo after.hlo
       hlo-indexing diff before.hlo after.hlo --level reads
+      hlo-indexing diff before.hlo after.hlo --save-inputs in.npz
       hlo-indexing diff before.hlo after.hlo --exact-arithmetic --format json | jq .verdict
     """
     from indexing.equivalence.compare import equivalent
@@ -116,9 +124,16 @@ def command(
     from indexing.views.verdict_tables import comparison_record, traffic_line, verdict_lines
 
     reporter.check_inputs([before, after])
+    if save_inputs is not None:
+        from indexing.execution.output_file import check_is_no_input, check_writable
+
+        with reporter.reporting(save_inputs):  # before the modules are compared
+            check_writable(save_inputs)
+            check_is_no_input(save_inputs, [before, after])
+        if reporter.failed:
+            return
     import_module("indexing.ops")  # registers the ops
-    modules = [next(iter(reporter.modules([file])), None) for file in (before, after)]
-    first, second = modules
+    first, second = (_module(reporter, file) for file in (before, after))
     if first is None or second is None or any(map(reporter.report_errors, [first, second])):
         return
     verdicts: list[Verdict] = []
@@ -144,9 +159,30 @@ def command(
         if moved:
             reporter.print(traffic_line(*moved))
     if isinstance(verdict, Differs):
+        if save_inputs is not None:
+            _save(reporter, save_inputs, verdict)
         raise click.exceptions.Exit(1)
+    if save_inputs is not None:
+        reporter.note(f"{save_inputs} is not written: no execution shows a difference")
     if not isinstance(verdict, Proved):
         raise click.exceptions.Exit(UNDECIDED)
+
+
+def _module(reporter: Reporter, file: str) -> Module | None:
+    """Return the module of a file, or None after an error."""
+    modules = list(reporter.modules([file]))
+    if len(modules) > 1:
+        reporter.error(
+            f"error[input]: {file}: expected one module, but the file contains {len(modules)}"
+        )
+    return modules[0] if len(modules) == 1 else None
+
+
+def _save(reporter: Reporter, path: str, verdict: Differs) -> None:
+    from indexing.execution import archive
+
+    with reporter.reporting(path):
+        archive.write(path, archive.named(verdict.inputs, "in"))
 
 
 def _moved(reporter: Reporter, modules: Sequence[Module]) -> list[Traffic]:

@@ -127,8 +127,8 @@ def _differs(pair: PartitionedPair, gap: ValueGap, level: Level, reason: str = "
     where = _where(pair, gap.output, gap.element)
     reason = reason or f"its value is {gap.before} before and {gap.after} after, at {where}"
     place = _place(pair, gap.output, gap.element)
-    values = str(gap.before), str(gap.after)
-    return Differs(gap.output, place, reason, level, *values, note=pair.note)
+    values, inputs = (str(gap.before), str(gap.after)), gap.inputs.devices[:1]
+    return Differs(gap.output, place, reason, level, *values, note=pair.note, inputs=inputs)
 
 
 def _place(pair: PartitionedPair, output: int, element: Sequence[int]) -> tuple[int, ...]:
