@@ -35,9 +35,9 @@ PROVED: Final = (
 UNDECIDED: Final = {
     # rewrite                    (proved level, start of the subterm before, start of it after)
     "batch_norm_textbook":      ("reads", "add(negate(multiply(", "add(parameter 2[d1], multiply("),
-    "scatter_expander":         (None, "add(parameter 0[d0], fold add[8](",
+    "scatter_expander":         (None, "add(parameter 0[d0], reduce add[8](",
                                  "add(parameter 0[d0], select("),
-    "scatter_expander_loop":    (None, "add(parameter 0[d0], fold add[8](", "loop[8]("),
+    "scatter_expander_loop":    (None, "add(parameter 0[d0], reduce add[8](", "loop[8]("),
 }
 # fmt: on
 """Correct rewrites that no law covers: a scatter against its loop,

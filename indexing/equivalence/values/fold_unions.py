@@ -62,7 +62,7 @@ class SetFold:
 def combiner_of(term: Formula) -> str:
     """Return the combiner of a fold, or of a sum with a fold; "" for other terms."""
     if term.array is not None and term.array.kind == "fold":
-        return str(term.array.head[0]).removeprefix("fold").strip()
+        return str(term.array.head[0]).removeprefix("reduce").strip()
     if term.kind == "choose":
         return next(filter(None, map(combiner_of, term.arguments)), "")
     opcode = _opcode(term)
@@ -123,7 +123,7 @@ def _folds(algebra: FormulaAlgebra, combiner: str, term: Formula, guards: Guards
     """Yield the operands of a sum as folds, under conditions on the free variables."""
     if is_neutral(combiner, term):
         return
-    if term.array is not None and term.array.head[0] == f"fold {combiner}":
+    if term.array is not None and term.array.head[0] == f"reduce {combiner}":
         fold = instantiated(algebra, term, "s")
         if is_neutral(combiner, fold.inits[0]):
             yield replace(fold, guards=(*fold.guards, *guards))

@@ -140,7 +140,7 @@ def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
         values = dict(zip(closure.dims, closure.index, strict=True))
         return algebra.rewriting(values)(folded(algebra, inner))
     head = (
-        f"fold {fold.combiner}".strip(),
+        f"reduce {fold.combiner}".strip(),
         fold.leaf,
         count,
         tuple([v.bounds for v in closure.ranges]),
@@ -155,7 +155,7 @@ def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
 def opened(array: Formula, arguments: Sequence[Formula], guards: Sequence[Expr]) -> Fold:
     """Return the fold of a closed array, with these formulas and guards in its place."""
     name, leaf, count, range_bounds, guard_bounds = array.head
-    combiner = name.removeprefix("fold").strip()
+    combiner = name.removeprefix("reduce").strip()
     inits = 2 * count if not combiner else count + 1
     return Fold(
         combiner,
@@ -196,7 +196,7 @@ def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold of a fold as one fold."""
     (value,) = fold.values
     inner = value.array
-    if inner is None or inner.kind != "fold" or inner.head[0] != f"fold {fold.combiner}":
+    if inner is None or inner.kind != "fold" or inner.head[0] != f"reduce {fold.combiner}":
         return fold
     if inner.type != fold.element_type or not _reorders(algebra, fold):
         return fold

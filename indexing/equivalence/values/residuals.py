@@ -83,7 +83,7 @@ def _name(term: Formula) -> str:
         case "apply":
             return f"`{array.head[0]}`"
         case "fold":
-            combiner = array.head[0].removeprefix("fold").strip()
+            combiner = array.head[0].removeprefix("reduce").strip()
             return f"a reduction by `{combiner}`" if combiner else "a reduction"
         case "opaque":
             return f"`{array.head[0]}`"
