@@ -63,6 +63,21 @@ def test_reads_of_partitions_by_xla_are_proved(name: str) -> None:
     assert not verdict.fewer_reads
 
 
+@pytest.mark.parametrize("scale, kind", [("w", Proved), ("v", Differs)])
+def test_replicated_needs_no_number_of_devices(scale: str, kind: type) -> None:
+    """JAX prints global modules without num_partitions: there, replicated means on one device."""
+    whole = """x = f32[8,3] parameter(0), sharding={devices=[4,1]<=[4]}
+      w = f32[3] parameter(1), sharding={replicated}  b = f32[8,3] broadcast(w), dimensions={1}
+      ROOT m = f32[8,3] multiply(x, b), sharding={devices=[4,1]<=[4]}"""
+    local = f"""x = f32[2,3] parameter(0), sharding={{devices=[4,1]<=[4]}}
+      w = f32[3] parameter(1), sharding={{replicated}}  v = f32[3] negate(w)
+      b = f32[2,3] broadcast({scale}), dimensions={{1}}
+      ROOT m = f32[2,3] multiply(x, b), sharding={{devices=[4,1]<=[4]}}"""
+    before = hlo.parse(f"HloModule m\nENTRY e {{ {whole} }}")
+    after = hlo.parse(f"HloModule m, num_partitions=4\nENTRY e {{ {local} }}")
+    assert isinstance(equivalent(before, after), kind)
+
+
 def test_two_programs_of_a_device_are_compared_as_such() -> None:
     _, local = pair("shard_map")
     line = next(line for line in str(local).splitlines() if " multiply(%" in line)

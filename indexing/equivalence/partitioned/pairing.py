@@ -223,18 +223,29 @@ def _distribution(
     if before.shape.element_type != after.shape.element_type or before.shape.is_dynamic:
         return Unknown(where)
     dims = before.shape.dims
-    stated = [each.sharding for each in (before, after) if each.sharding is not None]
+    whole = Sharding(Mesh((), ()), ((),) * len(dims))
+    stated = [
+        whole if _is_whole(each.sharding) else each.sharding
+        for each in (before, after)
+        if each.sharding is not None
+    ]
     if not stated:
         if dims != after.shape.dims:
             return Unknown(f"{where}, and neither program states its sharding")
         assumed.append(label)
-        return Distribution(Sharding(Mesh((), ()), ((),) * len(dims)), dims, count)
+        return Distribution(whole, dims, count)
     if len(stated) == 2 and not stated[0].same_distribution(stated[1]):
         return Unknown(f"{label} is distributed as {stated[0]} before and {stated[1]} after")
     fault = _fault(stated[0], dims, after.shape.dims, count)
     if fault:
         return Unknown(f"{where}, and its sharding {stated[0].to_hlo()} {fault}")
     return Distribution(stated[0], dims, count)
+
+
+def _is_whole(sharding: Sharding) -> bool:
+    """Return True if each device holds the whole array, however many devices the program names."""
+    is_divided = any(sharding.dims) or sharding.partial or sharding.manual
+    return not is_divided and not sharding.mesh.is_maximal
 
 
 def _fault(sharding: Sharding, dims: Sequence[int], local: tuple[int, ...], count: int) -> str:
