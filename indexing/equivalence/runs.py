@@ -145,11 +145,14 @@ class Runs:
         return max(Devices.of(module).count for module in modules)
 
     @cached_property
+    def instructions(self) -> list[Instruction]:
+        """The instructions that both programs execute, those of called computations included."""
+        return [i for side in (self.pair.before, self.pair.after) for i in _executed(side)]
+
+    @cached_property
     def elements(self) -> int:
         """The number of elements of all arrays of both programs."""
-        sides = self.pair.before, self.pair.after
-        shapes = [i.shape for side in sides for i in _executed(side)]
-        return sum(leaf.size for shape in shapes for _, _, leaf in array_leaves(shape))
+        return sum(leaf.size for i in self.instructions for _, _, leaf in array_leaves(i.shape))
 
     @cached_property
     def roundings(self) -> list[float]:
@@ -164,23 +167,19 @@ class Runs:
     @cached_property
     def needs_distinct_values(self) -> bool:
         """True if the order of equal elements is undefined in one of the programs."""
-        sides = self.pair.before, self.pair.after
-        return any(i.opcode in _ORDERED for side in sides for i in _executed(side))
+        return any(i.opcode in _ORDERED for i in self.instructions)
 
     @cached_property
     def has_loops(self) -> bool:
         """True if a program has a loop, whose number of iterations may depend on its inputs."""
-        sides = self.pair.before, self.pair.after
-        return any(i.opcode == "while" for side in sides for i in _executed(side))
+        return any(i.opcode == "while" for i in self.instructions)
 
     @cached_property
     def compares_floats_exactly(self) -> bool:
         """True if exact results are compared, and the programs determine them."""
-        sides = self.pair.before, self.pair.after
-        executed = [i for side in sides for i in _executed(side)]
         return self.exact and not any(
             i.opcode in _ORDERED or (i.opcode in _ACCUMULATING and _rounding(i) > 0)
-            for i in executed
+            for i in self.instructions
         )
 
     @cached_property
@@ -188,9 +187,8 @@ class Runs:
         """The difference of numbers that is no evidence."""
         if not self.compares_floats_exactly:
             return Allowed.ACCUMULATED
-        sides = self.pair.before, self.pair.after
         functions = TRANSCENDENTAL - {"sqrt"}
-        is_approximate = any(i.opcode in functions for side in sides for i in _executed(side))
+        is_approximate = any(i.opcode in functions for i in self.instructions)
         return Allowed.APPROXIMATE if is_approximate else Allowed.NONE
 
     # ------------------------------------------------------------ inputs
@@ -219,7 +217,7 @@ class Runs:
         is_program = side.computation.is_entry and side.root.is_root
         try:
             with np.errstate(all="ignore"), recorded() as unspecified:
-                results = self._executed(side, given, is_program)
+                results = self._results(side, given, is_program)
                 if unspecified:
                     return Unspecified(f"not comparable: {', '.join(sorted(unspecified))}")
                 if self.use_xla and is_program:
@@ -233,7 +231,7 @@ class Runs:
             return [list(device) for device in results]
         return [list(results)]
 
-    def _executed(self, side: Side, given: list[list[Array]], is_program: bool) -> Any:
+    def _results(self, side: Side, given: list[list[Array]], is_program: bool) -> Any:
         if is_program or self.devices > 1:
             arrays: Any = given if self.devices > 1 else given[0]
             return run(side.computation, arrays, replicas=self.devices)
