@@ -11,7 +11,7 @@ import shutil
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final, TextIO
@@ -261,6 +261,27 @@ class Reporter:
             with self.reporting(file):
                 modules = load_modules(file, self.max_bytes, lazy)
             yield from modules
+
+    def can_write(self, path: str, inputs: Iterable[str]) -> bool:
+        """Return True if a file can be written and is no input; otherwise report the error.
+
+        To be called before the results are computed.
+        """
+        from indexing.execution.output_file import check_is_no_input, check_writable
+
+        with self.reporting(path):
+            check_writable(path)
+            check_is_no_input(path, inputs)
+        return not self.failed
+
+    def only_module(self, file: str) -> Module | None:
+        """Return the module of a file; None after an error, also if it has several."""
+        modules = list(self.modules([file]))
+        if len(modules) > 1:
+            self.error(
+                f"error[input]: {file}: expected one module, but the file contains {len(modules)}"
+            )
+        return modules[0] if len(modules) == 1 else None
 
 
 def terminal_width() -> int | None:

@@ -124,16 +124,10 @@ def command(
     from indexing.views.verdict_tables import comparison_record, traffic_line, verdict_lines
 
     reporter.check_inputs([before, after])
-    if save_inputs is not None:
-        from indexing.execution.output_file import check_is_no_input, check_writable
-
-        with reporter.reporting(save_inputs):  # before the modules are compared
-            check_writable(save_inputs)
-            check_is_no_input(save_inputs, [before, after])
-        if reporter.failed:
-            return
+    if save_inputs is not None and not reporter.can_write(save_inputs, [before, after]):
+        return
     import_module("indexing.ops")  # registers the ops
-    first, second = (_module(reporter, file) for file in (before, after))
+    first, second = map(reporter.only_module, (before, after))
     if first is None or second is None or any(map(reporter.report_errors, [first, second])):
         return
     verdicts: list[Verdict] = []
@@ -166,16 +160,6 @@ def command(
         reporter.note(f"{save_inputs} is not written: no execution shows a difference")
     if not isinstance(verdict, Proved):
         raise click.exceptions.Exit(UNDECIDED)
-
-
-def _module(reporter: Reporter, file: str) -> Module | None:
-    """Return the module of a file, or None after an error."""
-    modules = list(reporter.modules([file]))
-    if len(modules) > 1:
-        reporter.error(
-            f"error[input]: {file}: expected one module, but the file contains {len(modules)}"
-        )
-    return modules[0] if len(modules) == 1 else None
 
 
 def _save(reporter: Reporter, path: str, verdict: Differs) -> None:

@@ -92,11 +92,7 @@ def _modules(reporter: Reporter, files: Sequence[str]) -> Sequence[Module]:
 
     modules: list[Module] = []
     for file in files:
-        own = list(reporter.modules([file]))
-        if len(own) > 1:
-            reporter.error(
-                f"error[input]: {file}: expected one module, but the file contains {len(own)}"
-            )
-        elif own and reported_valid(own[0], reporter):
-            modules += own
+        module = reporter.only_module(file)
+        if module is not None and reported_valid(module, reporter):
+            modules.append(module)
     return modules if len(modules) == len(files) else ()

@@ -120,21 +120,10 @@ def command(
     _check_options(tile, loops, replicas)
     if notation == "json" and output == "-":
         raise click.UsageError("--format json cannot be used with --output -")
-    if output is not None:
-        from indexing.execution.output_file import check_is_no_input, check_writable
-
-        with reporter.reporting(output):  # before the results are computed
-            check_writable(output)
-            check_is_no_input(output, filter(None, [file, inputs]))
-        if reporter.failed:
-            return
-    modules = list(reporter.modules([file]))
-    if len(modules) > 1:
-        reporter.error(
-            f"error[input]: {file}: expected one module, but the file contains {len(modules)}"
-        )
+    if output is not None and not reporter.can_write(output, filter(None, [file, inputs])):
         return
-    for module in modules:
+    module = reporter.only_module(file)
+    if module is not None:
         with reporter.reporting(file):
             if reporter.report_errors(module):
                 return
