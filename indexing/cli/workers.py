@@ -30,18 +30,25 @@ class WorkerDeath:
     """The end of a worker process before it returned a result.
 
     Attributes:
-        status: its exit status; ``-n`` if signal n killed it.
+        reason: how it ended; the worker process is the subject of the sentence.
+        help: the repair, if memory ran out.
 
-    >>> str(WorkerDeath(-9)), str(WorkerDeath(3))
+    >>> str(WorkerDeath.with_status(-9)), str(WorkerDeath.with_status(3))
     ('was killed by signal 9 (Killed)', 'ended with exit status 3')
     """
 
-    status: int
+    reason: str
+    help: str = "if memory ran out, use fewer --jobs"
+
+    @classmethod
+    def with_status(cls, status: int) -> WorkerDeath:
+        """The end of a process with this exit status, which is ``-n`` if signal n killed it."""
+        if status >= 0:
+            return cls(f"ended with exit status {status}")
+        return cls(f"was killed by signal {-status} ({signal.strsignal(-status)})")
 
     def __str__(self) -> str:
-        if self.status >= 0:
-            return f"ended with exit status {self.status}"
-        return f"was killed by signal {-self.status} ({signal.strsignal(-self.status)})"
+        return self.reason
 
 
 def results(
@@ -100,7 +107,7 @@ class _Worker:
         try:
             return self.connection.recv()
         except (EOFError, OSError):
-            return WorkerDeath(self._end())
+            return WorkerDeath.with_status(self._end())
 
     def gave(self, waiting: deque[tuple[int, Any]]) -> bool:
         """Move the first of `waiting` to this process; end the process if there is none."""

@@ -57,17 +57,18 @@ class Kill:
 
 
 call = methodcaller("__call__")
+ended = WorkerDeath.with_status
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_death_of_a_worker_costs_its_task(jobs: int) -> None:
     tasks = [signal.SIGKILL, 0, signal.SIGUSR1, 0, signal.SIGTERM]
     outcomes = list(results(call, [Kill(number) for number in tasks], jobs))
-    assert outcomes == [WorkerDeath(-9), 0, WorkerDeath(-signal.SIGUSR1), 0, WorkerDeath(-15)]
+    assert outcomes == [ended(-9), 0, ended(-signal.SIGUSR1), 0, ended(-15)]
 
 
 def test_a_worker_that_exits_is_dead() -> None:
-    assert list(results(os._exit, [3, 0], 2)) == [WorkerDeath(3), WorkerDeath(0)]
+    assert list(results(os._exit, [3, 0], 2)) == [ended(3), ended(0)]
 
 
 def test_a_worker_killed_between_two_tasks_costs_none(monkeypatch: pytest.MonkeyPatch) -> None:
