@@ -1,9 +1,23 @@
-"""Execution of the notebooks; ``python -m tests.notebooks`` writes their outputs."""
+"""Execution of the notebooks; ``python -m tests.notebooks`` writes their outputs.
+
+Pictures are stored as PNG, which every viewer shows: GitHub and nbviewer strip the styles of SVG
+(https://github.com/jupyter/nbconvert/issues/1894).  Chromium draws them.  Another version of it, or
+of its fonts, draws other pixels, so the stored output also has the digest of the SVG: tests compare
+digests, and a picture is drawn again only if its digest changes.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import nbformat
@@ -11,10 +25,17 @@ from nbclient import NotebookClient
 
 ROOT: Final = Path(__file__).parent.parent
 NOTEBOOKS: Final = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SVG: Final = "image/svg+xml"
+PNG: Final = "image/png"
+DIGEST: Final = "svg_sha256"
+"""The key of an output's metadata that has the digest of the SVG."""
+
+_COLOURS: Final = 128
+_SIZE: Final = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"')
 
 
 def executed(path: Path) -> Any:
-    """Return the notebook with the outputs of its cells.
+    """Return the notebook with the outputs of its cells; pictures are SVG.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell ends with an exception.
@@ -30,20 +51,85 @@ def executed(path: Path) -> Any:
         resources={"metadata": {"path": path.parent}},
     ).execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
     for name in set(notebook.metadata) - {"kernelspec"}:
-        del notebook.metadata[name]  # the version of Python
+        del notebook.metadata[name]  # the version of Python, and the states of sliders
+    for output in _outputs(notebook):
+        if svg := output.get("data", {}).get(SVG):
+            output.data = {SVG: svg, "text/plain": output.data["text/plain"]}
+            output.metadata = {DIGEST: hashlib.sha256(svg.encode()).hexdigest()}
     return notebook
 
 
 def outputs(notebook: Any) -> list[tuple[str, list[Any]]]:
-    """Return the source and the outputs of each code cell."""
+    """Return the source and the outputs of each code cell, with the digests of pictures."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [(cell.source, [_shown(output) for output in cell.outputs]) for cell in cells]
 
 
+def with_images(notebook: Any, stored: Any) -> Any:
+    """Return an executed notebook with PNG images, those of the stored one if they are the same."""
+    images = {
+        output.metadata[DIGEST]: output.data[PNG]
+        for output in _outputs(stored)
+        if DIGEST in output.get("metadata", {})
+    }
+    for output in _outputs(notebook):
+        if svg := output.get("data", {}).pop(SVG, None):
+            digest = output.metadata[DIGEST]
+            output.data[PNG] = images.get(digest) or base64.b64encode(_png(svg)).decode()
+    return notebook
+
+
+def _outputs(notebook: Any) -> list[Any]:
+    return [output for cell in notebook.cells for output in cell.get("outputs", ())]
+
+
 def _shown(output: Any) -> Any:
-    return output.text if output.output_type == "stream" else output.data
+    if output.output_type == "stream":
+        return output.text
+    data = {kind: text for kind, text in output.data.items() if kind not in (SVG, PNG)}
+    return data, dict(output.metadata)
+
+
+def _png(svg: str) -> bytes:
+    """Return a picture as an image with few colours, in the size of the picture."""
+    from PIL import Image
+
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        sys.exit("pictures changed, and no Chromium draws them: apt-get install chromium")
+    match = _SIZE.match(svg)
+    assert match is not None, "not the text of a Drawing"
+    width, height = (int(float(size)) + 1 for size in match.groups())
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "picture.svg").write_text(svg, encoding="utf-8")
+        subprocess.run(
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--hide-scrollbars",
+                f"--user-data-dir={folder / 'profile'}",
+                f"--window-size={width},{height}",
+                f"--screenshot={folder / 'picture.png'}",
+                (folder / "picture.svg").as_uri(),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        image = Image.open(folder / "picture.png").convert("RGB")
+    few = image.quantize(_COLOURS, dither=Image.Dither.NONE)
+    file = io.BytesIO()
+    few.save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def main(paths: list[Path]) -> None:
+    """Execute notebooks, all by default, and write them."""
+    for path in paths or NOTEBOOKS:
+        stored = nbformat.read(path, as_version=4)
+        nbformat.write(with_images(executed(path), stored), path)
 
 
 if __name__ == "__main__":
-    for path in NOTEBOOKS:
-        nbformat.write(executed(path), path)
+    main([Path(name).resolve() for name in sys.argv[1:]])

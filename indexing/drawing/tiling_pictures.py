@@ -28,10 +28,12 @@ class TileDrawing(Drawing):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         from indexing.drawing.sliders import slider_of
 
+        still = {"text/html": self._repr_html_(), "text/plain": repr(self)}
         slider = slider_of(self.counts, lambda at: self.drawing_at(at).with_theme(self.theme))
         if slider is None:
-            return {"text/html": self._repr_html_(), "text/plain": repr(self)}
-        return slider._repr_mimebundle_(**options)
+            return still
+        data, metadata = slider._repr_mimebundle_(**options)
+        return {**data, **still}, metadata  # viewers without a kernel show the first tile
 
 
 def plot_tiling(

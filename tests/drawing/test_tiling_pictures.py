@@ -82,7 +82,7 @@ def test_without_an_index_the_first_tile_is_drawn() -> None:
 
 
 def test_notebooks_have_sliders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without anywidget, they show the picture of the first tile."""
+    """Without anywidget, and without a kernel, they show the picture of the first tile."""
     import sys
 
     drawing = tiling_of(root_of(DOT), 2, 3).plot()
@@ -92,6 +92,9 @@ def test_notebooks_have_sliders(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("anywidget", reason="needs the extra notebook")
     from indexing.drawing.sliders import slider_of
 
+    data, _ = drawing._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert (drawing.svg in data["text/html"], data["text/plain"]) == (True, repr(drawing))
     slider = slider_of(drawing.counts, drawing.drawing_at)
     assert slider is not None
     assert slider.counts == [2, 3]
