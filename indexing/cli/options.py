@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -57,6 +58,29 @@ def format_option(formats: click.Choice[str]) -> Callable[[F], F]:
         type=formats,
         help="Choose the output format",
     )
+
+
+jobs_option = click.option(
+    "--jobs",
+    "-j",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Use N worker processes; the output does not change",
+)
+
+
+def workers_options(command: F) -> F:
+    """The options that choose the processes: the argument `workers`, None for this process."""
+
+    @wraps(command)
+    def with_workers(*arguments: Any, jobs: int, **options: Any) -> None:
+        from indexing.cli.tasks import Processes
+
+        workers = Processes(jobs) if jobs > 1 else None
+        command(*arguments, workers=workers, **options)
+
+    return jobs_option(cast(F, with_workers))
 
 
 level_option = click.option(

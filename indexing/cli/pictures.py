@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from indexing.cli.printing import Request
     from indexing.drawing.figures import Figure
     from indexing.maps.answers import Answer, Direction
+    from indexing.memory.movement.roofline import Peak
     from indexing.views.map_tables import Query
 
 MAX_FIGURES = 16
@@ -34,12 +36,37 @@ def print_figures(reporter: Reporter, figures: Sequence[Figure]) -> None:
             reporter.print(line)
 
 
-def draw_maps(reporter: Reporter, files: Sequence[str], request: Request, bar: Bar) -> None:
-    """Print what the requested point of each selected instruction needs, as pictures."""
-    from indexing.cli.printing import faults, note_matches
+def draw_traffic(reporter: Reporter, files: Sequence[str], peak: Peak | None, limit: int) -> None:
+    """Print the bytes that the instructions of each module move, as pictures."""
+    from indexing.cli.printing import reported_valid
+    from indexing.drawing.traffic_pictures import traffic_figure
+    from indexing.memory.movement.analysis import traffic
 
     import_module("indexing.ops")  # registers the ops
     figures: list[Figure] = []
+    with Bar(not reporter.is_quiet) as bar:
+        for module in reporter.modules(files):
+            with reporter.reporting(module.filename):
+                if reported_valid(module, reporter):
+                    counted = traffic(module, partial(bar.update, module.filename))
+                    figures.append(traffic_figure(counted, peak, None, limit))
+    print_figures(reporter, figures)
+
+
+def draw_maps(reporter: Reporter, files: Sequence[str], request: Request) -> None:
+    """Print what the requested point of each selected instruction needs, as pictures."""
+    with Bar(not reporter.is_quiet) as bar:
+        figures = list(_drawn_maps(reporter, files, request, bar))
+    print_figures(reporter, figures)
+
+
+def _drawn_maps(
+    reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
+) -> Iterator[Figure]:
+    from indexing.cli.printing import faults, note_matches
+
+    import_module("indexing.ops")  # registers the ops
+    done = 0
     selection = request.selection
     for module in reporter.modules(files, lazy=selection.is_partial):
         computations = list(module.computations.values())
@@ -48,17 +75,16 @@ def draw_maps(reporter: Reporter, files: Sequence[str], request: Request, bar: B
                 for error in faults(computations):
                     reporter.hlo_error(error)
         for instruction in selection.instructions(module, computations):
-            bar.update(f"{module.filename}: {instruction.computation.name}", len(figures))
+            bar.update(f"{module.filename}: {instruction.computation.name}", done)
+            done += 1
             place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
             reporter.has_answer = True
             with reporter.reporting(place):
                 if missing := request.query.missing_in(instruction):
                     reporter.error(f"error[name]: {place} has no {missing}")
                     continue
-                figures += _figures_at(reporter, instruction, request, place)
+                yield from _figures_at(reporter, instruction, request, place)
         note_matches(reporter, module, selection.conditions, request.is_one_file)
-    bar.hide()
-    print_figures(reporter, figures)
 
 
 def _figures_at(

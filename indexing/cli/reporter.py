@@ -73,6 +73,7 @@ class Reporter:
         self.has_printed = False
         self.has_answer = False  # for at least one of the selected instructions
         self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print
+        self.proved: Counter[str] = Counter()  # maps of --verify: proved, unchanged, undecided
         self.width = terminal_width()  # None: results are not printed on a terminal
         self.colours = "auto"  # one of `COLOUR_CHOICES`
         self.is_quiet = False  # print no notes
@@ -156,6 +157,18 @@ class Reporter:
         line = printable(line)
         with self._output_errors():
             self._stream().write((line.translate(_COLOURED) if self.coloured else line) + "\n")
+
+    def table(self, title: str, rows: Sequence[tuple[str, ...]]) -> None:
+        """Print a table on a terminal.
+
+        Args:
+            title: the line above it.
+            rows: the headings, and the rows, whose first cell is a status.
+        """
+        from indexing.cli.status_table import print_table
+
+        self.flush()
+        print_table(title, rows, self.coloured)
 
     def flush(self) -> None:
         """Write all results."""

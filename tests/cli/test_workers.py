@@ -99,18 +99,18 @@ def test_closing_the_results_kills_the_workers() -> None:
 COMMAND = """\
 import multiprocessing, os, signal, time
 from indexing import cli
-from indexing.cli import parallel
-answer = parallel.answer_shard
-def answer_shard(shard):
-    match os.path.basename(shard.file):
+from indexing.cli import tasks
+answer = tasks.answered
+def answered(task):
+    match os.path.basename(task.file):
         case "killed.hlo":
             os.kill(os.getpid(), signal.SIGKILL)
         case "waits.hlo":
             print("waiting", flush=True)
             while True:
                 time.sleep(1000)
-    return answer(shard)
-parallel.answer_shard = answer_shard
+    return answer(task)
+tasks.answered = answered
 multiprocessing.set_start_method("fork")  # so that workers have the function above
 cli.main()
 """

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from indexing.cli.options import files_argument, format_option, max_input_size_option
-from indexing.cli.pictures import print_figures
+from indexing.cli.options import (
+    files_argument,
+    format_option,
+    max_input_size_option,
+    workers_options,
+)
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
 
 if TYPE_CHECKING:
-    from indexing.drawing.figures import Figure
     from indexing.memory.movement.roofline import Peak
 
 DEFAULT_ROWS = 20
@@ -58,9 +63,15 @@ class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 )
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
+@workers_options
 @click.pass_obj
 def command(
-    reporter: Reporter, files: Sequence[str], peak: Peak | None, top: int | None, notation: str
+    reporter: Reporter,
+    files: Sequence[str],
+    peak: Peak | None,
+    top: int | None,
+    notation: str,
+    workers: Workers | None,
 ) -> None:
     """Print the bytes that the instructions of the modules in FILE... move.
 
@@ -90,28 +101,46 @@ def command(
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --format svg -o bytes.svg
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
-    from indexing.cli.printing import reported_valid
-    from indexing.memory.movement.analysis import traffic
-    from indexing.views.traffic_tables import TrafficTable
+    if notation != "svg":
+        answer_files(reporter, files, TrafficQuestion(peak, top, notation), workers)
+        return
+    if workers is not None:
+        raise click.UsageError("--format svg cannot be used with --jobs")
+    from indexing.cli.pictures import draw_traffic
 
-    import_module("indexing.ops")  # registers the ops
-    figures: list[Figure] = []
-    with Bar(not reporter.is_quiet) as bar:
-        bar.update("reading", 0)
-        for module in reporter.modules(files):
+    draw_traffic(reporter, files, peak, top or DEFAULT_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficQuestion(WholeFiles):
+    """The bytes that the instructions of each module move.
+
+    Attributes:
+        peak: the peak rates of a device.
+        top: the number of instructions; None for the default of the format.
+        notation: the output format.
+    """
+
+    peak: Peak | None
+    top: int | None
+    notation: str
+
+    def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
+        """Print a table or a record for each module of a file."""
+        from indexing.cli.printing import reported_valid
+        from indexing.memory.movement.analysis import traffic
+        from indexing.views.traffic_tables import TrafficTable
+
+        import_module("indexing.ops")  # registers the ops
+        for module in task.modules(reporter):
             with reporter.reporting(module.filename):
                 if not reported_valid(module, reporter):
                     continue
                 counted = traffic(module, partial(bar.update, module.filename))
                 bar.hide()
-                table = TrafficTable(module.filename, counted, peak)
-                if notation == "svg":
-                    from indexing.drawing.traffic_pictures import traffic_figure
-
-                    figures.append(traffic_figure(counted, peak, None, top or DEFAULT_ROWS))
-                elif notation == "json":
-                    reporter.print(json.dumps(table.to_json(top)))
-                else:
-                    for line in table.lines(top or DEFAULT_ROWS, reporter.paint):
-                        reporter.print(line)
-    print_figures(reporter, figures)
+                table = TrafficTable(module.filename, counted, self.peak)
+                if self.notation == "json":
+                    reporter.print(json.dumps(table.to_json(self.top)))
+                    continue
+                for line in table.lines(self.top or DEFAULT_ROWS, reporter.paint):
+                    reporter.print(line)

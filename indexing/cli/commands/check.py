@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,12 @@ from indexing.cli.options import (
     files_argument,
     format_option,
     max_input_size_option,
+    workers_options,
 )
 from indexing.cli.printing import did_you_mean
+from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter, counted, load_modules
+from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
@@ -24,8 +28,11 @@ if TYPE_CHECKING:
 @files_argument
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
+@workers_options
 @click.pass_obj
-def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
+def command(
+    reporter: Reporter, files: Sequence[str], notation: str, workers: Workers | None
+) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
     A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
@@ -41,16 +48,36 @@ def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
       hlo-indexing check m.hlo
       hlo-indexing check *.hlo --quiet
     """
-    import hlo
+    answer_files(reporter, files, CheckQuestion(notation), workers)
 
-    import_module("indexing.ops")  # registers the ops
-    if notation == "json":
-        for file in files:
-            check_as_json(reporter, file)
-        return
-    for module in reporter.modules(files):
+
+@dataclass(frozen=True, slots=True)
+class CheckQuestion(WholeFiles):
+    """The errors of each module.
+
+    Attributes:
+        notation: the output format.
+    """
+
+    notation: str
+
+    def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
+        """Print the errors of each module of a file."""
+        import_module("indexing.ops")  # registers the ops
+        bar.hide()
+        if self.notation == "json":
+            check_as_json(reporter, task.file)
+        else:
+            check_as_text(reporter, task)
+
+
+def check_as_text(reporter: Reporter, task: Task) -> None:
+    """Report the errors of each module of a file, and print their number."""
+    from hlo import verify
+
+    for module in task.modules(reporter):
         with reporter.reporting(module.filename):
-            errors = hlo.verify(module)
+            errors = verify(module)
             for error in errors:
                 reporter.hlo_error(error)
             for line in unchecked(module):

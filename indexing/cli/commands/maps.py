@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.map_question import MapQuestion
 from indexing.cli.options import (
     PointText,
     exact_option,
@@ -21,17 +21,11 @@ from indexing.cli.options import (
     source_option,
     target_option,
     verify_option,
+    workers_options,
 )
-from indexing.cli.printing import (
-    MAX_OUTPUTS,
-    Request,
-    answer_all,
-    note_matches,
-    note_unmarked,
-    report_no_match,
-)
-from indexing.cli.progress import Bar
+from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
 from indexing.cli.reporter import Reporter
+from indexing.cli.tasks import Workers, answer_files
 
 if TYPE_CHECKING:
     from indexing.views.regions import Point
@@ -93,14 +87,7 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY, "svg"])
 @source_option
 @max_input_size_option
 @format_option(FORMATS)
-@click.option(
-    "--jobs",
-    "-j",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Use N worker processes; the output does not change",
-)
+@workers_options
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -125,7 +112,7 @@ def command(
     explain: bool,
     with_source: bool,
     notation: str,
-    jobs: int,
+    workers: Workers | None,
 ) -> None:
     """Print indexing maps of the modules in FILE...
 
@@ -175,6 +162,7 @@ def command(
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5 --format svg -o reads.svg
     """
+    from indexing.maps.explanation import explained
     from indexing.views.map_tables import DIRECTIONS_BY_OPTION, Query
     from indexing.views.selection import Selection
 
@@ -194,7 +182,7 @@ def command(
             "--instruction": bool(names),
             "--opcode": bool(opcodes),
             "--no-simplify": no_simplify,
-            "--jobs": jobs > 1,
+            "--jobs": workers is not None,
             **{f"--format {name}": notation == name for name in MAP_ONLY},
             "--explain": explain,
             "--verify": verify,
@@ -219,22 +207,17 @@ def command(
     )
     selection = Selection(names, opcodes, reads, op_names, kinds, everything, order, limit)
     request = Request(query, selection, notation, all_outputs, point, len(files) == 1)
-    with Bar(not reporter.is_quiet) as bar:
-        if notation == "svg":
-            from indexing.cli.pictures import draw_maps
+    if notation == "svg":
+        from indexing.cli.pictures import draw_maps
 
-            draw_maps(reporter, files, request, bar)
-            proved: Counter[str] = Counter()
-        elif jobs > 1:
-            from indexing.cli.parallel import answer_in_parallel
-
-            proved = answer_in_parallel(reporter, files, request, jobs, bar)
-        else:
-            proved = answer_here(reporter, files, request, bar)
+        draw_maps(reporter, files, request)
+    else:
+        with explained() if explain else nullcontext():
+            answer_files(reporter, files, MapQuestion(request), workers)
     report_no_match(reporter, request)
     note_unmarked(reporter, notation)
     if verify:
-        reporter.note_proofs(proved)
+        reporter.note_proofs(reporter.proved)
 
 
 EXCLUDED = {
@@ -258,20 +241,3 @@ def _check_options(given: Mapping[str, bool], others: Mapping[str, bool]) -> Non
         for other in excluded:
             if given[option] and others[other]:
                 raise click.UsageError(f"{option} cannot be used with {other}")
-
-
-def answer_here(
-    reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
-) -> Counter[str]:
-    """Print the answers for `files`, computed in this process; return the number of proofs."""
-    from indexing.maps.certificate import proofs, undecided
-    from indexing.maps.explanation import explained
-
-    before = proofs()
-    bar.update("reading", 0)
-    is_explained = explained() if request.query.explain else nullcontext()
-    with is_explained, undecided() as reporter.undecided:
-        for module in reporter.modules(files, lazy=request.selection.is_partial):
-            answer_all(reporter, module, list(module.computations.values()), request, bar)
-            note_matches(reporter, module, request.selection.conditions, request.is_one_file)
-    return proofs() - before

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from indexing.cli.options import exact_arithmetic_option, format_option, level_option
+from indexing.cli.options import exact_arithmetic_option, format_option, jobs_option, level_option
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 from indexing.cli.workers import WorkerDeath, results
@@ -29,14 +29,7 @@ UNDECIDED = 3
 @click.argument("folder", metavar="DUMPDIR", type=click.Path(file_okay=False))
 @level_option
 @exact_arithmetic_option
-@click.option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Use N worker processes; the output does not change",
-)
+@jobs_option
 @click.option(
     "--bisect",
     metavar="FILE",

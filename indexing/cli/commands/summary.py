@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 
@@ -13,9 +14,11 @@ from indexing.cli.options import (
     files_argument,
     format_option,
     max_input_size_option,
+    workers_options,
 )
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
 
 
 @click.command("summary")
@@ -30,8 +33,11 @@ from indexing.cli.reporter import Reporter
 )
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
+@workers_options
 @click.pass_obj
-def command(reporter: Reporter, files: Sequence[str], limit: int, notation: str) -> None:
+def command(
+    reporter: Reporter, files: Sequence[str], limit: int, notation: str, workers: Workers | None
+) -> None:
     """Summarise the modules in FILE..., HLO text, protobufs (.pb) or StableHLO (.mlir).
 
     `-` is HLO text on standard input. The summary lists parameters and results, counts the
@@ -49,20 +55,35 @@ def command(reporter: Reporter, files: Sequence[str], limit: int, notation: str)
       hlo-indexing summary m.hlo --limit 100 | less
       hlo-indexing summary *.hlo --format json | jq '{file, instructions, kinds}'
     """
-    from indexing.cli.printing import reported_valid
-    from indexing.views.module_summary import summary
+    answer_files(reporter, files, SummaryQuestion(limit, notation), workers)
 
-    import_module("indexing.ops")  # registers the ops
-    with Bar(not reporter.is_quiet) as bar:
-        bar.update("reading", 0)
-        for module in reporter.modules(files):
+
+@dataclass(frozen=True, slots=True)
+class SummaryQuestion(WholeFiles):
+    """An overview of each module.
+
+    Attributes:
+        limit: the number of rows of each table.
+        notation: the output format.
+    """
+
+    limit: int
+    notation: str
+
+    def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
+        """Print the summary of each module of a file."""
+        from indexing.cli.printing import reported_valid
+        from indexing.views.module_summary import summary
+
+        import_module("indexing.ops")  # registers the ops
+        for module in task.modules(reporter):
             with reporter.reporting(module.filename):
                 if not reported_valid(module, reporter):
                     continue
-                result = summary(module, limit, partial(bar.update, module.filename))
+                result = summary(module, self.limit, partial(bar.update, module.filename))
                 bar.hide()
-                if notation == "json":
+                if self.notation == "json":
                     reporter.print(json.dumps(result.to_json()))
-                else:
-                    for line in result.lines(limit, reporter.paint):
-                        reporter.print(line)
+                    continue
+                for line in result.lines(self.limit, reporter.paint):
+                    reporter.print(line)

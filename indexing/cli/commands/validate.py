@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
+from hlo.text.source import printable
 from indexing.cli.options import (
     deprecated_spelling,
     files_argument,
@@ -16,9 +18,13 @@ from indexing.cli.options import (
     instruction_option,
     max_input_size_option,
     seed_option,
+    workers_options,
 )
 from indexing.cli.printing import note_matches, report_missed
+from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+from indexing.cli.status_table import is_wide_enough
+from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
@@ -29,8 +35,8 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 1 << 20
 """Default limit on the elements of an array."""
 
-MIN_FOLDED = 12
-"""Smallest width of a column whose texts are folded."""
+STATUSES = ("ok", "skipped", "wrong")
+HEADINGS = ("status", "computation", "instruction", "opcode", "check", "details")
 
 
 @click.command("validate")
@@ -50,6 +56,7 @@ MIN_FOLDED = 12
 @max_input_size_option
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
 @format_option(click.Choice(["text", "json"]))
+@workers_options
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -59,6 +66,7 @@ def command(
     max_elements: int,
     no_xla: bool,
     notation: str,
+    workers: Workers | None,
 ) -> None:
     """Validate the maps of every instruction and fusion in FILE... by executing them.
 
@@ -86,47 +94,72 @@ def command(
     """
     from indexing.views.selection import Selection
 
-    import_module("indexing.ops")  # registers the indexing of each opcode
     selection = Selection(names=tuple(names))
-    for module in reporter.modules(files):
-        if reporter.report_errors(module):
-            continue
-        note_matches(reporter, module, selection.conditions, len(files) == 1)
-        reports = _reports(reporter, module, selection, seed, max_elements, not no_xla)
-        if notation == "json":
-            _print_json(reporter, module, reports)
-            continue
-        counts: Counter[str] = Counter()
-        rows: list[tuple[str, ...]] = []
-        for _, report in reports:
-            counts[report.status] += 1
-            rows += _rows(reporter, report)
-        _show(reporter, module, rows)
-        summary = ", ".join(f"{counts[status]} {status}" for status in ("ok", "skipped", "wrong"))
-        reporter.print(f"{module.filename}: {summary}")
-    report_missed(reporter, selection.conditions, len(files) == 1)
+    is_one_file = len(files) == 1
+    question = ValidationQuestion(
+        selection, seed, max_elements, not no_xla, notation == "json", is_one_file
+    )
+    answer_files(reporter, files, question, workers)
+    report_missed(reporter, selection.conditions, is_one_file)
 
 
-def _reports(
-    reporter: Reporter,
-    module: Module,
-    selection: Selection,
-    seed: int,
-    max_elements: int,
-    with_xla: bool,
-) -> Iterator[tuple[Scope, Report]]:
-    """Yield the report of each instruction, and that of the module compared with XLA."""
-    for instruction in _chosen(module, selection):
-        place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
-        with reporter.reporting(place):
-            from indexing.codegen.validation import validated
+@dataclass(frozen=True, slots=True)
+class ValidationQuestion(WholeFiles):
+    """The outcome of the checks of each module.
 
-            yield "instruction", validated(instruction, seed, max_elements)
-    if with_xla and not selection.names:
-        with reporter.reporting(module.filename):
-            from indexing.codegen.whole_modules import against_xla
+    Attributes:
+        selection: the instructions.
+        seed: seed of the random operands.
+        max_elements: limit on the elements of an array.
+        with_xla: compare modules with XLA.
+        is_json: print JSON.
+        is_one_file: True if the command has one file.
+    """
 
-            yield "module", against_xla(module, seed, max_elements * 16)
+    selection: Selection
+    seed: int
+    max_elements: int
+    with_xla: bool
+    is_json: bool
+    is_one_file: bool
+
+    def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
+        """Print the outcome of the checks of each module of a file."""
+        import_module("indexing.ops")  # registers the indexing of each opcode
+        for module in task.modules(reporter):
+            if reporter.report_errors(module):
+                continue
+            note_matches(reporter, module, self.selection.conditions, self.is_one_file)
+            bar.update(module.filename, 0)
+            reports = self._reports(reporter, module, bar)
+            if self.is_json:
+                _print_json(reporter, module, reports)
+                continue
+            counts: Counter[str] = Counter()
+            rows: list[tuple[str, ...]] = []
+            for _, report in reports:
+                counts[report.status] += 1
+                rows += _rows(reporter, report)
+            bar.hide()
+            _show(reporter, module, rows)
+            summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
+            reporter.print(f"{module.filename}: {summary}")
+
+    def _reports(
+        self, reporter: Reporter, module: Module, bar: Bar
+    ) -> Iterator[tuple[Scope, Report]]:
+        """Yield the report of each instruction, and that of the module compared with XLA."""
+        for instruction in _chosen(module, self.selection):
+            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
+            with reporter.reporting(place):
+                from indexing.codegen.validation import validated
+
+                yield "instruction", validated(instruction, self.seed, self.max_elements)
+        if self.with_xla and not self.selection.names:
+            with reporter.reporting(module.filename):
+                from indexing.codegen.whole_modules import against_xla
+
+                yield "module", against_xla(module, self.seed, self.max_elements * 16)
 
 
 def _print_json(
@@ -176,33 +209,12 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
 
 def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -> None:
     """Print a table on a terminal that is wide enough for its names, otherwise a line per row."""
-    if reporter.width is not None and _show_table(module, rows, reporter.coloured):
-        return
+    if reporter.width is not None:
+        table = [HEADINGS, *[tuple(map(printable, row)) for row in rows]]
+        if is_wide_enough(reporter.width, table):
+            reporter.table(printable(module.filename), table)
+            return
     for status, computation, name, opcode, check, details in rows:
         place = ": ".join(filter(None, [module.filename, computation, name]))
         text = f"{status}: {place}: {opcode}: {check}"
         reporter.print(f"{text}: {details}" if details else text)
-
-
-def _show_table(module: Module, rows: Sequence[tuple[str, ...]], coloured: bool) -> bool:
-    """Print the rows as a table; return False if the terminal is too narrow for their names."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from hlo.text.source import printable
-
-    console = Console(markup=False, emoji=False, no_color=not coloured)
-    table = Table(title=printable(module.filename))
-    rows = [tuple(map(printable, row)) for row in rows]
-    headings = ("status", "computation", "instruction", "opcode", "check", "details")
-    widths = [max(len(row[k]) for row in [headings, *rows]) for k in range(len(headings))]
-    if sum(widths[:4]) + 2 * MIN_FOLDED + 3 * len(headings) + 1 > console.width:
-        return False
-    for heading, width in zip(headings, widths, strict=True):
-        is_name = heading not in ("check", "details")
-        table.add_column(heading, overflow="fold", min_width=width if is_name else None)
-    styles = {"ok": "green", "wrong": "bold red", "skipped": "yellow"}
-    for status, *cells in rows:
-        table.add_row(status, *cells, style=styles[status])
-    console.print(table)
-    return True

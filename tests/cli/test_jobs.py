@@ -1,4 +1,4 @@
-"""``maps --jobs`` prints what one process prints; the progress bar."""
+"""``--jobs`` prints what one process prints; the progress bar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import hlo
 from indexing import cli
-from indexing.cli import parallel, progress
+from indexing.cli import map_question, progress
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = [str(ROOT / "examples" / name) for name in ("attention.opt.hlo", "layernorm.opt.hlo")]
@@ -43,7 +43,7 @@ def test_two_processes_print_what_one_prints(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(parallel, "SHARD_BYTES", 1 << 12)  # so that files are divided
+    monkeypatch.setattr(map_question, "PART_BYTES", 1 << 12)  # so that files are divided
     broken = tmp_path / "broken.hlo"
     broken.write_text(BROKEN)
     files = [*EXAMPLES, str(broken), str(tmp_path / "missing.hlo")]
@@ -52,10 +52,45 @@ def test_two_processes_print_what_one_prints(
     assert one_process[0] == 1
 
 
+COMMANDS = [
+    "maps --all --verify --format isl",
+    "summary",
+    "summary --format json",
+    "bytes --peak 1TB/s,1TF/s",
+    "bytes --format json",
+    "check",
+    "check --format json",
+    "validate --no-xla --max-elements 3000",
+    "validate --no-xla --format json -i n -i m -i nowhere",
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_prints_the_same_with_several_processes(
+    line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    texts = {
+        "first": "ENTRY e { p = f32[3,5] parameter(0)  ROOT n = f32[3,5] negate(p) }",
+        "broken": BROKEN,
+        "unfinished": "ENTRY e {",
+        "several": "ENTRY a { ROOT p = s32[] parameter(0) }\n// -----\n"
+        "ENTRY m { ROOT m = f32[2] iota(), iota_dimension=0 }",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.hlo").write_text(text)
+    command, *options = line.split()
+    names = [str(tmp_path / f"{name}.hlo") for name in [*texts, "missing", "first"]]
+    status = cli.run([command, *names, *options])
+    out, err = capsys.readouterr()
+    assert (status, out.count("first.hlo") > 1) == (1, "isl" not in options)
+    assert cli.run([command, *names, *options, "--jobs", "2"]) == 1
+    assert capsys.readouterr() == (out, err)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
 def test_slices_keep_every_computation_once_and_in_order(count: int) -> None:
     computations = list(hlo.load(EXAMPLES[0]).computations.values())
-    slices = parallel.slices(computations, count)
+    slices = map_question.slices(computations, count)
     assert len(slices) == count
     assert [c for part in slices for c in part] == computations
     largest = max(map(len, computations))
@@ -70,7 +105,7 @@ def test_shares_have_every_instruction_once_and_in_order(count: int) -> None:
     shares = [
         [
             (c, k)
-            for c, positions in parallel.share_of(computations, n, count).items()
+            for c, positions in map_question.share_of(computations, n, count).items()
             for k in positions
         ]
         for n in range(count)
