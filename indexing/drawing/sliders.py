@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from indexing.drawing.drawing import Drawing
+from indexing.drawing.style import DARK, LIGHT, SANS, Colours, Theme
 
-_SCRIPT: Final = """
-function render({ model, el }) {
-  const picture = document.createElement("div");
-  picture.style.overflowX = "auto";
-  model.get("counts").forEach((count, k) => {
-    const label = document.createElement("label");
-    const slider = document.createElement("input");
-    const text = document.createElement("output");
-    Object.assign(slider, { type: "range", min: 0, max: count - 1, value: model.get("index")[k] });
-    const show = () => { text.textContent = ` tile ${slider.value} of ${count}`; };
-    slider.addEventListener("input", () => {
-      const index = [...model.get("index")];
-      index[k] = Number(slider.value);
-      model.set("index", index);
-      model.save_changes();
-      show();
-    });
-    show();
-    label.append(`d${k} `, slider, text);
-    label.style.display = "block";
-    if (count > 1) { el.append(label); }
-  });
-  const draw = () => { picture.innerHTML = model.get("svg"); };
-  model.on("change:svg", draw);
-  draw();
-  el.append(picture);
-}
-export default { render };
-"""
+_SCRIPT: Final = Path(__file__).parent / "assets" / "sliders.js"
 
 
-def slider_of(counts: Sequence[int], drawing_at: Callable[[Sequence[int]], Drawing]) -> Any | None:
+def slider_of(
+    counts: Sequence[int], drawing_at: Callable[[Sequence[int]], Drawing], theme: Theme = "auto"
+) -> Any | None:
     """Return a widget with a slider for each dimension; None if anywidget is not installed."""
     try:
         import anywidget
@@ -49,14 +25,40 @@ def slider_of(counts: Sequence[int], drawing_at: Callable[[Sequence[int]], Drawi
     class TileSlider(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget may be missing
         """Sliders, and the picture of the chosen tile."""
 
-        _esm = _SCRIPT
+        _esm = _SCRIPT.read_text(encoding="utf-8")
+        _css = _style()
         counts: Any = traitlets.List().tag(sync=True)
         index: Any = traitlets.List().tag(sync=True)
         svg = traitlets.Unicode().tag(sync=True)
+        theme = traitlets.Unicode().tag(sync=True)
 
         @traitlets.observe("index")
         def _draw(self, change: Any) -> None:
             self.svg = drawing_at(tuple(change["new"])).svg
 
-    start = [0] * len(counts)
-    return TileSlider(counts=list(counts), index=start, svg=drawing_at(start).svg)
+    return TileSlider(counts=list(counts), index=[0] * len(counts), theme=theme)
+
+
+def _style() -> str:
+    """Return the style of the sliders, which have the ground and the text of the picture.
+
+    The page around them may be of another theme than the picture.
+    """
+    rules = [
+        f".hlo-tiles {{ padding: 8px 16px 0; font: 13px {SANS}; }}",
+        ".hlo-tiles label { display: flex; align-items: center; gap: 8px; }",
+        ".hlo-tiles-picture { margin: 0 -16px; overflow-x: auto; }",
+        f".hlo-tiles-auto, .hlo-tiles-light {{ {_colours(LIGHT, 'light')} }}",
+        f".hlo-tiles-dark {{ {_colours(DARK, 'dark')} }}",
+        "@media (prefers-color-scheme: dark) {",
+        f".hlo-tiles-auto {{ {_colours(DARK, 'dark')} }}",
+        "}",
+    ]
+    return "\n".join(rules)
+
+
+def _colours(colours: Colours, scheme: str) -> str:
+    return (
+        f"background: {colours.paper}; color: {colours.ink}; accent-color: {colours.accent}; "
+        f"color-scheme: {scheme};"
+    )

@@ -29,7 +29,9 @@ class TileDrawing(Drawing):
         from indexing.drawing.sliders import slider_of
 
         still = {"text/html": self._repr_html_(), "text/plain": repr(self)}
-        slider = slider_of(self.counts, lambda at: self.drawing_at(at).with_theme(self.theme))
+        slider = slider_of(
+            self.counts, lambda at: self.drawing_at(at).with_theme(self.theme), self.theme
+        )
         if slider is None:
             return still
         data, metadata = slider._repr_mimebundle_(**options)
