@@ -15,7 +15,7 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.linear import Variable as Variable
 from simplifier.unique import Atom as Atom
-from simplifier.unique import OrderKey, UniqueTable, depth_above
+from simplifier.unique import OrderKey, UniqueTable
 
 
 class Floor(Atom):
@@ -54,8 +54,12 @@ class Floor(Atom):
         self = object.__new__(cls)
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
         self.operands, self._key = (numerator,), None
-        self.weight, self.is_affine = 1 + numerator.weight, numerator.is_affine
-        self.depth = depth_above(self.operands)
+        weight, depth, is_affine = 1, 0, True
+        for atom in numerator.parts:
+            weight += atom.weight
+            depth = max(depth, atom.depth)
+            is_affine = is_affine and atom.is_affine
+        self.weight, self.depth, self.is_affine = weight, 1 + depth, is_affine
         return _FLOORS.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:

@@ -92,8 +92,8 @@ class Rewriting(Substitution):
         residues = [residues_of(c.expr, c.bounds) for c in equal]
         self._congruences = Congruences([each for each in residues if each])
 
-    def __call__(self, expr: Expr) -> Expr:
-        rebuilt = super().__call__(expr)
+    def _sum(self, expr: Expr) -> Expr:
+        rebuilt = super()._sum(expr)
         reduced = rebuilt
         if self._zeros or self._congruences:
             exact = [*self._without_remainder(rebuilt)]
@@ -109,7 +109,7 @@ class Rewriting(Substitution):
             return super()._atom(atom)
         rebuilt = self._floors.get(atom)
         if rebuilt is None:
-            numerator = self._with_rounded_constant(self(atom.numerator), atom.divisor)
+            numerator = self._with_rounded_constant(self._sum(atom.numerator), atom.divisor)
             rebuilt = self._floors[atom] = floor_div(numerator, atom.divisor, self._known)
         return rebuilt
 

@@ -28,7 +28,10 @@ def coarse_key(term: tuple[Atom, int]) -> tuple[int, int]:
 
 def is_deep(expr: Expr) -> bool:
     """Return True if `expr` is too deep for recursion (`unique.MAX_DEPTH`)."""
-    return any(atom.depth > MAX_DEPTH for atom in expr.parts)
+    for atom in expr.parts:  # called for each substitution
+        if atom.depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def variables_of(expr: Expr) -> list[Any]:

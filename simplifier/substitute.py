@@ -24,17 +24,21 @@ class Substitution:
     Expr('d0')
     """
 
-    __slots__ = ("_floors", "_is_rebuilding", "_known", "_values")
+    __slots__ = ("_floors", "_known", "_values")
 
     def __init__(self, values: Mapping[Variable, Expr], known: KnownBounds = UNCONSTRAINED) -> None:
         self._values = values
         self._known = known
         self._floors: dict[Atom, Expr] = {}
-        self._is_rebuilding = False
 
     def __call__(self, expr: Expr) -> Expr:
-        if is_deep(expr) and not self._is_rebuilding:
-            self._rebuild_atoms(expr)
+        if is_deep(expr):
+            for atom in atoms_in_order([expr]):  # operands first, so that none recurses
+                self._atom(atom)
+        return self._sum(expr)
+
+    def _sum(self, expr: Expr) -> Expr:
+        """The value of an expression whose atoms are not deep, or rebuilt."""
         parts, constant = expr.parts, expr.constant
         if not parts:
             return expr
@@ -50,19 +54,12 @@ class Substitution:
                 total[inner] = total.get(inner, 0) + coefficient * count
         return without_zero_terms(total, constant)
 
-    def _rebuild_atoms(self, expr: Expr) -> None:
-        """Rebuild the atoms of a deep expression, operands first, so that none recurses."""
-        self._is_rebuilding = True
-        for atom in atoms_in_order([expr]):
-            self._atom(atom)
-        self._is_rebuilding = False
-
     def _atom(self, atom: Atom) -> Expr:
         if isinstance(atom, Variable):
             return self._values.get(atom) or atom.as_expr()
         rebuilt = self._floors.get(atom)
         if rebuilt is None:
-            operands = tuple([self(operand) for operand in atom.operands])
+            operands = tuple([self._sum(operand) for operand in atom.operands])
             if operands == atom.operands and not self._known.sums:
                 rebuilt = from_atom(atom)
             elif isinstance(atom, Floor):
