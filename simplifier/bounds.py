@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.interval import Interval, intersected
+from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, from_atom
 from simplifier.mods import Mod, split, split_finest
 
@@ -106,6 +106,18 @@ class KnownBounds:
             low, high = self.bounds(atom.numerator)
             return low // atom.divisor, high // atom.divisor
         return atom.bounds
+
+
+def lies_in(expr: Expr, interval: Interval) -> bool:
+    """Return True if every value of `expr` lies in `interval`, without its bounds for a mod.
+
+    >>> from simplifier.linear import variable
+    >>> lies_in(variable("d0", 0, 99) % 10, (0, 9))
+    True
+    """
+    if expr.modulus and interval[0] <= 0 and expr.modulus - 1 <= interval[1]:
+        return True
+    return contains(interval, expr.bounds)
 
 
 UNCONSTRAINED: Final = KnownBounds({})

@@ -74,6 +74,8 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
         ValueError: `modulus` is not positive.
     """
     remainder = added(expr, floor_div(expr, modulus, known), -modulus)
+    if not known.sums:
+        remainder.modulus = modulus
     if trace.records:
         trace.record(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
     return remainder

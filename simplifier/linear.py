@@ -19,7 +19,7 @@ Expr('d0 + d1')
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from operator import index
 from typing import Any, Final, TypeAlias, overload
 
@@ -41,6 +41,7 @@ class Expr:
     Attributes:
         parts: the coefficient of each atom, unordered; never modified.
         constant: the constant term.
+        modulus: m for a mod, which lies in ``[0, m)`` whatever its terms; otherwise 0.
 
     Source: MLIR "'affine' Dialect", "Affine Expressions" (``floordiv``, ``mod``).
 
@@ -50,17 +51,18 @@ class Expr:
     """
 
     __slots__ = (
-        *("_identity", "_terms", "constant", "parts"),
+        *("_identity", "_terms", "constant", "modulus", "parts"),
         *("bounds_memo", "split_memo"),  # memoised by other modules
     )
 
     parts: dict[Atom, int]
     constant: int
+    modulus: int
     bounds_memo: Interval | None
     split_memo: Any
 
     def __init__(self, parts: dict[Atom, int], constant: int) -> None:
-        self.parts, self.constant = parts, constant
+        self.parts, self.constant, self.modulus = parts, constant, 0
         self.bounds_memo = self.split_memo = None
         self._terms: tuple[Term, ...] | None = None
         self._identity: tuple[frozenset[Term], int] | None = None
@@ -331,11 +333,6 @@ _SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
 
 def _term_key(term: Term) -> OrderKey:
     return term[0].key
-
-
-def make(terms: Iterable[Term], constant: int) -> Expr:
-    """Return the sum of terms with distinct atoms and nonzero coefficients."""
-    return Expr(dict(terms), constant)
 
 
 def from_atom(atom: Atom) -> Expr:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.linear import Expr, make
+from simplifier.linear import Expr
 from simplifier.semiaffine import SemiAffine
 from simplifier.shared import atoms_in_order, is_deep
+from simplifier.sums import make
 
 FlatSum: TypeAlias = tuple[tuple[tuple[int, int], ...], int]
 """Pairs of the number of an atom and its coefficient; the constant."""

@@ -22,7 +22,7 @@ from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, added, constant, from_atom, make
+from simplifier.linear import Expr, added, constant, from_atom
 from simplifier.residues import Residues, residues_of
 from simplifier.substitute import Substitution
 
@@ -124,10 +124,10 @@ class Rewriting(Substitution):
 
     def _with_rounded_constant(self, numerator: Expr, divisor: int) -> Expr:
         """Law *round the constant of a dividend*: the new constant is a multiple of g."""
-        terms = make(numerator.terms, 0)
+        terms = Expr(numerator.parts, 0)
         modulus, remainder = self._congruences.modulo(terms)
         step = gcd(modulus, divisor)
-        moved = make(numerator.terms, step * ((remainder % step + numerator.constant) // step))
+        moved = Expr(numerator.parts, step * ((remainder % step + numerator.constant) // step))
         if trace.records:
             before, after = (
                 f"{trace.operand_text(each)} floordiv {divisor}" for each in (numerator, moved)

@@ -1,11 +1,16 @@
-"""Sums of many expressions."""
+"""Sums of terms, and of many expressions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from simplifier.linear import Expr, without_zero_terms
+from simplifier.linear import Expr, Term, without_zero_terms
 from simplifier.unique import Atom
+
+
+def make(terms: Iterable[Term], constant: int) -> Expr:
+    """Return the sum of terms with distinct atoms and nonzero coefficients."""
+    return Expr(dict(terms), constant)
 
 
 def combined(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sized
 from dataclasses import replace
 from itertools import count
 
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import IndexingMap, substituted
 from indexing.maps.result_bounds import outside, record_last_map
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import range_prefix
@@ -44,24 +44,38 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
 
 def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     values: dict[Variable, Expr] = dict(zip(second.dims, first.results, strict=True))
-    taken = {v.name for v in first.variables}
-    ranges = [_fresh(v, range_prefix(v), taken) for v in second.ranges]
-    values.update(_changed(second.ranges, ranges))
-    runtime, merged = _runtime(first, second, values, taken)
-    results, constraints = second.substituted(values)
+    ranges, runtime = first.ranges, first.runtime
+    merged: list[Constraint] = []
+    if second.ranges or second.runtime or runtime:
+        ranges, runtime, merged = _free_variables(first, second, values)
+    results, constraints = substituted(second, Substitution(values))
     inside = [
         Constraint(first.results[k], *second.dims[k].bounds) for k in outside(first, second.dims)
     ]
     composite = IndexingMap(
         first.dims,
-        (*first.ranges, *ranges),
-        tuple(runtime),
+        ranges,
+        runtime,
         tuple(results),
         _needed((*first.constraints, *inside, *merged, *constraints)),
-        "may" if "may" in (first.grade, second.grade) else "exact",
+        first.grade if first.grade == "may" else second.grade,
         _is_closed=True,
     )
     return record_last_map(composite, second)
+
+
+def _free_variables(
+    first: IndexingMap, second: IndexingMap, values: dict[Variable, Expr]
+) -> tuple[tuple[Variable, ...], tuple[RuntimeVariable, ...], list[Constraint]]:
+    """The range and runtime variables of both maps, and what `_runtime` returns.
+
+    Adds to `values` the expressions for those of `second` that change.
+    """
+    taken = {v.name for v in first.variables}
+    ranges = [_fresh(v, range_prefix(v), taken) for v in second.ranges]
+    values.update(_changed(second.ranges, ranges))
+    runtime, merged = _runtime(first, second, values, taken)
+    return (*first.ranges, *ranges), tuple(runtime), merged
 
 
 def _count(items: Sized, noun: str) -> str:

@@ -86,14 +86,15 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     def __post_init__(self, _is_closed: bool) -> None:
         try:
             variables = self.variables
-            names = [v.name for v in variables]
+            names = {v.name for v in variables}
             foreign = None if _is_closed else undeclared(self._exprs(), variables)
             is_grade = self.grade in _GRADES
         except (AttributeError, TypeError):
             check_fields(self)
             raise
-        if len(set(names)) != len(names):
-            raise ValueError(f"the variables of a map need distinct names, got {names}")
+        if len(names) != len(variables):
+            listed = [v.name for v in variables]
+            raise ValueError(f"the variables of a map need distinct names, got {listed}")
         if foreign:
             first = min(map(repr, foreign))
             raise ValueError(f"{first} is not one of the map's variables {variables}")
@@ -156,7 +157,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             tuple(dims),
             tuple(ranges),
             tuple(runtime),
-            tuple([as_expr(result) for result in results]),
+            tuple([r if isinstance(r, Expr) else as_expr(r) for r in results]),
             tuple(constraints),
             grade,
         )
@@ -216,6 +217,8 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """Dimensions, range variables and runtime variables, in this order."""
+        if not self.runtime:
+            return (*self.dims, *self.ranges)
         return (*self.dims, *self.ranges, *[rt.variable for rt in self.runtime])
 
     @property
@@ -232,9 +235,8 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         own = tuple([result.bounds for result in self.results])
         if self._last is None:
             return own
-        return tuple(
-            [intersected(a, r.bounds) for a, r in zip(own, self._last.results, strict=True)]
-        )
+        pairs = zip(own, self._last.results, strict=True)
+        return tuple([intersected(bounds, last.bounds) for bounds, last in pairs])
 
     @property
     def is_known_empty(self) -> bool:
@@ -245,12 +247,9 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     def is_identity(self) -> bool:
         """True if the results are the dimensions, and these are the only variables."""
         return (
-            not self.ranges
-            and not self.runtime
-            and not self.constraints
+            not (self.ranges or self.runtime or self.constraints)
             and self.grade == "exact"
-            and len(self.results) == len(self.dims)
-            and all(r == d.as_expr() for r, d in zip(self.results, self.dims, strict=True))
+            and self.results == tuple([d.expr for d in self.dims])
         )
 
     def __str__(self) -> str:
@@ -389,9 +388,13 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             raise wrong_argument("substituted", "values", Mapping[Variable, Affine], values)
         if not _EXPR.issuperset(map(type, values.values())):
             values = {v: as_expr(value) for v, value in values.items()}
-        swap = Substitution(values)  # type: ignore[arg-type]  # expressions now
-        try:
-            constraints = [c.with_expr(swap(c.expr)) for c in self.constraints]
-            return [swap(result) for result in self.results], constraints
-        except ZeroDivisorError:
-            return [as_expr(0)] * len(self.results), [FALSE]
+        return substituted(self, Substitution(values))  # type: ignore[arg-type]  # expressions now
+
+
+def substituted(m: IndexingMap, swap: Substitution) -> tuple[list[Expr], list[Constraint]]:
+    """`IndexingMap.substituted`, without a check of the values."""
+    try:
+        constraints = [c.with_expr(swap(c.expr)) for c in m.constraints]
+        return [swap(result) for result in m.results], constraints
+    except ZeroDivisorError:
+        return [as_expr(0)] * len(m.results), [FALSE]

@@ -13,22 +13,24 @@ from collections.abc import Sequence
 from indexing.maps.indexing_map import IndexingMap
 from simplifier import laws, trace
 from simplifier.atoms import Variable
+from simplifier.bounds import lies_in
 from simplifier.interval import contains, intersected
 
 
 def outside(indexing_map: IndexingMap, box: Sequence[Variable]) -> list[int]:
     """Indices of the results that may be out of the bounds of `box`, in order."""
-    recorded = [r.bounds for r in indexing_map._last.results] if indexing_map._last else None
+    last = indexing_map._last
     places: list[int] = []
     for k, (variable, result) in enumerate(zip(box, indexing_map.results, strict=True)):
-        if recorded and contains(variable.bounds, recorded[k]):
+        recorded = None if last is None else last.results[k]
+        if recorded is not None and lies_in(recorded, variable.bounds):
             if trace.records and not contains(variable.bounds, result.bounds):
                 within = f"[{variable.lower}, {variable.upper}]"
                 trace.record(laws.OMIT_RESULT_BOUNDS, f"{result} in {within}", "true")
-            continue  # avoids computing the result's own bounds
-        own = intersected(result.bounds, recorded[k]) if recorded else result.bounds
-        if not contains(variable.bounds, own):
-            places.append(k)
+        elif not lies_in(result, variable.bounds):
+            both = intersected(result.bounds, recorded.bounds) if recorded else result.bounds
+            if not contains(variable.bounds, both):
+                places.append(k)
     return places
 
 

@@ -7,11 +7,10 @@ from simplifier.atoms import Variable
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.constraints import merged, sum_bounds
 from simplifier.divmod import floor_div, floor_mod
-from simplifier.linear import make
 from simplifier.mods import split
 from simplifier.reading import parse_expr
 from simplifier.substitute import Substitution
-from simplifier.sums import combined
+from simplifier.sums import combined, make
 from tests.oracles import (
     Tree,
     boxes,

@@ -26,8 +26,8 @@ from typing import Final
 from indexing import methods
 from indexing.tiling.tiles.tile_sizes import SizeSource, size_point
 from simplifier import Affine, Expr, Variable, as_expr
-from simplifier.linear import make
 from simplifier.substitute import Substitution
+from simplifier.sums import make
 from simplifier.text import terms_and_constant
 
 
