@@ -129,14 +129,15 @@ def style_sheet(theme: Theme) -> str:
     rules.append(f"{root} .cell,{root} .axis{{font-family:{MONO}}}")
     rules.append(f"{root} .middle{{text-anchor:middle}}{root} .end{{text-anchor:end}}")
     rules.append(f"{root} .mark{{font-weight:600;text-anchor:middle;font-size:9px}}")
-    rules += _colour_rules(root, DARK if theme == "dark" else LIGHT)
+    rules += colour_rules(root, DARK if theme == "dark" else LIGHT)
     if theme == "auto":
-        dark = "".join(_colour_rules(root, DARK))
+        dark = "".join(colour_rules(root, DARK))
         rules.append(f"@media (prefers-color-scheme:dark){{{dark}}}")
     return f"<style>{''.join(rules)}</style>"
 
 
-def _colour_rules(root: str, colours: Colours) -> list[str]:
+def colour_rules(root: str, colours: Colours) -> list[str]:
+    """Return the rules with the colours of a picture whose selector is `root`."""
     rules = {
         ".paper": f"fill:{colours.paper}",
         ".title": f"fill:{colours.ink}",

@@ -79,7 +79,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         page.close()
     assert messages == []
     assert [url for url in requests if not url.startswith(("file:", "blob:"))] == []
-    assert sum(url.startswith("file:") for url in requests) == len(pages)
+    assert len({url for url in requests if url.startswith("file:")}) == len(pages)
 
 
 @pytest.fixture(scope="session")

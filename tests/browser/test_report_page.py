@@ -102,18 +102,44 @@ def test_a_fusion_unfolds(open_page: Open, shoot: Shoot, attention: str) -> None
     shoot(page, "unfolded")
 
 
-@pytest.mark.parametrize(
-    "theme, paper", [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 24, 29)")]
-)
-def test_the_theme_is_that_of_the_reader(
-    open_page: Open, shoot: Shoot, attention: str, theme: str, paper: str
+PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 29)"}
+GROUNDS = """() => [
+  getComputedStyle(document.body).backgroundColor,
+  getComputedStyle(document.querySelector("#details svg .paper")).fill,
+]"""
+
+
+@pytest.mark.parametrize("theme, other", [("light", "dark"), ("dark", "light")])
+def test_the_theme_is_that_of_the_reader_or_the_chosen_one(
+    open_page: Open, shoot: Shoot, attention: str, theme: str, other: str
 ) -> None:
     page = open_page(attention, theme=theme)
-    colour = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(colour) == paper
+    chooser = page.get_by_label("theme")
+    assert chooser.input_value() == "auto"
+    assert page.evaluate(GROUNDS) == [PAPER[theme]] * 2
+    page.locator("#tab-graph").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press(other[0])  # selects the entry with this letter
+    assert chooser.input_value() == other
+    assert page.evaluate(GROUNDS) == [PAPER[other]] * 2
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert page.evaluate(GROUNDS) == [PAPER[other]] * 2
     page.locator(".node").nth(3).click()
     page.wait_for_selector("#details h3")
-    shoot(page, theme)
+    shoot(page, other)
+    chooser.select_option("auto")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == PAPER[theme]
+
+
+def test_a_theme_can_be_chosen_where_nothing_is_stored(open_page: Open, attention: str) -> None:
+    page = open_page(attention)
+    denied = "Object.defineProperty(window, 'localStorage', { get() { throw new Error(); } })"
+    page.add_init_script(denied)
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.get_by_label("theme").select_option("dark")
+    assert page.evaluate(GROUNDS) == [PAPER["dark"]] * 2
 
 
 def test_a_small_window_has_all_parts(open_page: Open, shoot: Shoot, attention: str) -> None:

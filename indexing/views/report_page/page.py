@@ -16,7 +16,7 @@ from typing import Any, Final
 from hlo.arguments import checked
 from hlo.formats.files import load
 from hlo.modules.module import Instruction, Module
-from indexing.drawing.style import DARK, LIGHT, MONO, SANS, Colours
+from indexing.drawing.style import DARK, LIGHT, MONO, SANS, Colours, colour_rules
 from indexing.equivalence.compare import equivalent
 from indexing.equivalence.dumps import modules_in
 from indexing.equivalence.passes import validated
@@ -252,7 +252,7 @@ def _kinds(kinds: dict[Instruction, list[str]], numbers: dict[Instruction, int])
 
 def _html(title: str, data: Sequence[tuple[str, str]]) -> str:
     """Return the page; only scripts with these hashes run, and nothing is loaded."""
-    scripts = _scripts()
+    theme, *rest = scripts = _scripts()
     hashes = " ".join([f"'sha256-{_digest(text)}'" for text in scripts])
     policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:"
     blocks = [
@@ -264,19 +264,28 @@ def _html(title: str, data: Sequence[tuple[str, str]]) -> str:
         "policy": escape(policy),
         "style": f"{_colours()}\n{_asset('report.css')}",
         "data": "\n".join(blocks),
-        "scripts": "\n".join([f"<script>{text}</script>" for text in scripts]),
+        "theme": f"<script>{theme}</script>",
+        "scripts": "\n".join([f"<script>{text}</script>" for text in rest]),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("report.html"))
 
 
 def _colours() -> str:
-    """Return the colours of pictures as CSS variables, for the light and the dark theme."""
-    fonts = f"--sans: {SANS}; --mono: {MONO};"
+    """Return the colours of the page as CSS variables, and those of the pictures in it.
+
+    The theme is that of the reader, unless the root has another one in ``data-theme``.
+    """
     light = f"{_variables(LIGHT)} --link: #0550ae; --good: #1a7f37; --bad: #b42318;"
     dark = f"{_variables(DARK)} --link: #79b8ff; --good: #56d364; --bad: #ff8f84;"
-    return (
-        f":root {{ {fonts} {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
-    )
+    chosen = ':root[data-theme="{}"]'.format
+    rules = [
+        f":root {{ --sans: {SANS}; --mono: {MONO}; {light} }}",
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
+    ]
+    for name, variables, colours in (("light", light, LIGHT), ("dark", dark, DARK)):
+        rules.append(f"{chosen(name)} {{ color-scheme: {name}; {variables} }}")
+        rules += colour_rules(f"{chosen(name)} .hlo-auto", colours)
+    return "\n".join(rules)
 
 
 def _variables(colours: Colours) -> str:
@@ -296,7 +305,12 @@ def _digest(text: str) -> str:
 
 
 def _scripts() -> Sequence[str]:
-    return [_asset("vendor/dagre.min.js"), "\n".join([_asset(name) for name in SCRIPTS])]
+    """Return the script that sets the theme first, and the others."""
+    return [
+        _asset("theme.js"),
+        _asset("vendor/dagre.min.js"),
+        "\n".join([_asset(name) for name in SCRIPTS]),
+    ]
 
 
 @cache

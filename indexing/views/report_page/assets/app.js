@@ -298,6 +298,10 @@ function bindControls(state) {
   modules.replaceChildren(...state.modules.map((each, k) => option(k, each.file)));
   modules.hidden = state.modules.length < 2;
   modules.onchange = () => state.use(state.modules[Number(modules.value)]);
+  const theme = byId("theme");
+  theme.replaceChildren(...THEMES.map((each) => option(each, each)));
+  theme.value = document.documentElement.dataset.theme;
+  theme.onchange = () => setTheme(theme.value);
   byId("tab-changes").hidden = state.data.comparisons.length === 0;
 }
 
