@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import math
 import os
 import re
 import shutil
@@ -30,7 +31,10 @@ PNG: Final = "image/png"
 DIGEST: Final = "svg_sha256"
 """The key of an output's metadata that has the digest of the SVG."""
 
-_COLOURS: Final = 128
+_COLOURS: Final = 64
+_SCALE: Final = 2
+"""Pixels of an image for each pixel of the picture, for screens with a high resolution."""
+_TITLE: Final = re.compile(r"<drawing of (['\"])(.*)\1>")
 _SIZE: Final = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"')
 
 
@@ -56,6 +60,8 @@ def executed(path: Path) -> Any:
         if svg := output.get("data", {}).get(SVG):
             output.data = {SVG: svg, "text/plain": output.data["text/plain"]}
             output.metadata = {DIGEST: hashlib.sha256(svg.encode()).hexdigest()}
+            title = _TITLE.sub(r"\2", output.data["text/plain"])
+            output.metadata[PNG] = {"alt": title, "width": _size(svg)[0]}
     return notebook
 
 
@@ -90,16 +96,21 @@ def _shown(output: Any) -> Any:
     return data, dict(output.metadata)
 
 
+def _size(svg: str) -> tuple[int, int]:
+    """Return the width and the height of a picture in pixels, rounded up."""
+    match = _SIZE.match(svg)
+    assert match is not None, "not the text of a Drawing"
+    return math.ceil(float(match[1])), math.ceil(float(match[2]))
+
+
 def _png(svg: str) -> bytes:
-    """Return a picture as an image with few colours, in the size of the picture."""
+    """Return a picture as an image with few colours."""
     from PIL import Image
 
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         sys.exit("pictures changed, and no Chromium draws them: apt-get install chromium")
-    match = _SIZE.match(svg)
-    assert match is not None, "not the text of a Drawing"
-    width, height = (int(float(size)) + 1 for size in match.groups())
+    width, height = _size(svg)
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "picture.svg").write_text(svg, encoding="utf-8")
@@ -109,6 +120,7 @@ def _png(svg: str) -> bytes:
                 "--headless",
                 "--no-sandbox",
                 "--hide-scrollbars",
+                f"--force-device-scale-factor={_SCALE}",
                 f"--user-data-dir={folder / 'profile'}",
                 f"--window-size={width},{height}",
                 f"--screenshot={folder / 'picture.png'}",

@@ -19,6 +19,7 @@ MOVED: Final = {
     "README.md": "overview.md",
     "CONTRIBUTING.md": "contributing.md",
     "examples/README.md": "examples.md",
+    "notebooks/README.md": "course.md",
 }
 """Pages outside of ``docs``."""
 
