@@ -11,16 +11,15 @@
 #   make site     the documentation site in build/site; its first page is index.html
 #   make notebooks  execute the notebooks and write their outputs
 #   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
-#   make test-compiled, make bench-compiled   the tests, and simplification's time, with that wheel
+#   make test-compiled   the tests with that wheel
 #   make fuzz     a million mutants of small modules, each with questions to the analysis (FUZZ_COUNT, FUZZ_SEED)
-#   make bench    time and memory of parsing, of all maps and of simplification (BENCH_FILES=... for other modules)
+#   make figures  measure all figures of README.md and docs/ and write them there; needs half an hour
 #   make lock     the exact versions that .ci/run installs, in requirements-ci.lock
 #   make clean    remove $(VENV) and every cache
 
 VENV ?= .venv
 EXTRAS ?= dev,xla
 JOBS ?= auto
-BENCH_FILES ?=
 FUZZ_COUNT ?= 1000000
 FUZZ_SEED ?= 20000
 # COVERAGE=1 about doubles the time of the tests.  CONSTRAINTS names a file of exact versions.
@@ -42,7 +41,7 @@ COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test slow quick check format docs site pictures notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
+.PHONY: demo test slow quick check format docs site pictures notebooks fuzz figures wheel compiled test-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
@@ -86,16 +85,8 @@ notebooks: $(VENV)/.develops
 fuzz: $(VENV)/.develops
 	$(BIN)/python -m tests.analysis_fuzz --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
 
-bench: $(VENV)/.develops
-	$(BIN)/python -m benchmarks.parse $(BENCH_FILES)
-	$(BIN)/python -m benchmarks.question $(firstword $(BENCH_FILES))
-	$(BIN)/python -m benchmarks.maps $(BENCH_FILES)
-	$(BIN)/python -m benchmarks.layers
-	$(BIN)/python -m benchmarks.simplify
-	$(BIN)/python -m benchmarks.hard_cases
-	$(BIN)/python -m benchmarks.tile_analysis $(firstword $(BENCH_FILES))
-	$(BIN)/python -m benchmarks.access
-	$(BIN)/python -m benchmarks.execute $(BENCH_FILES)
+figures: $(VENV)/.develops compiled
+	$(BIN)/python -m benchmarks
 
 # From copies: compiled modules hide their sources, wherever they lie beside them.
 wheel: $(VENV)/.develops
@@ -115,9 +106,6 @@ compiled: wheel
 # and one in four tests of the others, chosen by a hash of their names.
 test-compiled: compiled
 	cd $(COMPILED) && FUZZ=$(or $(FUZZ),0.3) $(abspath $(BIN))/$(PYTEST) -m "not slow" --one-in 4 tests
-
-bench-compiled: compiled
-	cd $(COMPILED) && $(abspath $(BIN))/python -m benchmarks.simplify
 
 # Everything that CI installs, and what builds our wheels, as an environment made anew resolves it.
 lock: | $(BIN)/python

@@ -3,16 +3,17 @@
     python -m benchmarks.pass_dumps FOLDER
     python -m benchmarks.equivalence FOLDER [--mutants N] [NAME...]
 
-prints a row for each pass: changed pairs; pairs decided at level reads, and those with exact reads
-only; pairs proved at level values without a law that is inexact on floats, and with such laws;
-pairs that differ; seconds.  With ``--mutants``, N mutants of the module after each change are
-compared with the module before it; a mutant is counted if executions on other inputs than those of
-the comparison show that it computes something else.
+prints a row for each pass: changed pairs; pairs decided at level reads; pairs proved at level
+values without a law that is inexact on floats, and with such laws; pairs that differ; seconds.
+Pairs that differ or are undecided are named on standard error. With ``--mutants``, N mutants of the
+module after each change are compared with the module before it; a mutant is counted if executions
+on other inputs than those of the comparison show that it computes something else.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,10 +65,12 @@ def measure(folder: Path, names: list[str]) -> None:
                 row["values, laws" if laws else "values"] += 1
             case Differs():
                 row["differs"] += 1
-                print(f"{place} {pass_name}: {values}", flush=True)
+                print(f"{place} {pass_name}: {values}", file=sys.stderr)
             case _:
                 row["undecided"] += 1
-                print(f"{place} {pass_name}: {values.terms or values.reason}"[:300], flush=True)
+                print(
+                    f"{place} {pass_name}: {values.terms or values.reason}"[:300], file=sys.stderr
+                )
     total = sum(counts.values(), Counter[str]())
     rows = sorted(counts.items(), key=lambda row: -row[1]["changed"])
     cells = [["pass", *COLUMNS, "seconds"]]

@@ -15,18 +15,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
 import hlo
 import indexing
+from benchmarks.parse import EXAMPLES, jaxlib_seconds
 from hlo.modules.module import Module
 from hlo.shapes.shape import leaves
 
 T = TypeVar("T")
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
 KILOBYTE = (
     1024 if sys.platform == "darwin" else 1
 )  # ru_maxrss is in bytes on macOS, in kB elsewhere
@@ -64,43 +65,62 @@ def all_by_command(path: Path) -> None:
     subprocess.run([*command, str(path)], check=True, stdout=subprocess.DEVNULL)
 
 
-def jaxlib_seconds(text: str, repeat: int = 3) -> float | None:
-    """Return the best time of jaxlib's C++ parser, or None if it is missing or rejects `text`."""
-    try:
-        from jaxlib import _hlo
-    except ImportError:
-        return None
-    try:
-        return min(timed(lambda: _hlo.hlo_module_from_text(text))[1] for _ in range(repeat))
-    except RuntimeError:
-        return None
+@dataclass(frozen=True)
+class Measurements:
+    """Measurements of one file: numbers of instructions and maps, seconds, and kilobytes.
+
+    Attributes:
+        totals: the numbers of maps and of unknown answers.
+        command: the seconds of ``hlo-indexing maps --all --format json``, from its start.
+        peak: the peak memory of the process.
+        before: its peak before the module was parsed.
+    """
+
+    count: int
+    totals: Counter[str]
+    parsing: float
+    mapping: float
+    command: float
+    peak: int
+    before: int
+    jaxlib: float | str
 
 
-def measure(path: Path) -> None:
-    """Print the measurements of one module."""
+def measured(path: Path) -> Measurements:
+    """Measure one module; call it once in a process, because caches keep what it computes."""
     import_module("indexing.ops")  # not measured
     before = peak_kilobytes()
     module, parsing = timed(lambda: hlo.load(path))
     totals, mapping = timed(lambda: all_maps(module))
     peak = peak_kilobytes()
     command = timed(lambda: all_by_command(path))[1]
-    baseline = jaxlib_seconds(module.source.text)
-
+    jaxlib = jaxlib_seconds(module.source.text)
     count = sum(1 for _ in module.instructions)
+    return Measurements(count, totals, parsing, mapping, command, peak, before, jaxlib)
+
+
+def show(path: Path, result: Measurements) -> None:
+    """Print the measurements of one module."""
+    count, totals = result.count, result.totals
     print(f"{path.name}: {count} instructions, {totals['maps']} maps, {totals['unknown']} unknown")
-    print(f"  parse            {parsing:8.3f} s   {count / parsing:10.0f} instructions/s")
-    print(f"  maps             {mapping:8.3f} s   {count / mapping:10.0f} instructions/s")
-    print(f"  maps --all       {command:8.3f} s   {count / command:10.0f} instructions/s")
-    print(f"  peak memory      {peak / 1024:8.1f} MB  {peak / count:10.2f} kB/instruction")
-    grown = peak - before
-    print(f"  of which data    {grown / 1024:8.1f} MB  {grown / count:10.2f} kB/instruction")
-    if baseline is None:
-        print("  no ratios: jaxlib is not installed (pip install 'jax') or rejects this text")
+    steps = {"parse": result.parsing, "maps": result.mapping, "maps --all": result.command}
+    for name, time_ in steps.items():
+        print(f"  {name:16} {time_:8.3f} s   {count / time_:10.0f} instructions/s")
+    for name, size in (
+        ("peak memory", result.peak),
+        ("of which data", result.peak - result.before),
+    ):
+        print(f"  {name:16} {size / 1024:8.1f} MB  {size / count:10.2f} kB/instruction")
+    if isinstance(result.jaxlib, str):
+        print(f"  no ratios: {result.jaxlib}")
         return
-    print(f"  jaxlib parse     {baseline:8.3f} s")
-    print(f"  parse / jaxlib parse        {parsing / baseline:8.1f}")
-    print(f"  parse + maps / jaxlib parse {(parsing + mapping) / baseline:8.1f}")
-    print(f"  maps --all / jaxlib parse   {command / baseline:8.1f}")
+    print(f"  jaxlib parse     {result.jaxlib:8.3f} s")
+    for name, time_ in (
+        ("parse", result.parsing),
+        ("parse + maps", result.parsing + result.mapping),
+        ("maps --all", result.command),
+    ):
+        print(f"  {f'{name} / jaxlib parse':27} {time_ / result.jaxlib:8.1f}")
 
 
 def main(arguments: list[str]) -> None:
@@ -110,7 +130,8 @@ def main(arguments: list[str]) -> None:
             subprocess.run([sys.executable, "-m", "benchmarks.maps", argument], check=True)
         return
     largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
-    measure(Path(arguments[0]) if arguments else largest)
+    path = Path(arguments[0]) if arguments else largest
+    show(path, measured(path))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 import hlo
@@ -100,7 +101,7 @@ def main(arguments: list[str]) -> None:
     file = arguments[0] if arguments else str(largest)
     name = arguments[1] if len(arguments) > 1 else default_name(file)
     times, jaxlib = measured(file, name)
-    print(f"{file}: {name}")
+    print(f"{Path(file).name}: {name}")
     if isinstance(jaxlib, str):
         print(f"  unknown: {jaxlib}")
         return

@@ -1,6 +1,6 @@
 """Speed and quality of simplification, compared with MLIR, isl, sympy, TVM and tinygrad.
 
-    python -m benchmarks.simplify [--random N] [--seed S] [--repeat R]
+    python -m benchmarks.simplify [--random N] [--seed S] [--repeat R] [--speed]
 
 The time is that of construct + compose + simplify for each problem of `benchmarks.problems`:
 *cold*, without cached results (new variable names, or a new context for other systems), and *warm*,
@@ -16,13 +16,9 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
-import platform
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
-from importlib import metadata
 from math import exp, fsum, log
 
 from benchmarks.chains import Chain
@@ -39,24 +35,9 @@ from benchmarks.peers import (
     step_by_step,
 )
 from benchmarks.problems import NAMED, random_problems
-from simplifier import linear
 
 SLOW = (Isl, Sympy)  # measured once, and not on every problem
 LIMIT = 2e-3  # seconds, the limit for a single chain
-
-
-def environment() -> str:
-    """Return the date, machine and versions of the measurement."""
-    versions = []
-    for package in ("jaxlib", "islpy", "sympy", "apache-tvm", "tinygrad"):
-        try:
-            versions.append(f"{package} {metadata.version(package)}")
-        except metadata.PackageNotFoundError:
-            continue
-    machine = f"{os.cpu_count()} cores of {platform.machine()}"
-    build = "interpreted" if linear.__file__.endswith(".py") else "compiled"
-    python = f"Python {platform.python_version()}, this project {build}"
-    return f"{date.today()}: {python}, {machine}; {', '.join(versions)}"
 
 
 def mean(figures: Sequence[float]) -> float:
@@ -218,9 +199,9 @@ def main() -> None:
     parser.add_argument(
         "--repeat", type=int, default=5, help="number of runs; the best time counts"
     )
+    parser.add_argument("--speed", action="store_true", help="measure only times")
     options = parser.parse_args()
 
-    print(environment())
     peers = list(available())
     for reason in [peer for peer in peers if isinstance(peer, str)]:
         print(reason)
@@ -232,6 +213,8 @@ def main() -> None:
     gc.collect()
     show_speed(measure_speed([Ours(), OurExpressions(), *others], named, options.repeat), NAMED)
     show_slowest(chosen, options.repeat)
+    if options.speed:
+        return
 
     families: dict[str, Sequence[Chain]] = {**NAMED}
     for problem in chosen:
