@@ -53,7 +53,7 @@ class Floor(Atom):
             return known
         self = object.__new__(cls)
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
-        self.operands, self._key = (numerator,), None
+        self.operands, self._key, self._variables = (numerator,), None, None
         weight, depth, is_affine = 1, 0, True
         for atom in numerator.parts:
             weight += atom.weight

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simplifier import laws, trace
@@ -60,8 +60,15 @@ class ConstrainedBox:
         with a divisor that is 0 at every point.
         """
         pairs = zip(old, self.variables, strict=True)
-        replaced = {before: now.as_expr() for before, now in pairs if before is not now}
-        return Rewriting((*self.constraints, *self.implied), replaced)
+        replaced = [(before, now.expr) for before, now in pairs if before is not now]
+        return _rewriting((*self.constraints, *self.implied), tuple(replaced))
+
+
+@trace.memoised(1 << 8)  # the maps of a chain share domains, and most of their atoms
+def _rewriting(
+    constraints: tuple[Constraint, ...], values: tuple[tuple[Variable, Expr], ...]
+) -> Rewriting:
+    return Rewriting(constraints, dict(values))
 
 
 def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
@@ -101,6 +108,7 @@ def _tightened(
     return ConstrainedBox(tuple(now), _needed(left))
 
 
+@trace.memoised(1 << 12)
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Drop constraints that the others imply by intervals, those of many atoms first."""
     if len(constraints) > 1:
@@ -130,7 +138,8 @@ def _bounds_under(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
     return bounds
 
 
-def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:
+@trace.memoised(1 << 12)
+def _propagated(constraints: tuple[Constraint, ...]) -> Mapping[Variable, Interval]:
     """Bounds of variables that one constraint and the bounds of its other terms imply."""
     propagated: dict[Variable, Interval] = {}
     for constraint in constraints:

@@ -14,11 +14,12 @@ state.  Further laws (`simplifier.laws`) hold only where the constraints do:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from math import gcd
+from typing import Final
 
 from simplifier import laws, trace
-from simplifier.atoms import Atom, Floor, Variable
+from simplifier.atoms import Atom, Floor, Variable, mentioned
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.divmod import floor_div
@@ -81,16 +82,29 @@ class Rewriting(Substitution):
     Expr('x * 2 + (x floordiv 8) * 2')
     """
 
-    __slots__ = ("_congruences", "_zeros")
+    __slots__ = ("_congruences", "_equated", "_independent", "_rewritten", "_scopes", "_zeros")
 
     def __init__(
         self, constraints: Sequence[Constraint], values: Mapping[Variable, Expr] | None = None
     ) -> None:
         super().__init__(values or {}, KnownBounds(sum_bounds(constraints)))
+        self._independent = Substitution(self._values)
         equal = [c for c in constraints if c.lower == c.upper and c.expr.parts]
         self._zeros = [c.expr - c.lower for c in equal]
         residues = [residues_of(c.expr, c.bounds) for c in equal]
         self._congruences = Congruences([each for each in residues if each])
+        self._equated = mentioned([c.expr for c in equal])
+        self._scopes = {frozenset(c.expr.variables()) for c in constraints}
+        self._rewritten: dict[Expr, Expr] = {}
+
+    def __call__(self, expr: Expr) -> Expr:
+        rewritten = self._rewritten.get(expr)
+        if rewritten is None:
+            if len(self._rewritten) >= _MAX_REWRITTEN:
+                self._rewritten.clear()
+                self._floors.clear()
+            rewritten = self._rewritten[expr] = super().__call__(expr)
+        return rewritten
 
     def _sum(self, expr: Expr) -> Expr:
         rebuilt = super()._sum(expr)
@@ -104,14 +118,30 @@ class Rewriting(Substitution):
             trace.record(laws.FOLD_SINGLE_VALUE, reduced, folded)
         return folded
 
-    def _atom(self, atom: Atom) -> Expr:
+    def atom(self, atom: Atom) -> Expr:
+        if atom.operands and atom not in self._floors and not self._bears_on(atom):
+            self._floors[atom] = self._independent.atom(atom)
         if not isinstance(atom, Floor) or not self._congruences:
-            return super()._atom(atom)
+            return super().atom(atom)
         rebuilt = self._floors.get(atom)
         if rebuilt is None:
             numerator = self._with_rounded_constant(self._sum(atom.numerator), atom.divisor)
             rebuilt = self._floors[atom] = floor_div(numerator, atom.divisor, self._known)
         return rebuilt
+
+    def _bears_on(self, atom: Atom) -> bool:
+        """Return False if `atom` has the same bounds and values without the constraints.
+
+        The bounds of a sum matter only if an expression in `atom`, or one that the laws derive from
+        it, has precisely its terms, and so all of its variables.  An equation may replace one of
+        its variables by others.
+        """
+        variables: Set[Variable] = atom.variables
+        if self._values:
+            variables = mentioned([self._values.get(v, v.expr) for v in variables])
+        if not variables.isdisjoint(self._equated):
+            return True
+        return any(scope <= variables for scope in self._scopes)
 
     def _without_remainder(self, expr: Expr) -> Iterator[Expr]:
         """``n − d·floor(n / d) − r``, equal to 0, for floors in `expr` with ``n ≡ r (mod d)``."""
@@ -134,6 +164,10 @@ class Rewriting(Substitution):
             )
             trace.record(laws.ROUND_CONSTANT, before, after)
         return moved
+
+
+_MAX_REWRITTEN: Final = 1 << 10
+"""Maximum number of expressions whose rewriting on one domain is memoised."""
 
 
 def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:

@@ -70,7 +70,8 @@ class SemiAffine(Atom):
         if known is not None:
             return known
         self = object.__new__(cls)
-        self.operator, self.operands, self._key = operator, operands, None
+        self.operator, self.operands = operator, operands
+        self._key = self._variables = None
         self.weight, self.depth = 1 + sum([e.weight for e in operands]), depth_above(operands)
         self.bounds = _BOUNDS[operator](*[operand.bounds for operand in operands])
         return _SEMI_AFFINE.add(made_of, self)

@@ -34,7 +34,7 @@ class Substitution:
     def __call__(self, expr: Expr) -> Expr:
         if is_deep(expr):
             for atom in atoms_in_order([expr]):  # operands first, so that none recurses
-                self._atom(atom)
+                self.atom(atom)
         return self._sum(expr)
 
     def _sum(self, expr: Expr) -> Expr:
@@ -45,16 +45,18 @@ class Substitution:
         if len(parts) == 1 and not constant:
             ((atom, coefficient),) = parts.items()
             if coefficient == 1:
-                return self._atom(atom)
+                return self.atom(atom)
         total: dict[Atom, int] = {}
+        values = self._values
         for atom, coefficient in parts.items():
-            value = self._atom(atom)
+            value = values.get(atom) or self.atom(atom)  # type: ignore[call-overload]  # or a floor
             constant += coefficient * value.constant
             for inner, count in value.parts.items():
                 total[inner] = total.get(inner, 0) + coefficient * count
         return without_zero_terms(total, constant)
 
-    def _atom(self, atom: Atom) -> Expr:
+    def atom(self, atom: Atom) -> Expr:
+        """The value of an atom whose operands are not deep, or rebuilt."""
         if isinstance(atom, Variable):
             return self._values.get(atom) or atom.as_expr()
         rebuilt = self._floors.get(atom)

@@ -68,7 +68,7 @@ class Atom:
         divides: True for a floor.
     """
 
-    __slots__ = ("__weakref__", "_key", "bounds")
+    __slots__ = ("__weakref__", "_key", "_variables", "bounds")
 
     bounds: Interval
     weight: int
@@ -77,6 +77,7 @@ class Atom:
     is_affine = False
     divides = False
     _key: OrderKey | None
+    _variables: frozenset[Any] | None
 
     @property
     def key(self) -> OrderKey:
@@ -88,6 +89,16 @@ class Atom:
             is_deep = self.depth > MAX_DEPTH
             self._key = (3, self.depth, self.weight, *self.bounds) if is_deep else self._made_key()
         return self._key
+
+    @property
+    def variables(self) -> frozenset[Any]:
+        """Its variables, at any depth; memoised."""
+        if not self.operands:
+            return frozenset((self,))
+        if self._variables is None:
+            inner = [atom.variables for operand in self.operands for atom in operand.parts]
+            self._variables = frozenset().union(*inner)
+        return self._variables
 
     def _made_key(self) -> OrderKey:
         raise NotImplementedError
