@@ -17,23 +17,22 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import starmap
-from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor, Variable
+from simplifier.bounds_queries import BoundsQuery, queries_of
 from simplifier.constraints import FALSE, Constraint, sum_bounds
-from simplifier.divmod import floor_mod
 from simplifier.domain import ConstrainedBox, tightened
-from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.residues import residues_of
+from simplifier.samples import extreme_samples
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
 from simplifier.zero_divisor import ZeroDivisorError
 
 if TYPE_CHECKING:
-    from simplifier.exact import Samples, TightBounds
+    from simplifier.exact import TightBounds
 
 BUDGET: Final = 2_000
 """Operations of one ISL query: about a millisecond. A larger budget decides few more queries."""
@@ -45,20 +44,6 @@ GROUPS: Final = 4
 """Maximum number of groups that one pass refines."""
 
 Component: TypeAlias = tuple[set[Variable], list[Constraint]]
-
-
-class BoundsQuery(NamedTuple):
-    """Query for the bounds of `expr`, used if ``expr floordiv unit`` has only one value."""
-
-    expr: Expr
-    unit: int
-
-    def has_one_value(self, bounds: Interval | None) -> bool:
-        """Return True if `bounds`, which a constraint gives the terms, decide the query."""
-        if bounds is None:
-            return False
-        lower, upper = bounds[0] + self.expr.constant, bounds[1] + self.expr.constant
-        return lower // self.unit == upper // self.unit
 
 
 class ConstraintGroup(NamedTuple):
@@ -240,8 +225,20 @@ def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> li
         if not nonempty:
             sums = [e for e in exprs if len(e.parts) > 1 and group.issuperset(e.variables())]
         domain = _sorted(group), tuple(own)
+        if nonempty and _is_unaffected(domain[0], own[0], ours):
+            continue
         open_groups.append(ConstraintGroup(*domain, _queries(*domain, ours, sums)))
     return open_groups
+
+
+def _is_unaffected(
+    variables: tuple[Variable, ...], constraint: Constraint, floors: Iterable[Floor]
+) -> bool:
+    """Return True if samples show that the only constraint decides no floor and no bound."""
+    samples = extreme_samples(variables, constraint)
+    if samples is None or not all(floor.is_affine for floor in floors):
+        return False
+    return not any(True for floor in floors for _ in queries_of(floor, samples))
 
 
 def _queries(
@@ -256,10 +253,7 @@ def _queries(
     probe = exact.probe(variables, constraints)
     samples = probe and probe.samples
     queries = [
-        each
-        for floor in floors
-        if floor.numerator.is_affine
-        for each in _queries_of(floor, samples)
+        each for floor in floors if floor.numerator.is_affine for each in queries_of(floor, samples)
     ]
     for expr in sums:
         if expr.is_affine and not (samples and len(set(samples.values(expr))) > 1):
@@ -311,23 +305,6 @@ def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
         if isinstance(atom, Floor):
             yield atom
         pending += [inner for operand in atom.operands for inner, _ in operand.terms]
-
-
-def _queries_of(floor: Floor, samples: Samples | None) -> Iterator[BoundsQuery]:
-    """Queries that decide a floor by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
-    numerator, divisor = floor.numerator, floor.divisor
-    values = samples.values(numerator) if samples else [0]
-    if len({value % divisor for value in values}) == 1:
-        yield BoundsQuery(floor_mod(numerator, divisor), 1)
-    if len(numerator.parts) > 1 and len({value // divisor for value in values}) == 1:
-        yield BoundsQuery(numerator, divisor)
-    for factor in {gcd(c, divisor) for c in numerator.parts.values()} - {1}:
-        nonmultiples = {atom: c for atom, c in numerator.parts.items() if c % factor}
-        if len(nonmultiples) > 1:
-            rest = Expr(nonmultiples, 0)
-            values = samples.values(rest) if samples else [0]
-            if len({value // factor for value in values}) == 1:
-                yield BoundsQuery(rest, factor)
 
 
 def _is_exact_by_intervals(floor: Floor, constraint: Constraint) -> bool:

@@ -30,7 +30,6 @@ from simplifier.exact.encode import Relation, relation_text
 from simplifier.exact.foreign import ImportedRelation, relations, to_isl
 from simplifier.exact.points import (
     Probe,
-    Samples,
     enumerated_is_empty,
     enumerated_tight_bounds,
     number_type,
@@ -54,7 +53,6 @@ __all__ = [
     "ImportedRelation",
     "Probe",
     "Relation",
-    "Samples",
     "TightBounds",
     "bounds",
     "count",

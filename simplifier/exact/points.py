@@ -20,6 +20,7 @@ from simplifier.exact.context import count_query
 from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, from_atom
+from simplifier.samples import MAX_KEPT_EXPRS, Samples
 from simplifier.semiaffine import SemiAffine
 from simplifier.shared import atoms_in_order, is_deep
 
@@ -42,10 +43,6 @@ PROBE_POINTS: Final = 256
 
 SAMPLE_POINTS: Final = 4
 """Number of these points to evaluate first, one by one: they refute most facts."""
-
-MAX_KEPT_EXPRS: Final = 1 << 10
-"""Maximum number of expressions whose values on the points are memoised."""
-
 
 _EXACT: Final = 1 << 51  # bounds up to which double precision selects points inside the box
 
@@ -255,38 +252,6 @@ class PointArrays:
         return PointArrays(
             {v: np.broadcast_to(a, shape)[where] for v, a in self._variables.items()}
         )
-
-
-class Samples:
-    """A few points of a domain: a list of values for each affine expression.
-
-    >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
-    >>> Samples({d0: [0, 7, 9], d1: [1, 2, 3]}).values((d0 * 2 + d1) // 5)
-    [0, 3, 4]
-    """
-
-    __slots__ = ("_count", "_numbers", "_variables")
-
-    def __init__(self, variables: Mapping[Variable, list[int]]) -> None:
-        self._variables = variables
-        self._numbers: dict[Atom, list[int]] = dict(variables.items())
-        self._count = min(map(len, variables.values()), default=1)
-
-    def values(self, expr: Expr) -> list[int]:
-        """The values of `expr` at the points."""
-        totals = [expr.constant] * self._count
-        for atom, coefficient in expr.parts.items():
-            for k, number in enumerate(self._numbers.get(atom) or self._of_floor(atom)):
-                totals[k] += coefficient * number
-        return totals
-
-    def _of_floor(self, atom: Atom) -> list[int]:
-        assert isinstance(atom, Floor), f"{from_atom(atom)} is not affine"
-        values = [value // atom.divisor for value in self.values(atom.numerator)]
-        if len(self._numbers) >= MAX_KEPT_EXPRS:
-            self._numbers = dict(self._variables.items())
-        self._numbers[atom] = values
-        return values
 
 
 def _mentioned(

@@ -10,6 +10,7 @@ from simplifier.constraints import Constraint
 from simplifier.exact import points
 from simplifier.linear import Expr
 from simplifier.refine import has_points, refined
+from simplifier.samples import extreme_samples
 from simplifier.unknown import Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
 
@@ -44,6 +45,28 @@ def test_a_probe_agrees_with_enumeration(
         if probe.is_tight:
             assert tight.variables == tuple([v.bounds for v in box])
             assert set(tight.constraints) == set(constraints)
+
+
+@given(st.data(), boxes())
+@fuzz(400)
+def test_extreme_samples_are_points_that_reach_all_bounds(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    factors = data.draw(st.lists(st.integers(-9, 9), min_size=len(box), max_size=len(box)))
+    expr = sum([v * factor for v, factor in zip(box, factors, strict=True)], constant(3))
+    lower, upper = sorted(data.draw(st.tuples(st.integers(-40, 40), st.integers(-40, 40))))
+    samples = extreme_samples(box, Constraint(expr, lower, upper))
+    if samples is not None:
+        assert all(lower <= value <= upper for value in samples.values(expr))
+        for variable in box:
+            values = samples.values(variable.as_expr())
+            assert (min(values), max(values)) == variable.bounds
+
+
+def test_extreme_samples_exist_for_mixed_radix_sums() -> None:
+    block, thread = Variable("block", 0, 1365), Variable("thread", 0, 95)
+    assert extreme_samples((block, thread), Constraint(block * 96 + thread, 0, 131_071))
+    assert not extreme_samples((block, thread), Constraint(block * 96 + thread, 0, 9_999))
 
 
 def test_a_probe_shows_that_no_query_is_needed() -> None:

@@ -1,0 +1,113 @@
+"""A few points of a domain, without arrays and without ISL.
+
+They show that expressions vary, and that the bounds of variables are exact: most queries need no
+more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from simplifier.atoms import Atom, Floor, Variable
+from simplifier.constraints import Constraint
+from simplifier.interval import Interval, scaled
+from simplifier.linear import Expr, from_atom
+
+MAX_KEPT_EXPRS: Final = 1 << 10
+"""Maximum number of expressions whose values on the points are memoised."""
+
+
+class Samples:
+    """A few points of a domain: a list of values for each affine expression.
+
+    >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
+    >>> Samples({d0: [0, 7, 9], d1: [1, 2, 3]}).values((d0 * 2 + d1) // 5)
+    [0, 3, 4]
+    """
+
+    __slots__ = ("_count", "_numbers", "_variables")
+
+    def __init__(self, variables: Mapping[Variable, list[int]]) -> None:
+        self._variables = variables
+        self._numbers: dict[Atom, list[int]] = dict(variables.items())
+        self._count = min(map(len, variables.values()), default=1)
+
+    def values(self, expr: Expr) -> list[int]:
+        """The values of `expr` at the points."""
+        totals = [expr.constant] * self._count
+        for atom, coefficient in expr.parts.items():
+            for k, number in enumerate(self._numbers.get(atom) or self._of_floor(atom)):
+                totals[k] += coefficient * number
+        return totals
+
+    def _of_floor(self, atom: Atom) -> list[int]:
+        assert isinstance(atom, Floor), f"{from_atom(atom)} is not affine"
+        values = [value // atom.divisor for value in self.values(atom.numerator)]
+        if len(self._numbers) >= MAX_KEPT_EXPRS:
+            self._numbers = dict(self._variables.items())
+        self._numbers[atom] = values
+        return values
+
+
+def extreme_samples(variables: Sequence[Variable], constraint: Constraint) -> Samples | None:
+    """Return points that satisfy `constraint` and reach every bound of every variable.
+
+    `None` if the constrained expression is not a sum of variables, or if the search misses a bound.
+    It chooses the values one by one, those with large coefficients first, so it misses none where
+    each coefficient is at most the range of the further terms plus one.
+
+    >>> d0, d1 = Variable("d0", 0, 10), Variable("d1", 0, 127)
+    >>> extreme_samples([d0, d1], Constraint(d0 * 128 + d1, 0, 1299)).values(d0 * 128 + d1)
+    [0, 1299, 1151]
+    """
+    terms: list[tuple[Variable, int]] = []
+    for atom, coefficient in constraint.expr.parts.items():
+        if not isinstance(atom, Variable):
+            return None
+        terms.append((atom, coefficient))
+    terms.sort(key=lambda term: -abs(term[1]))
+    offset = constraint.expr.constant
+    bounds = constraint.lower - offset, constraint.upper - offset
+    lowest, highest = {v: v.lower for v in variables}, {v: v.upper for v in variables}
+    points: list[dict[Variable, int]] = []
+    for variable in variables:
+        for ends in (lowest, highest):
+            if not any(point[variable] == ends[variable] for point in points):
+                point = _nearest_point(terms, bounds, ends, variable)
+                if point is None:
+                    return None
+                points.append(point)
+    return Samples({v: [point[v] for point in points] for v in variables})
+
+
+def _nearest_point(
+    terms: Sequence[tuple[Variable, int]],
+    bounds: Interval,
+    wanted: Mapping[Variable, int],
+    fixed: Variable,
+) -> dict[Variable, int] | None:
+    """A point with the sum of `terms` in `bounds`, near the values `wanted`; `None` if not found.
+
+    `fixed` has the wanted value.
+    """
+    ranges = [
+        (v, c, scaled((wanted[v], wanted[v]) if v is fixed else v.bounds, c)) for v, c in terms
+    ]
+    low, high = bounds
+    least = sum([own[0] for _, _, own in ranges])
+    most = sum([own[1] for _, _, own in ranges])
+    point = {**wanted}
+    for variable, coefficient, own in ranges:
+        least, most = least - own[0], most - own[1]  # of the further terms
+        lower, upper = max(own[0], low - most), min(own[1], high - least)
+        if coefficient < 0:
+            lower, upper = -upper, -lower
+        step = abs(coefficient)
+        lower, upper = -(-lower // step), upper // step
+        if lower > upper:
+            return None
+        value = min(max(wanted[variable], lower), upper)
+        point[variable] = value
+        low, high = low - coefficient * value, high - coefficient * value
+    return point if low <= 0 <= high else None
