@@ -33,8 +33,6 @@ def integer(function: str, name: str, value: object, expected: str = "an integer
 
 def interval(name: object, lower: object, upper: object) -> tuple[str, int, int]:
     """Return the arguments of `Variable`, checked."""
-    if name.__class__ is str and lower.__class__ is upper.__class__ is int:
-        return name, lower, upper
     if not isinstance(name, str):
         raise wrong_argument("Variable", "name", "a string", name)
     return name, integer("Variable", "lower", lower), integer("Variable", "upper", upper)

@@ -86,8 +86,9 @@ class KnownBounds:
     def _summed(self, mods: tuple[Mod, ...], rest: Expr) -> Interval:
         """Bounds of a sum, from the bounds of its parts."""
         lower = upper = rest.constant
-        for coefficient, dividend, modulus, _ in mods:
-            low, high = self.bounds_of_mod(dividend, modulus)
+        for mod in mods:
+            low, high = self.bounds_of_mod(mod.dividend, mod.modulus)
+            coefficient = mod.coefficient
             lower += coefficient * (low if coefficient > 0 else high)
             upper += coefficient * (high if coefficient > 0 else low)
         for atom, coefficient in rest.parts.items():

@@ -214,7 +214,8 @@ def _finer_bounds(expr: Expr) -> Iterator[Interval]:
 
 def _without_printed_constant(constraint: Constraint) -> Constraint:
     """Move the constant so that the text has none: ``x mod 7``, not ``x mod 7 - 4``."""
-    if not split(constraint.expr).rest.constant:
+    _, rest = split(constraint.expr)
+    if not rest.constant:
         return constraint
     _, constant = terms_and_constant(constraint.expr)
     lower, upper = constraint.lower - constant, constraint.upper - constant

@@ -137,23 +137,23 @@ def _with_whole_mods(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law,
 
 def _record_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
     """Record for `simplifier.trace` that `mods` were recombined and bounded as a whole."""
-    for coefficient, dividend, modulus, floor in mods:
-        text = trace.operand_text(dividend)
-        whole = f"{text} mod {modulus}"
-        terms = f"{text} * {coefficient} - ({from_atom(floor)}) * {coefficient * modulus}"
-        trace.record(laws.RECOMBINE_MOD, terms, f"({whole}) * {coefficient}")
-        lower, upper = known.bounds_of_mod(dividend, modulus)
+    for mod in mods:
+        text, factor = trace.operand_text(mod.dividend), mod.coefficient
+        whole = f"{text} mod {mod.modulus}"
+        terms = f"{text} * {factor} - ({from_atom(mod.floor)}) * {factor * mod.modulus}"
+        trace.record(laws.RECOMBINE_MOD, terms, f"({whole}) * {factor}")
+        lower, upper = known.bounds_of_mod(mod.dividend, mod.modulus)
         trace.record(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
 
 
 def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
     """Ways to recombine mods in `expr`, the likelier first."""
-    first = split(expr, divisor)
-    if first.mods:
-        yield first
-    finest = split_finest(expr)
-    if finest.mods and finest != first:
-        yield finest
+    mods, rest = split(expr, divisor)
+    if mods:
+        yield mods, rest
+    finest, other_rest = split_finest(expr)
+    if finest and (len(finest) != len(mods) or not all(map(Mod.is_same, finest, mods))):
+        yield finest, other_rest
 
 
 def _atoms(parts: dict[Atom, int], known: KnownBounds) -> dict[AtomLike, int]:

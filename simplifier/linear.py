@@ -259,12 +259,13 @@ class Variable(Atom):
             held = None
         if held is not None and (known := held()) is not None:
             return known
-        made_of = name, lower, upper = interval(name, lower, upper)
+        if not (name.__class__ is str and lower.__class__ is upper.__class__ is int):
+            name, lower, upper = interval(name, lower, upper)
         self = new_object(cls)
         self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
         self._key = None
         self.expr = Expr({}, lower) if lower == upper else Expr({self: 1}, 0)
-        return _VARIABLES.add(made_of, self)
+        return _VARIABLES.add((name, lower, upper), self)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
         return Variable, (self.name, self.lower, self.upper)

@@ -8,26 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import gcd
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor
 from simplifier.linear import Expr, from_atom
 
 
-class Mod(NamedTuple):
+class Mod:
     """``coefficient · (dividend mod modulus)``; `floor` is ``dividend floordiv modulus``."""
 
-    coefficient: int
-    dividend: Expr
-    modulus: int
-    floor: Floor
+    __slots__ = ("coefficient", "dividend", "floor", "modulus")
+
+    def __init__(self, coefficient: int, dividend: Expr, modulus: int, floor: Floor) -> None:
+        self.coefficient, self.dividend = coefficient, dividend
+        self.modulus, self.floor = modulus, floor
+
+    def is_same(self, other: Mod) -> bool:
+        """Return True if all attributes are equal."""
+        return (
+            self.floor is other.floor
+            and self.coefficient == other.coefficient
+            and self.modulus == other.modulus
+            and self.dividend == other.dividend
+        )
 
 
-class Split(NamedTuple):
-    """An expression as a sum of mods and a rest without mods."""
-
-    mods: tuple[Mod, ...]
-    rest: Expr
+Split: TypeAlias = tuple[tuple[Mod, ...], Expr]
+"""An expression as a sum of mods, and a rest without mods."""
 
 
 def split(expr: Expr, divisor: int = 0) -> Split:
@@ -38,9 +45,9 @@ def split(expr: Expr, divisor: int = 0) -> Split:
 
     >>> from simplifier.linear import variable
     >>> d0 = variable("d0", 0, 99)
-    >>> split(d0 % 10 * 3 + 1)
-    Split(mods=(Mod(coefficient=3, dividend=Expr('d0'), modulus=10, floor=Floor(Expr('d0'), 10)),),
-    rest=Expr('1'))
+    >>> (mod,), rest = split(d0 % 10 * 3 + 1)
+    >>> mod.coefficient, mod.dividend, mod.modulus, mod.floor, rest
+    (3, Expr('d0'), 10, Floor(Expr('d0'), 10), Expr('1'))
     """
     if divisor:
         return _split(expr, divisor)
@@ -57,7 +64,7 @@ def split_finest(expr: Expr) -> Split:
     """
     floors = _floors(expr)
     if not may_contain_mods(floors, expr.parts):
-        return Split((), expr)
+        return (), expr
     _by_divisor(floors, 1)
 
     def mod_of(floor: Floor, left: dict[Atom, int]) -> tuple[Mod, int] | None:
@@ -74,7 +81,7 @@ def split_finest(expr: Expr) -> Split:
 def _split(expr: Expr, divisor: int) -> Split:
     floors = _floors(expr)
     if not may_contain_mods(floors, expr.parts):
-        return Split((), expr)
+        return (), expr
     _by_divisor(floors, -1)
     if divisor and len(floors) > 1:  # last those whose terms are multiples of the divisor
         floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
@@ -137,8 +144,8 @@ def _collected(
             del left[floor]
         mods.append(mod)
     if not mods:
-        return Split((), expr)
-    return Split(tuple(mods), Expr(left, constant))
+        return (), expr
+    return tuple(mods), Expr(left, constant)
 
 
 def _by_divisor(floors: list[Floor], sign: int) -> None:

@@ -87,7 +87,7 @@ def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     mods, rest = split(expr)
     if len(mods) != 1 or rest.terms or abs(mods[0].coefficient) != 1:
         return None
-    coefficient, dividend, modulus, _ = mods[0]
+    coefficient, dividend, modulus = mods[0].coefficient, mods[0].dividend, mods[0].modulus
     moved = bounds[0] - rest.constant, bounds[1] - rest.constant
     lower, upper = intersected(scaled(moved, coefficient), (0, modulus - 1))
     terms = {atom: c % modulus for atom, c in dividend.terms}
@@ -107,8 +107,8 @@ def _least_absolute(value: int, modulus: int) -> int:
 
 def canonical_law(expr: Expr, residues: Residues) -> Law:
     """Return the law that turned a constraint on `expr` into `residues`, for `simplifier.trace`."""
-    ((_, dividend, _, _),) = split(expr).mods
-    canonical = residues.dividend.parts
+    (mod,), _ = split(expr)
+    dividend, canonical = mod.dividend, residues.dividend.parts
     if dividend.parts == canonical:
         return laws.SHIFT_RESIDUES
     is_negated = all(canonical.get(atom) == -c for atom, c in dividend.parts.items())

@@ -115,9 +115,11 @@ def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
         if numerator.constant and constant == -coefficient:
             numerator, constant = numerator - atom.divisor, 0
         others.append((coefficient, f"{_operand(numerator, texts)} floordiv {atom.divisor}"))
-    for coefficient, dividend, modulus, _ in mods:
+    for mod in mods:
+        dividend, modulus = mod.dividend, mod.modulus
         nearer = dividend.constant * 2 > modulus
-        others.append_mod(coefficient, dividend - modulus if nearer else dividend, modulus, texts)
+        moved = dividend - modulus if nearer else dividend
+        others.append_mod(mod.coefficient, moved, modulus, texts)
     for coefficient, dividend, divisor in symbolic:
         others.append_mod(coefficient, dividend, divisor, texts)
     variables = [(c, variable.name) for variable, c in outside.items()]

@@ -80,13 +80,13 @@ def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
     expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
     for divisor in (0, 4, 6):
         mods, rest = split(expr, divisor)
-        together = combined([(a, dividend % modulus) for a, dividend, modulus, _ in mods])
+        together = combined([(mod.coefficient, mod.dividend % mod.modulus) for mod in mods])
         left = expr - rest - together
         if not divisor:
             assert left.value(dict.fromkeys(box, 0)) == 0
         for point in points(box):
             sum_of_mods = sum(
-                a * (dividend.value(point) % modulus) for a, dividend, modulus, _ in mods
+                mod.coefficient * (mod.dividend.value(point) % mod.modulus) for mod in mods
             )
             assert expr.value(point) == sum_of_mods + rest.value(point), (divisor, point)
 

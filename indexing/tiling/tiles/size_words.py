@@ -93,9 +93,9 @@ def divisibility(condition: SizeCondition) -> tuple[Expr, Expr] | None:
     if (condition.lower, condition.upper) != (0, 0):
         return None
     symbolic, rest = symbolic_mods(condition.expr)
-    mods = split(rest)
-    symbolic += [(mod.coefficient, mod.dividend, as_expr(mod.modulus)) for mod in mods.mods]
-    if len(symbolic) != 1 or mods.rest != as_expr(0):
+    mods, rest = split(rest)
+    symbolic += [(mod.coefficient, mod.dividend, as_expr(mod.modulus)) for mod in mods]
+    if len(symbolic) != 1 or rest != as_expr(0):
         return None
     coefficient, dividend, divisor = symbolic[0]
     return (dividend, divisor) if coefficient == 1 else None
