@@ -12,11 +12,13 @@ fits any value.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from inspect import unwrap
 from operator import index
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+Predicate: TypeAlias = Callable[[object], bool]
 
 _WORDS: Final[dict[Any, str]] = {
     int: "an integer",
@@ -84,37 +86,65 @@ def _key_and_value(hint: Any) -> tuple[Any, ...]:
 
 
 def fits(value: object, hint: Any) -> bool:
-    return any(_fits_one(value, each) for each in alternatives(hint))
+    """Return True if a value fits an annotation."""
+    return predicate(hint)(value)
 
 
-def _fits_one(value: object, hint: Any) -> bool:
+def predicate(hint: Any) -> Predicate:
+    """Return the test of values for an annotation.
+
+    >>> is_sizes = predicate(Sequence[int])
+    >>> is_sizes([2, 3]), is_sizes((2.5,)), is_sizes("23")
+    (True, False, False)
+    """
+    tests = [_predicate_of_one(each) for each in alternatives(hint)]
+    if len(tests) == 1:
+        return tests[0]
+    return lambda value: any(test(value) for test in tests)
+
+
+def _predicate_of_one(hint: Any) -> Predicate:
+    """The test for an annotation that is not a union."""
     element, origin = element_of(hint), get_origin(hint)
     if element is not None:
-        is_mapping = isinstance(value, Mapping) and issubclass(origin, Sequence | tuple)
-        return not is_mapping and _contains_only(value, element)
+        fits_element, is_ordered = predicate(element), issubclass(origin, Sequence | tuple)
+        return lambda value: (
+            not (is_ordered and isinstance(value, Mapping)) and _contains_only(value, fits_element)
+        )
     if pair := _key_and_value(hint):
-        return isinstance(value, Mapping) and _contains_items(value, *pair)
+        fits_key, fits_value = map(predicate, pair)
+        return lambda value: (
+            isinstance(value, Mapping)
+            and all(fits_key(k) and fits_value(v) for k, v in value.items())
+        )
     if origin is Literal:
-        return any(type(value) is type(c) and value == c for c in choices(hint))
+        allowed = frozenset([(type(choice), choice) for choice in choices(hint)])
+        return lambda value: _is_choice(value, allowed)
     cls = hint if origin is None else origin
     if cls in _FITS:
-        return _FITS[cls](value)
+        return _FITS[cls]
     if cls in (Any, _Anything) or not isinstance(cls, type) or getattr(cls, "_is_protocol", False):
-        return True
-    return isinstance(value, cls)
+        return any_value
+    return lambda value: isinstance(value, cls)
 
 
-def _contains_items(value: Mapping[Any, Any], keys: Any, values: Any) -> bool:
-    return all(fits(k, keys) and fits(v, values) for k, v in value.items())
+def any_value(value: object) -> bool:
+    """Return True: the test of a parameter without annotation."""
+    return True
 
 
-def _contains_only(value: object, element: Any) -> bool:
+def _is_choice(value: object, allowed: Collection[tuple[type, object]]) -> bool:
+    """True if a value is one of the choices, and of the same type."""
+    return any(type(value) is cls and value == choice for cls, choice in allowed)
+
+
+def _contains_only(value: object, fits_element: Predicate) -> bool:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         return False
     if getattr(value, "shape", None) == ():  # an array of rank 0 is not iterable
         return False
     is_lasting = hasattr(value, "__len__")  # an iterator is not consumed here
-    return not is_lasting or all(fits(each, element) for each in value)
+    return not is_lasting or all(map(fits_element, value))
 
 
 def _is_integer(value: object) -> bool:
@@ -133,7 +163,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) or _is_integer(value)
 
 
-_FITS: Final[dict[Any, Callable[[object], bool]]] = {
+_FITS: Final[dict[Any, Predicate]] = {
     int: _is_integer,
     bool: _is_boolean,
     float: _is_number,

@@ -22,12 +22,23 @@ from operator import index
 from reprlib import Repr
 from typing import Any, Final, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
-from hlo.annotations import alternatives, choices, element_of, fits, hints_of, words
+from hlo.annotations import (
+    Predicate,
+    alternatives,
+    any_value,
+    choices,
+    element_of,
+    fits,
+    hints_of,
+    predicate,
+    words,
+)
 from hlo.repairs import repair
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_BY_NAME: Final = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _SHORT: Final = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
@@ -179,56 +190,91 @@ def _checker(
     function: Callable[..., Any],
 ) -> Callable[[tuple[object, ...], Mapping[str, object]], None]:
     """Return a function that raises the error for the first argument that is of the wrong kind."""
-    name = _called(function)
 
     @cache
-    def parameters() -> list[tuple[int, Parameter, Any]]:
-        hints = hints_of(function)
-        listed = signature(function).parameters.values()
-        return [(k, p, hints[p.name]) for k, p in enumerate(listed) if p.name in hints]
+    def parameters() -> _Parameters:
+        return _Parameters(function)
 
     def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-        for place, parameter, hint in parameters():
-            match parameter.kind:
-                case Parameter.VAR_POSITIONAL:
-                    values: Iterable[object] = args[place:]
-                case Parameter.VAR_KEYWORD if get_origin(hint) is Unpack:
-                    _check_options(name, get_type_hints(get_args(hint)[0]), kwargs, parameters())
-                    continue
-                case Parameter.VAR_KEYWORD:
-                    continue
-                case _ if place < len(args) and parameter.kind != Parameter.KEYWORD_ONLY:
-                    values = (args[place],)
-                case _ if parameter.name in kwargs:
-                    values = (kwargs[parameter.name],)
-                case _:
-                    continue
-            for value in values:
-                if not fits(value, hint):
-                    raise wrong_argument(name, parameter.name, hint, value)
+        expected = parameters()
+        if not expected.fit(args, kwargs):
+            expected.check(args, kwargs)
 
     return check
+
+
+class _Parameters:
+    """The parameters of a function, with the annotations that its arguments must fit.
+
+    Annotations are evaluated on the first call of the function, once.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = _called(function)
+        self._parameters = list(signature(function).parameters.values())
+        self._hints = hints_of(function)
+        self._options: Mapping[str, Any] = {}
+        for parameter in self._parameters:
+            hint = self._hints.get(parameter.name)
+            if parameter.kind == Parameter.VAR_KEYWORD and get_origin(hint) is Unpack:
+                self._options = get_type_hints(get_args(hint)[0])
+        self._positional = [
+            self._predicate(parameter.name)
+            for parameter in self._parameters
+            if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        self._named = {
+            **{name: predicate(hint) for name, hint in self._options.items()},
+            **{p.name: self._predicate(p.name) for p in self._parameters if p.kind in _BY_NAME},
+        }
+
+    def _predicate(self, name: str) -> Predicate:
+        return predicate(self._hints[name]) if name in self._hints else any_value
+
+    def fit(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+        """Return True if the arguments are those that `check` accepts; False if it decides."""
+        if len(args) > len(self._positional):
+            return False
+        for fits_one, value in zip(self._positional, args, strict=False):
+            if not fits_one(value):
+                return False
+        named = self._named
+        return not kwargs or all(n in named and named[n](value) for n, value in kwargs.items())
+
+    def check(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        """Raise the error for the first argument that is of the wrong kind, if there is one."""
+        for place, parameter in enumerate(self._parameters):
+            name, kind = parameter.name, parameter.kind
+            if name not in self._hints:
+                continue
+            if kind == Parameter.VAR_KEYWORD:
+                self._check_options(kwargs)
+                continue
+            values: Iterable[object] = ()
+            if kind == Parameter.VAR_POSITIONAL:
+                values = args[place:]
+            elif place < len(args) and kind != Parameter.KEYWORD_ONLY:
+                values = (args[place],)
+            elif name in kwargs:
+                values = (kwargs[name],)
+            for value in values:
+                if not fits(value, self._hints[name]):
+                    raise wrong_argument(self._function, name, self._hints[name], value)
+
+    def _check_options(self, given: Mapping[str, object]) -> None:
+        own = {parameter.name for parameter in self._parameters}
+        for name, value in given.items():
+            if name in own or not self._options:
+                continue
+            if name not in self._options:
+                near = get_close_matches(name, self._options, 1)
+                options = ", ".join(self._options)
+                hint = f"did you mean `{near[0]}`?" if near else f"its options are {options}"
+                raise TypeError(f"{self._function}: there is no option `{name}`; {hint}")
+            if not fits(value, self._options[name]):
+                raise wrong_argument(self._function, name, self._options[name], value)
 
 
 def _called(function: Callable[..., Any]) -> str:
     """The name of a function, or of the class whose constructor it is."""
     return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
-
-
-def _check_options(
-    function: str,
-    hints: Mapping[str, Any],
-    given: Mapping[str, object],
-    parameters: Iterable[tuple[int, Parameter, Any]],
-) -> None:
-    own = {parameter.name for _, parameter, _ in parameters}
-    for name, value in given.items():
-        if name in own:
-            continue
-        if name not in hints:
-            near = get_close_matches(name, hints, 1)
-            options = ", ".join(hints)
-            hint = f"did you mean `{near[0]}`?" if near else f"its options are {options}"
-            raise TypeError(f"{function}: there is no option `{name}`; {hint}")
-        if not fits(value, hints[name]):
-            raise wrong_argument(function, name, hints[name], value)
