@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final
 
+from hlo.memo import Memo
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import Kind, computation
 from hlo.ops.config import find_entry, read_entry
@@ -59,8 +60,7 @@ CUSTOM_CALL_ATTRIBUTES: Final = frozenset(
 _CONFIG: Final = "backend_config"
 _SIMILARITY: Final = 0.85  # of names of which one may be the other misspelt, as in `difflib`
 _MAX_SAMPLE: Final = 100  # characters of a sample in a repair
-_MAX_READ: Final = 1 << 16
-_READ: Final[dict[Hashable, Op]] = {}
+_READ: Final = Memo[Hashable, Op](1 << 16)
 
 
 def bind_op(instruction: Instruction) -> Op | None:
@@ -102,12 +102,7 @@ def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
         else:  # literals are rarely equal, and may be long
             return _read(instruction, cls, shape)
     key = tuple(texts)
-    memoised = _READ.get(key)
-    if memoised is None:
-        if len(_READ) >= _MAX_READ:
-            _READ.clear()
-        memoised = _READ[key] = _read(instruction, cls, shape)
-    return memoised
+    return _READ.get(key) or _READ.keep(key, _read(instruction, cls, shape))
 
 
 # ---------------------------------------------------------------- one field

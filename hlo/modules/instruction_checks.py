@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from hlo.memo import Memo
 from hlo.modules.bind import (
     bind_op,
     default_shape,
@@ -32,9 +33,8 @@ from hlo.ops.unify import (
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from hlo.text.source import HloError, Span
 
-_LIMIT: Final = 1 << 16
 _NOTHING: Final[Mapping[Instruction, AnyShape]] = MappingProxyType({})
-_CHECKED: Final[dict[Hashable, _Inference]] = {}
+_CHECKED: Final = Memo[Hashable, "_Inference"](1 << 16)
 
 
 def infer(instruction: Instruction) -> AnyShape:
@@ -230,12 +230,7 @@ def _inferred_or_error(
 
 def _memoised(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:
     key = op.opcode, op, shapes
-    inference = _CHECKED.get(key)
-    if inference is None:
-        if len(_CHECKED) >= _LIMIT:
-            _CHECKED.clear()
-        inference = _CHECKED[key] = _inference(op, shapes)
-    return inference
+    return _CHECKED.get(key) or _CHECKED.keep(key, _inference(op, shapes))
 
 
 def _inference(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:

@@ -29,10 +29,11 @@ of an operand. Ops that call computations are in `indexing.ops.structured_ops`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from hlo.memo import Memo
 from hlo.modules.instruction_checks import agrees
 from hlo.ops.attributes import computation
 from hlo.ops.op import Op
@@ -62,8 +63,7 @@ Maps: TypeAlias = tuple[IndexingMap, ...]
 OperandMaps: TypeAlias = "IndexingMap | Maps | Unknown"
 Entries: TypeAlias = "tuple[OperandMaps, ...]"
 
-_MAX_MEMOISED: Final = 1 << 16
-_MAPS: Final[dict[object, dict[int, tuple[Maps | Unknown, ...]]]] = {}
+_MAPS: Final = Memo[Hashable, dict[int, "tuple[Maps | Unknown, ...]"]](1 << 16)
 """The maps of an op between shapes, by the number of the leaf of the result."""
 
 
@@ -220,9 +220,7 @@ class MappedOp(ElementOp):
         key = self.opcode, self, direction, out, operands, exact
         by_leaf = _MAPS.get(key)
         if by_leaf is None:
-            if len(_MAPS) >= _MAX_MEMOISED:
-                _MAPS.clear()
-            by_leaf = _MAPS[key] = {}
+            by_leaf = _MAPS.keep(key, {})
         if "output_id" not in self.map_options:  # equal leaves have equal maps
             first = first_equal_leaves(out)
             output_ids = [first[number] for number in output_ids]
