@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
+from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
 from indexing.dataflow.needed import needed_by
@@ -24,10 +25,12 @@ def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     start = output_of(instruction, output_id)
     walk.prepare([instruction], backward=True)
     operands = instruction.operands
-    entries = []
-    for edge in walk.backward_edges(start):
-        end = ArrayRef(operands[edge.operand], edge.operand_path)
-        entries.append(_Entry(edge.operand, end.path, start, end, edge))
+
+    def entries() -> Iterator[_Entry]:
+        for edge in walk.backward_edges(start):
+            end = ArrayRef(operands[edge.operand], edge.operand_path)
+            yield _Entry(edge.operand, end.path, start, end, edge)
+
     return _answer(walk, instruction, "output-to-input", output_id, operands, entries)
 
 
@@ -40,12 +43,14 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
         )
     walk.prepare([instruction], backward=False)
     outputs = {path: k for k, (path, _) in enumerate(leaves(instruction.shape))}
-    entries = []
-    for edge in walk.forward_edges(instruction, [input_id], outputs):
-        start = ArrayRef(instruction.operands[input_id], edge.operand_path)
-        end, position = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
-        entries.append(_Entry(position, start.path, start, end, edge))
     targets = (instruction,) * len(outputs)
+
+    def entries() -> Iterator[_Entry]:
+        for edge in walk.forward_edges(instruction, [input_id], outputs):
+            start = ArrayRef(instruction.operands[input_id], edge.operand_path)
+            end, position = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
+            yield _Entry(position, start.path, start, end, edge)
+
     return _answer(walk, instruction, "input-to-output", input_id, targets, entries)
 
 
@@ -85,6 +90,30 @@ def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
     return ArrayRef(instruction, paths[output_id] if paths else ())
 
 
+class _Contents(NamedTuple):
+    """The fields of an answer that have an entry for each operand or output; see `Answer`."""
+
+    maps: tuple[tuple[IndexingMap, ...], ...] = ()
+    paths: tuple[tuple[Path, ...], ...] = ()
+    unknown: tuple[Unknown | None, ...] = ()
+    reasons: tuple[tuple[tuple[Reason, ...], ...], ...] = ()
+    control: tuple[tuple[bool, ...], ...] = ()
+
+    @property
+    def is_of_shapes(self) -> bool:
+        """True if no entry refers to an instruction: they follow from an op and its shapes."""
+        return (
+            all(reason is None for reason in self.unknown)
+            and not any(any(reasons) for reasons in self.reasons)
+            and not any(m.runtime for maps in self.maps for m in maps)
+        )
+
+
+_NOTHING: Final = _Contents()
+_SHARED: Final = Memo[Hashable, _Contents](1 << 14)
+"""The contents of answers that follow from an op and its shapes; see `Edges.sharing_key`."""
+
+
 class _Entry(NamedTuple):
     """An edge from one array to another, with its position and path in the answer."""
 
@@ -113,7 +142,8 @@ def _parameter_answer(
                 several.extend(maps.effective, maps.unknown, maps.reasons, maps.control, simplified)
                 maps = several
             map_sets.setdefault(position[end.instruction], {})[end.path] = maps
-    return _assembled(start.instruction, "output-to-input", output_id, parameters, map_sets)
+    contents = _contents(len(parameters), map_sets)
+    return Answer(start.instruction, "output-to-input", output_id, parameters, *contents)
 
 
 def _answer(
@@ -122,9 +152,22 @@ def _answer(
     direction: Direction,
     number: int,
     operands: tuple[Instruction, ...],
-    entries: Iterable[_Entry],
+    entries: Callable[[], Iterable[_Entry]],
 ) -> Answer:
-    """Return the answer with these entries, grouped by position, without duplicate maps."""
+    """Return the answer with these entries; instructions with the same op and shapes share it."""
+    if not operands:
+        return Answer(instruction, direction, number, (), *_NOTHING)
+    key = walk.edges.sharing_key(instruction, direction, number)
+    contents = None if key is None else _SHARED.get(key)
+    if contents is None:
+        contents = _contents(len(operands), _map_sets(walk, entries()))
+        if key is not None and contents.is_of_shapes:
+            _SHARED.keep(key, contents)
+    return Answer(instruction, direction, number, operands, *contents)
+
+
+def _map_sets(walk: Walk, entries: Iterable[_Entry]) -> dict[int, dict[Path, MapSet]]:
+    """Return the maps of entries by position and path, without duplicates."""
     edges, simplified = walk.edges, walk.edges.options.simplified
     map_sets: dict[int, dict[Path, MapSet]] = {}
     for entry in entries:
@@ -133,22 +176,16 @@ def _answer(
             by_path[entry.path] = edges.empty_map_set(entry.start, entry.end)
         edge = entry.edge
         by_path[entry.path].extend(edge.maps, edge.unknown, edge.reasons, edge.control, simplified)
-    return _assembled(instruction, direction, number, operands, map_sets)
+    return map_sets
 
 
-def _assembled(
-    instruction: Instruction,
-    direction: Direction,
-    number: int,
-    operands: tuple[Instruction, ...],
-    map_sets: Mapping[int, Mapping[Path, MapSet]],
-) -> Answer:
-    """Return the answer with these maps, keyed by position of the operand or output and by leaf."""
-    maps: list[tuple[IndexingMap, ...]] = [()] * len(operands)
-    paths: list[tuple[Path, ...]] = [()] * len(operands)
-    reasons: list[tuple[tuple[Reason, ...], ...]] = [()] * len(operands)
-    control: list[tuple[bool, ...]] = [()] * len(operands)
-    unknown: list[Unknown | None] = [None] * len(operands)
+def _contents(count: int, map_sets: Mapping[int, Mapping[Path, MapSet]]) -> _Contents:
+    """Return the contents for `count` operands or outputs, whose maps are keyed by position."""
+    maps: list[tuple[IndexingMap, ...]] = [()] * count
+    paths: list[tuple[Path, ...]] = [()] * count
+    reasons: list[tuple[tuple[Reason, ...], ...]] = [()] * count
+    control: list[tuple[bool, ...]] = [()] * count
+    unknown: list[Unknown | None] = [None] * count
     for position, sets in map_sets.items():
         entries = [(*each, path) for path, maps_ in sets.items() for each in maps_.distinct]
         maps[position] = tuple([m for m, _, _ in entries])
@@ -156,14 +193,5 @@ def _assembled(
         reasons[position] = tuple([sets[path].reasons_of(m) for m, _, path in entries])
         control[position] = tuple([is_control for _, is_control, _ in entries])
         unknown[position] = first_unknown(*[each.unknown for each in sets.values()])
-    return Answer(
-        instruction,
-        direction,
-        number,
-        operands,
-        tuple(maps),
-        tuple(paths),
-        tuple(unknown),
-        tuple(reasons),
-        tuple(control),
-    )
+    every = tuple(maps), tuple(paths), tuple(unknown), tuple(reasons), tuple(control)
+    return _Contents(*every)

@@ -7,7 +7,7 @@ A walk through a program (`indexing.dataflow.walk`) takes its edges from an `Edg
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple, Protocol
@@ -18,7 +18,7 @@ from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.runtime import folded
 from indexing.dataflow.scalars import scalar_value
-from indexing.maps.answers import Unknown
+from indexing.maps.answers import Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet
@@ -119,6 +119,18 @@ class Edges(ABC):
         """Return the directions of the summaries that a walk in one direction needs."""
         return (backward,)
 
+    def sharing_key(
+        self, instruction: Instruction, direction: Direction, number: int
+    ) -> Hashable | None:
+        """Return the key of an answer if it may follow from the op and the shapes alone.
+
+        Such an answer has no runtime variables, and no reasons that refer to the instruction.
+
+        Args:
+            number: the number of the output or operand that the maps start from.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class LocalEdges(Edges):
@@ -145,6 +157,17 @@ class LocalEdges(Edges):
 
     def inside(self, iteration: Iteration | None) -> LocalEdges:
         return LocalEdges(Options(exact=True), iteration=iteration)
+
+    def sharing_key(
+        self, instruction: Instruction, direction: Direction, number: int
+    ) -> Hashable | None:
+        op = instruction.op
+        if instruction.called_computations or not isinstance(op, MappedOp | RoutingOp):
+            return None
+        if (key := self.options.sharing_key) is None:
+            return None
+        shapes = tuple([operand.shape for operand in instruction.operands])
+        return direction, number, key, op.opcode, op, instruction.shape, shapes
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -35,6 +36,16 @@ class Options:
     simplify: bool = True
     certify: bool = False
     keep_multiplicity: bool = False
+
+    @property
+    def sharing_key(self) -> Hashable | None:
+        """Options of which equal ones give equal maps; None if maps are proved, traced or counted.
+
+        Proofs and steps are recorded where they are made.
+        """
+        if self.certify or self.keep_multiplicity or is_explaining():
+            return None
+        return self.exact, self.simplify
 
     def composed(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
         """Return ``x -> second(first(x))``, simplified according to the options."""
