@@ -58,6 +58,10 @@ CUSTOM_CALL_ATTRIBUTES: Final = frozenset(
 """Additional attributes that a custom call of any target may have."""
 
 _CONFIG: Final = "backend_config"
+_LITERAL: Final = "(literal)"
+_SHAPE: Final = "(shape)"
+_SOURCES: Final = {"config": _CONFIG, "contents": _LITERAL}
+_MAX_LITERAL: Final = 32  # characters of a literal by which ops are memoised
 _SIMILARITY: Final = 0.85  # of names of which one may be the other misspelt, as in `difflib`
 _MAX_SAMPLE: Final = 100  # characters of a sample in a repair
 _READ: Final = Memo[Hashable, Op](1 << 16)
@@ -91,18 +95,31 @@ def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
     cls = op_class(instruction)
     if cls is None:
         return None
-    texts: list[Hashable] = [cls]
-    for field in cls.fields.values():
-        if field.role in ("attribute", "config"):
-            name = _CONFIG if field.role == "config" else field.name
-            text = instruction.attributes.get(name)
-            texts.append(None if text is None else text.text)
-        elif field.kind is None:
-            texts.append(shape)
-        else:  # literals are rarely equal, and may be long
+    parts: list[Hashable] = [cls]
+    attributes, literal = instruction.attributes, instruction.literal
+    for source in _sources(cls):
+        if source is _SHAPE:
+            parts.append(shape)
+        elif source is not _LITERAL:
+            text = attributes.get(source)
+            parts.append(None if text is None else text.text)
+        elif literal is None or len(literal.text) > _MAX_LITERAL:  # rarely equal to others
             return _read(instruction, cls, shape)
-    key = tuple(texts)
+        else:
+            parts.append(literal.text)
+    key = tuple(parts)
     return _READ.get(key) or _READ.keep(key, _read(instruction, cls, shape))
+
+
+@cache
+def _sources(cls: type[Op]) -> tuple[str, ...]:
+    """Return where the text of each field is: an attribute, `_LITERAL` or `_SHAPE`."""
+    return tuple(
+        [
+            _SHAPE if field.kind is None else _SOURCES.get(field.role, field.name)
+            for field in cls.fields.values()
+        ]
+    )
 
 
 # ---------------------------------------------------------------- one field
@@ -196,8 +213,8 @@ def misleading_attribute(instruction: Instruction) -> HloError | None:
     instruction: a name close to that of a missing attribute, whose default would take the place of
     the value; and a second callee, which the op would take for its own.
     """
-    cls = op_class(instruction)
     given = instruction.attributes
+    cls = op_class(instruction) if given else None
     if cls is None or given.keys() <= _known_attributes(cls):
         return None
     known = _known_attributes(cls)

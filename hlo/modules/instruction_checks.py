@@ -35,6 +35,8 @@ from hlo.text.source import HloError, Span
 
 _NOTHING: Final[Mapping[Instruction, AnyShape]] = MappingProxyType({})
 _CHECKED: Final = Memo[Hashable, "_Inference"](1 << 16)
+_VALID: Final = Memo[Hashable, None](1 << 16)
+"""Ops with the declared shape and the operands' shapes of instructions that have no error."""
 
 
 def infer(instruction: Instruction) -> AnyShape:
@@ -124,11 +126,28 @@ def check_instruction(
     if error := misleading_attribute(instruction):
         return error
     try:
-        op = instruction.op
-        inferred, error = _inferred_or_error(instruction, op, corrected) if op else (None, None)
+        if (op := instruction.op) is None:
+            return None
+        if corrected or op.runs_called:
+            return _shape_fault(instruction, op, corrected)
+        shapes = tuple([operand.shape for operand in instruction.operands])
+        key = op.opcode, op, instruction.shape, shapes
+        if key in _VALID:
+            return None
+        error = _shape_fault(instruction, op, corrected)
     except HloError as raised:
         is_here = instruction.start <= raised.span.start < instruction.end
         return raised if is_here else None  # an operand's error is reported at its declaration
+    if error is None:
+        _VALID.keep(key, None)
+    return error
+
+
+def _shape_fault(
+    instruction: Instruction, op: Op, corrected: Mapping[Instruction, AnyShape]
+) -> HloError | None:
+    """Return the error of the operands' shapes or of the declared shape, if any."""
+    inferred, error = _inferred_or_error(instruction, op, corrected)
     if isinstance(inferred, Unranked):
         return error
     if inferred is not None and not agrees(instruction.shape, inferred):

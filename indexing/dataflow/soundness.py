@@ -42,8 +42,14 @@ def require_sound(instructions: Iterable[Instruction]) -> None:
      --> <string>:3:35
     ...
     """
+    memo: _Memo = {}
+    module: Module | None = None
     for instruction in instructions:
-        if error := fault_of(instruction):
+        if instruction.computation.module is not module:
+            module = instruction.module
+            memo = _memo(module)
+        error = memo[instruction] if instruction in memo else _memoised_fault(instruction, memo)
+        if error is not None:
             raise error.with_traceback(None)
 
 
@@ -59,12 +65,7 @@ def fault_of(instruction: Instruction) -> HloError | None:
     The result is memoised.
     """
     memo = _memo(instruction.module)
-    if instruction in memo:
-        return memo[instruction]
-    for called in _innermost_first(instruction.called_computations, memo):
-        memo[called] = _computation_fault(called, memo)
-    memo[instruction] = error = _fault(instruction, memo)
-    return error
+    return memo[instruction] if instruction in memo else _memoised_fault(instruction, memo)
 
 
 # ---------------------------------------------------------------- implementation
@@ -77,6 +78,15 @@ def _memo(module: Module) -> _Memo:
     """Return the faults of `module`, for the ops that are registered now."""
     memo: _Memo = module.memo.setdefault((fault_of, len(OPS), len(OPS_BY_TARGET)), {})
     return memo
+
+
+def _memoised_fault(instruction: Instruction, memo: _Memo) -> HloError | None:
+    """Memoise and return the error of an instruction and of the computations that it calls."""
+    if instruction.called_computations:
+        for called in _innermost_first(instruction.called_computations, memo):
+            memo[called] = _computation_fault(called, memo)
+    memo[instruction] = error = _fault(instruction, memo)
+    return error
 
 
 def _innermost_first(called: Iterable[Computation], memo: _Memo) -> list[Computation]:

@@ -305,7 +305,7 @@ class Walk:
         """
         instructions = list(instructions)
         require_sound(instructions)
-        if not instructions:
+        if not any(instruction.called_computations for instruction in instructions):
             return
         memo = instructions[0].module.memo
         prepared: set[Computation] = memo.setdefault((Walk.prepare, self, backward), set())
