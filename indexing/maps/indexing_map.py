@@ -89,7 +89,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             names = {v.name for v in variables}
             foreign = None if _is_closed else undeclared(self._exprs(), variables)
             is_grade = self.grade in _GRADES
-        except (AttributeError, TypeError):
+        except (AttributeError, TypeError, ValueError):  # the last one: an array has no truth value
             check_fields(self)
             raise
         if len(names) != len(variables):
