@@ -238,8 +238,10 @@ class _Parameters:
         for fits_one, value in zip(self._positional, args, strict=False):
             if not fits_one(value):
                 return False
-        named = self._named
-        return not kwargs or all(n in named and named[n](value) for n, value in kwargs.items())
+        for name, value in kwargs.items():
+            if name not in self._named or not self._named[name](value):
+                return False
+        return True
 
     def check(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         """Raise the error for the first argument that is of the wrong kind, if there is one."""

@@ -82,12 +82,12 @@ def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
     Raises:
         IndexError: `output_id` is out of range.
     """
-    paths = [path for path, _ in leaves(instruction.shape)]
-    if not 0 <= output_id < max(len(paths), 1):
+    outputs = leaves(instruction.shape)
+    if not 0 <= output_id < max(len(outputs), 1):
         raise IndexError(
-            f"`{instruction.name}` has no output {output_id} (number of outputs: {len(paths)})"
+            f"`{instruction.name}` has no output {output_id} (number of outputs: {len(outputs)})"
         )
-    return ArrayRef(instruction, paths[output_id] if paths else ())
+    return ArrayRef(instruction, outputs[output_id][0] if outputs else ())
 
 
 class _Contents(NamedTuple):

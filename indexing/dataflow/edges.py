@@ -9,18 +9,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Final, Protocol
 
+from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
+from indexing.dataflow.array_pair import ArrayPair
 from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.runtime import folded
 from indexing.dataflow.scalars import scalar_value
 from indexing.maps.answers import Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
@@ -29,7 +31,6 @@ from indexing.ops.access_edge import AccessEdge, identity, unbounded
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
 from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
-from simplifier.atoms import Variable
 from simplifier.unknown import first_unknown
 
 
@@ -120,14 +121,14 @@ class Edges(ABC):
         return (backward,)
 
     def sharing_key(
-        self, instruction: Instruction, direction: Direction, number: int
+        self, instruction: Instruction, direction: Direction, output: int | Path
     ) -> Hashable | None:
-        """Return the key of an answer if it may follow from the op and the shapes alone.
+        """Return the key of edges and answers that may follow from the op and the shapes alone.
 
-        Such an answer has no runtime variables, and no reasons that refer to the instruction.
+        They have no runtime variables, and no reasons that refer to the instruction.
 
         Args:
-            number: the number of the output or operand that the maps start from.
+            output: the output or operand that the maps start from: its number, or its path.
         """
         return None
 
@@ -159,21 +160,26 @@ class LocalEdges(Edges):
         return LocalEdges(Options(exact=True), iteration=iteration)
 
     def sharing_key(
-        self, instruction: Instruction, direction: Direction, number: int
+        self, instruction: Instruction, direction: Direction, output: int | Path
     ) -> Hashable | None:
         op = instruction.op
-        if instruction.called_computations or not isinstance(op, MappedOp | RoutingOp):
+        if instruction.called_computations or not isinstance(op, MappedOp):
             return None
         if (key := self.options.sharing_key) is None:
             return None
         shapes = tuple([operand.shape for operand in instruction.operands])
-        return direction, number, key, op.opcode, op, instruction.shape, shapes
+        return direction, output, key, op.opcode, op, instruction.shape, shapes
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        edges = self._backward_edges(array, walk)
-        return (self._folded(edge) for edge in edges) if fold else edges
+        key = self.sharing_key(array.instruction, "output-to-input", array.path)
+        if key is not None and (shared := _SHARED.get(key)) is not None:
+            return shared
+        edges = tuple(self._backward_edges(array, walk))
+        if key is not None and all(edge.is_of_shapes for edge in edges):
+            return _SHARED.keep(key, edges)
+        return map(self._folded, edges) if fold else edges
 
     def _backward_edges(self, array: ArrayRef, walk: Summarising) -> Iterable[AccessEdge]:
         instruction, path, _ = array
@@ -273,7 +279,7 @@ class LocalEdges(Edges):
         return identity(array)
 
     def spaces(self, start: ArrayRef, end: ArrayRef) -> Spaces:
-        return _Arrays(start, end)
+        return ArrayPair(start, end)
 
 
 def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
@@ -287,24 +293,8 @@ def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
     )
 
 
-_dims = lru_cache(maxsize=1 << 12)(dims)
-
-
-class _Arrays(NamedTuple):
-    """The index spaces of two arrays."""
-
-    source: ArrayRef
-    target: ArrayRef
-
-    @property
-    def start(self) -> tuple[Variable, ...] | None:
-        shape = self.source.array_shape
-        return None if shape is None else _dims(shape.dims)
-
-    @property
-    def sizes(self) -> tuple[int, ...] | None:
-        shape = self.target.array_shape
-        return None if shape is None else shape.dims
+_SHARED: Final = Memo[Hashable, tuple[AccessEdge, ...]](1 << 14)
+"""Edges that follow from an op and its shapes; see `Edges.sharing_key`."""
 
 
 def _bounded(instruction: Instruction, edge: AccessEdge) -> AccessEdge:

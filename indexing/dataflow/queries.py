@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Unpack
 
 from hlo.arguments import checked
@@ -30,6 +31,7 @@ from indexing.maps.options import OptionChoices, Options
 from indexing.ops.structured_ops import InlineOp
 
 
+@lru_cache(maxsize=8)
 def walk_of(**options: Unpack[OptionChoices]) -> Walk:
     """Return the walk within one device that composes maps with these options."""
     return Walk(LocalEdges(Options(**options)))

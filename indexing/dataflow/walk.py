@@ -86,11 +86,7 @@ class Walk:
                     if to not in map_sets:
                         map_sets[to] = self.edges.empty_map_set(start, to)
                         waiting.add(to)
-                    map_sets[to].is_over_budget |= here.is_over_budget
-                    unknown = here.unknown if edge.unknown is None else edge.unknown
-                    reasons = here.reasons + edge.reasons
-                    control = here.control, edge.control
-                    map_sets[to].add_composed(here.maps, edge.maps, unknown, reasons, control)
+                    _follow(edge, here, map_sets[to], edge_is_first=False)
         return map_sets
 
     def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
@@ -153,11 +149,7 @@ class Walk:
                 if start not in map_sets:
                     map_sets[start] = self.edges.empty_map_set(start, end)
                     waiting.add(start)
-                map_sets[start].is_over_budget |= later.is_over_budget
-                unknown = later.unknown if edge.unknown is None else edge.unknown
-                reasons = edge.reasons + later.reasons
-                control = edge.control, later.control
-                map_sets[start].add_composed(edge.maps, later.maps, unknown, reasons, control)
+                _follow(edge, later, map_sets[start], edge_is_first=True)
         return map_sets
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
@@ -214,11 +206,7 @@ class Walk:
                     continue
                 if parameter not in reached:
                     reached[parameter] = self.edges.empty_map_set(array, parameter)
-                reached[parameter].is_over_budget |= later.is_over_budget
-                unknown = later.unknown if edge.unknown is None else edge.unknown
-                reasons = edge.reasons + later.reasons
-                control = edge.control, later.control
-                reached[parameter].add_composed(edge.maps, later.maps, unknown, reasons, control)
+                _follow(edge, later, reached[parameter], edge_is_first=True)
         return are_others
 
     def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
@@ -320,6 +308,20 @@ class Walk:
         prepared.update(called)
 
 
+def _follow(edge: AccessEdge, maps: MapSet, composed: MapSet, *, edge_is_first: bool) -> None:
+    """Add the maps of an edge, composed with others, to a set.
+
+    Args:
+        maps: the maps that follow the edge, or that it follows.
+        composed: the set that composed maps are added to.
+    """
+    composed.is_over_budget |= maps.is_over_budget
+    unknown = maps.unknown if edge.unknown is None else edge.unknown
+    firsts, seconds = (edge, maps) if edge_is_first else (maps, edge)
+    reasons, control = firsts.reasons + seconds.reasons, (firsts.control, seconds.control)
+    composed.add_composed(firsts.maps, seconds.maps, unknown, reasons, control)
+
+
 def callees(
     instructions: Iterable[Instruction], known: Collection[Computation] = ()
 ) -> list[Computation]:
@@ -348,7 +350,8 @@ def _called_in(computation: Computation) -> list[Computation]:
 
 def _called(instructions: Iterable[Instruction]) -> list[Computation]:
     """Return the computations that `instructions` call whose ops are registered."""
-    calls = [i for i in instructions if isinstance(i.op, StructuredOp | MappedOp)]
+    calls = [i for i in instructions if i.called_computations]
+    calls = [i for i in calls if isinstance(i.op, StructuredOp | MappedOp)]
     return [called for i in calls for called in i.called_computations]
 
 

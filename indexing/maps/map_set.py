@@ -18,6 +18,7 @@ from indexing.maps.over_approximation import (
     OPTIONS,
     full_map,
     over_approximate,
+    parts,
     weight,
 )
 from indexing.maps.products import BoxIndex, free_variable, is_box, united
@@ -108,6 +109,8 @@ class MapSet:
     @property
     def distinct(self) -> tuple[tuple[IndexingMap, bool], ...]:
         """Each different relation, and True if its elements decide only control."""
+        if len(self.maps) == 1 and not self.control:
+            return tuple([(m, False) for m in self.maps])
         data, *control = [maps for _, maps in self.by_control]
         data = list(deduplicate(data))
         every = deduplicate([*data, *control[0]]) if control else data
@@ -204,11 +207,12 @@ class MapSet:
         self.add_unknown(unknown)
         if reasons and count:
             self.add_reasons(reasons)
+        composed, has_control = self._options.composed, bool(control[0] or control[1])
         for first in firsts:
             for second in seconds:
                 if not self._is_closed or self._reads_everything(second):
-                    is_control = first in control[0] or second in control[1]
-                    self._include(self._options.composed(first, second), is_control)
+                    is_control = has_control and (first in control[0] or second in control[1])
+                    self._include(composed(first, second), is_control)
         self._limit()
 
     # ------------------------------------------------------------ the budget
@@ -241,7 +245,7 @@ class MapSet:
         An empty relation is kept only if it is the only map: then there is an access that reads
         nothing.
         """
-        if _parts(m) > MAX_PARTS or weight(m) > MAX_WEIGHT:
+        if parts(m) > MAX_PARTS or weight(m) > MAX_WEIGHT:
             m = over_approximate(m, self._spaces.sizes)
             self.add_reasons([_LONG_MAP])
         if self.maps:
@@ -286,7 +290,7 @@ class MapSet:
                 self._saturate_if_full()
             return
         max_parts = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
-        if sum(map(_parts, self.maps)) > max_parts:
+        if sum(map(parts, self.maps)) > max_parts:
             self._shorten()
             self.add_reasons([_LONG_SET])
             self.is_over_budget = self._options.exact
@@ -304,7 +308,7 @@ class MapSet:
     def _shorten(self) -> None:
         """Over-approximate the maps with more than `FEW_PARTS` parts."""
         sizes = self._spaces.sizes
-        shorter = {m: over_approximate(m, sizes) if _parts(m) > FEW_PARTS else m for m in self.maps}
+        shorter = {m: over_approximate(m, sizes) if parts(m) > FEW_PARTS else m for m in self.maps}
         data = [short for m, short in shorter.items() if m not in self.control]
         self.control.update(shorter.values())
         self.control.difference_update(data)
@@ -394,7 +398,3 @@ class MapSet:
             and all(r.is_constant or free_variable(r, m) is not None for r in m.results)
             and is_box(m)
         )
-
-
-def _parts(m: IndexingMap) -> int:
-    return len(m.ranges) + len(m.runtime) + len(m.constraints)

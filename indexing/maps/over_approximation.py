@@ -83,6 +83,26 @@ def over_approximate(
     return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
 
 
+def parts(m: IndexingMap) -> int:
+    """Return the number of range variables, runtime variables and constraints of a map."""
+    return len(m.ranges) + len(m.runtime) + len(m.constraints)
+
+
 def weight(m: IndexingMap) -> int:
     """Return the number of atoms in the text of a map."""
-    return sum([expr.weight for expr in m.results]) + sum([c.expr.weight for c in m.constraints])
+    return _weight(m) if m.runtime else _weight_once(m)
+
+
+@lru_cache(maxsize=1 << 14)
+def _weight_once(m: IndexingMap) -> int:
+    """`weight`, memoised: maps without runtime variables keep no module alive."""
+    return _weight(m)
+
+
+def _weight(m: IndexingMap) -> int:
+    total = 0
+    for result in m.results:
+        total += result.weight
+    for constraint in m.constraints:
+        total += constraint.expr.weight
+    return total

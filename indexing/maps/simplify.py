@@ -72,11 +72,9 @@ def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> Indexing
     Maps with runtime variables are not memoised: they would keep the instructions of a module
     alive.
     """
-    if _misses(first, second):
-        return IndexingMap.empty(first.dims, len(second.results))
     if first.runtime or second.runtime:
-        return _simplified(composed(first, second))
-    return _composed_and_simplified(first, second)
+        return _composed_and_simplified(first, second)
+    return _composed_once(first, second)
 
 
 def _misses(first: IndexingMap, second: IndexingMap) -> bool:
@@ -87,7 +85,13 @@ def _misses(first: IndexingMap, second: IndexingMap) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
+def _composed_once(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    return _composed_and_simplified(first, second)
+
+
 def _composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    if _misses(first, second):
+        return IndexingMap.empty(first.dims, len(second.results))
     return simplified(composed(first, second))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.answers import Unknown
@@ -34,6 +35,11 @@ class AccessEdge:
     reasons: tuple[Reason, ...] = ()
     control: Collection[IndexingMap] = ()
 
+    @property
+    def is_of_shapes(self) -> bool:
+        """True if no part refers to an instruction: the edge follows from an op and its shapes."""
+        return self.unknown is None and not self.reasons and not any(m.runtime for m in self.maps)
+
     def over_approximated(self, reason: Reason) -> AccessEdge:
         """Return the edge with `may` maps, and one more reason for this grade."""
         edge = self.changed(lambda m: [m.with_grade("may")])
@@ -50,7 +56,12 @@ class AccessEdge:
 def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:
     """Return the identity map of an array; no map for a leaf without elements, such as a token."""
     shape = array.array_shape
-    return () if shape is None else (IndexingMap.identity(shape),)
+    return () if shape is None else _identity(shape.dims)
+
+
+@lru_cache(maxsize=1 << 12)
+def _identity(sizes: tuple[int, ...]) -> tuple[IndexingMap, ...]:
+    return (IndexingMap.identity(sizes),)
 
 
 def unbounded(array: ArrayRef) -> Unknown | None:

@@ -170,7 +170,9 @@ def call_edges(
             maps.reasons,
             maps.control,
         )
-        yield edge.changed(lambda m: [in_caller(instruction, m, numbers)])
+        if any(m.runtime for m in edge.maps):
+            edge = edge.changed(lambda m: [in_caller(instruction, m, numbers)])
+        yield edge
 
 
 def in_caller(
