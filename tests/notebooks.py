@@ -56,12 +56,14 @@ def executed(path: Path) -> Any:
     ).execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
     for name in set(notebook.metadata) - {"kernelspec"}:
         del notebook.metadata[name]  # the version of Python, and the states of sliders
-    for output in _outputs(notebook):
-        if svg := output.get("data", {}).get(SVG):
-            output.data = {SVG: svg, "text/plain": output.data["text/plain"]}
-            output.metadata = {DIGEST: hashlib.sha256(svg.encode()).hexdigest()}
-            title = _TITLE.sub(r"\2", output.data["text/plain"])
-            output.metadata[PNG] = {"alt": title, "width": _size(svg)[0]}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if svg := output.get("data", {}).get(SVG):
+                title = _TITLE.sub(r"\2", output.data["text/plain"])
+                output.data = {SVG: svg, "text/plain": output.data["text/plain"]}
+                output.metadata = {DIGEST: hashlib.sha256(svg.encode()).hexdigest()}
+                output.metadata[PNG] = {"alt": title, "width": _size(svg)[0]}
+                cell.metadata = {"mystnb": {"image": {"alt": title}}}  # the site reads it here
     return notebook
 
 
