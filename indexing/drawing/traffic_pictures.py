@@ -18,7 +18,7 @@ from indexing.drawing.figures import (
 )
 from indexing.drawing.style import Theme
 from indexing.memory.movement.figures import InstructionTraffic, TotalBounds, Traffic
-from indexing.memory.movement.roofline import Peak
+from indexing.memory.movement.roofline import Peak, peak_rates
 from simplifier.unknown import Unknown
 
 _READ: Final = 1
@@ -50,7 +50,7 @@ def traffic_figure(
         raise ValueError(f"`top` is at least 1, got {top}")
     if peak is not None and device is not None:
         raise ValueError("`peak` and `device` are both given: pass one of them")
-    rates = Peak.parse(peak) if isinstance(peak, str) else peak
+    rates = peak_rates(peak)
     if device is not None:
         rates = Peak.of(device)
     ranked = traffic.ranked

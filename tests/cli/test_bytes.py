@@ -14,7 +14,8 @@ import pytest
 import hlo
 from indexing import cli
 from indexing.memory.movement.analysis import traffic
-from indexing.memory.movement.roofline import Peak
+from indexing.memory.movement.roofline import PEAKS as PEAKS_BY_NAME
+from indexing.memory.movement.roofline import Peak, peak_rates
 from indexing.views.records import SCHEMAS
 from indexing.views.traffic_tables import TrafficTable
 from tests.cli.test_summary import ODD
@@ -98,6 +99,8 @@ PEAKS = [
     ("67 TFLOPS , 2TiB/s", Peak(2 << 40, 67_000_000_000_000)),
     ("900GBps",        Peak(900_000_000_000, None)),
     (".5TFLOP/s",      Peak(None, 500_000_000_000)),
+    # NVIDIA "H100 Tensor Core GPU", data sheet, H100 SXM: 3.35 TB/s, 67 TF/s
+    ("H100",           Peak(3_352_320_000_000, 66_908_160_000_000)),
 ]
 WRONG = [
     ("",               "'' is not a rate: write bytes per second as 4.8TB/s"),
@@ -106,13 +109,27 @@ WRONG = [
     ("1TiF/s",         "binary prefixes such as Ti are prefixes of B"),
     ("0TB/s",          "'0TB/s' is not between 1 and 10^24 per second"),
     ("1e12B/s",        "'1e12B/s' is not a rate"),
+    ("h100",           "unknown GPU 'h100': expected one of V100"),
+    ("MI300",          "the peak rates of MI300 are not known"),
+    ("A100,67TF/s",    "unknown GPU 'A100,67TF/s'"),
 ]
 # fmt: on
 
 
 @pytest.mark.parametrize(("text", "peak"), PEAKS)
 def test_peak_rates(text: str, peak: Peak) -> None:
-    assert Peak.parse(text) == peak
+    assert Peak.parse(text) == peak_rates(text) == peak_rates(peak) == peak
+
+
+@pytest.mark.parametrize("name", PEAKS_BY_NAME)
+def test_the_guide_has_the_peak_rates(name: str) -> None:
+    peak = PEAKS_BY_NAME[name]
+    guide = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
+    (row,) = [line for line in guide.splitlines() if line.startswith(f"| `{name}` |")]
+    rates = [cell.strip().replace(" ", "") for cell in row.split("|")[2:4]]
+    shown = Peak.parse(",".join(rates))
+    for one, other in ((shown.bytes, peak.bytes), (shown.flops, peak.flops)):
+        assert abs(Fraction(one or 0, other or 1) - 1) < Fraction(1, 1000)
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)

@@ -28,7 +28,7 @@ DEFAULT_ROWS = 20
 
 
 class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """Peak rates of a device.
+    """Peak rates of a device, or the name of a GPU.
 
     >>> PeakText().convert("67TF/s", None, None)
     Peak(bytes=None, flops=67000000000000)
@@ -53,7 +53,8 @@ class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
     "--peak",
     metavar="RATES",
     type=PeakText(),
-    help="Print the roofline bound of a device with these peak rates, such as 4.8TB/s,67TF/s",
+    help="Print the roofline bound of a GPU, such as H100, or of a device with these peak rates, "
+    "such as 4.8TB/s,67TF/s",
 )
 @click.option(
     "--top",

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     "--peak",
     metavar="RATES",
     type=PeakText(),
-    help="Add the roofline bound of a device with these peak rates, such as 4.8TB/s,67TF/s",
+    help="Add the roofline bound of a GPU, such as H100, or of a device with these peak rates, "
+    "such as 4.8TB/s,67TF/s",
 )
 @click.option(
     "--tiles",
@@ -60,7 +61,7 @@ def command(
 
     \b
     Examples:
-      hlo-indexing report m.hlo -o report.html
+      hlo-indexing report m.hlo --peak H100 -o report.html
       hlo-indexing report before.hlo after.hlo -o report.html
       hlo-indexing report dumps -o report.html
     """

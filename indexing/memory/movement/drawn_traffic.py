@@ -25,7 +25,7 @@ class DrawnTraffic(Displayed):
         """Return a picture of the bytes of instructions, and of their roofline.
 
         Args:
-            peak: draw a roofline with these rates, such as ``4.8TB/s,67TF/s``.
+            peak: draw a roofline with these rates, such as ``4.8TB/s,67TF/s`` or ``H100``.
             device: draw a roofline with the rates of a GPU, for float32 without matrix units.
             top: the number of instructions, those that move the most bytes.
             backend, theme: as in `Answer.plot`.

@@ -48,9 +48,16 @@ class Peak:
     def parse(cls, text: str) -> Peak:
         """Return the rates of a text such as ``4.8TB/s,67TF/s``; one of them may be missing.
 
+        The name of a GPU stands for its rates, as in `of`.
+
         Raises:
             ValueError: the text has another form; the message says what was expected.
+
+        >>> Peak.parse("H100") == Peak.of("H100")
+        True
         """
+        if text[:1].isalpha():
+            return cls.of(text)
         rates: dict[str, int] = {}
         for word in text.split(","):
             kind, rate = _rate(word.strip())
@@ -121,6 +128,18 @@ Source: the fields ``memory_bandwidth``, ``core_count``, ``fpus_per_core`` and `
 XLA's descriptions, ``xla/backends/gpu/target_config/specs``."""
 
 
+def peak_rates(peak: Peak | str | None) -> Peak | None:
+    """Return peak rates that are given as such or as a text, as `Peak.parse` reads it.
+
+    Raises:
+        ValueError: the text has another form.
+
+    >>> peak_rates("67TF/s"), peak_rates(None)
+    (Peak(bytes=None, flops=67000000000000), None)
+    """
+    return Peak.parse(peak) if isinstance(peak, str) else peak
+
+
 @dataclass(frozen=True, slots=True)
 class RooflineBound:
     """The roofline bound of one execution of an instruction.
@@ -145,7 +164,7 @@ def _rate(word: str) -> tuple[str, int]:
     if match is None:
         raise ValueError(
             f"{word!r} is not a rate: write bytes per second as 4.8TB/s, operations per second as "
-            "67TF/s, or both with a comma between them"
+            f"67TF/s, or both with a comma between them; or name a GPU: {', '.join(PEAKS)}"
         )
     kind = "bytes" if match["unit"] == "B" else "flops"
     power = " KMGTPE".index(match["prefix"].upper() or " ")

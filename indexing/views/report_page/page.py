@@ -24,7 +24,7 @@ from indexing.equivalence.verdicts import Level, Verdict
 from indexing.maps.displayed import Displayed
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.figures import Traffic
-from indexing.memory.movement.roofline import Peak
+from indexing.memory.movement.roofline import Peak, peak_rates
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.report_page.changes import changes
 from indexing.views.report_page.chunks import chunks, json_text, packed
@@ -72,7 +72,7 @@ def report(
     module: Module,
     after: Module | None = None,
     *,
-    peak: Peak | None = None,
+    peak: Peak | str | None = None,
     tiled: int = DEFAULT_TILED,
     level: Level = "values",
     progress: Progress | None = None,
@@ -82,7 +82,8 @@ def report(
     Args:
         module: the module.
         after: a second module to compare with the first, such as the module after a pass.
-        peak: the peak rates of a device, for roofline bounds.
+        peak: the peak rates of a device, for roofline bounds: as text also ``4.8TB/s,67TF/s`` or
+            ``H100``.
         tiled: number of instructions with tiles: those that move the most bytes.
         level: what is compared, as for `equivalent`.
         progress: called with the name of a file, the instructions done, and all instructions.
@@ -95,7 +96,7 @@ def report(
     >>> page.html.startswith("<!DOCTYPE html>"), "http://" in page.html, len(page.html) < 2**18
     (True, False, True)
     """
-    page = _PageData(peak, tiled, progress)
+    page = _PageData(peak_rates(peak), tiled, progress)
     moved = page.add_module(module)
     if after is not None:
         line = traffic_line(moved, page.add_module(after))
@@ -110,7 +111,7 @@ def report(
 def report_passes(
     directory: str | PathLike[str],
     *,
-    peak: Peak | None = None,
+    peak: Peak | str | None = None,
     tiled: int = DEFAULT_TILED,
     level: Level = "values",
     progress: Progress | None = None,
@@ -124,7 +125,7 @@ def report_passes(
         FileNotFoundError: the folder has no dumps of passes.
         HloError: a dump is no valid HLO.
     """
-    page = _PageData(peak, tiled, progress)
+    page = _PageData(peak_rates(peak), tiled, progress)
     for number, dumps in enumerate(modules_in(Path(directory))):
         last = dumps.dumps[0]
         for result in validated(dumps, level):
