@@ -41,8 +41,28 @@ def test_a_search_and_a_click_open_the_details(
     shown = section.locator("pre").all_inner_texts()
     assert shown == [str(m) for maps in answer.maps for m in maps]
     shoot(page, "details")
+    fusion = module.entry["transpose_copy_fusion.1"]
+    for name, maps in (
+        ("Maps to parameters", maps_to_parameters(fusion)),
+        ("Input-to-output maps", forward_maps(fusion)),
+    ):
+        section = page.locator(f"#details details[data-section='{name}']")
+        section.locator("summary").click()
+        section.locator("pre").first.wait_for()
+        assert section.locator("pre").all_inner_texts() == maps
     page.locator("#details .link", has_text="ynn_fusion.6").first.click()
     page.wait_for_selector("#details h2:has-text('ynn_fusion.6')")
+
+
+def maps_to_parameters(instruction: hlo.Instruction) -> list[str]:
+    answers = indexing.dataflow.all_to_parameters(instruction.computation)
+    (answer,) = [each for each in answers if each.instruction is instruction]
+    return [str(m) for maps in answer.maps for m in maps]
+
+
+def forward_maps(instruction: hlo.Instruction) -> list[str]:
+    answers = [indexing.input_to_output(instruction, k) for k in range(len(instruction.operands))]
+    return [str(m) for answer in answers for maps in answer.maps for m in maps]
 
 
 def test_the_table_ranks_by_bytes_and_is_filtered(

@@ -50,19 +50,62 @@ def test_the_structure_is_that_of_the_module() -> None:
     }
 
 
-def test_maps_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "section, option",
+    [
+        ("maps", "--direction=output-to-input"),
+        ("forward", "--direction=input-to-output"),
+        ("parameters", "--to=parameters"),
+    ],
+)
+def test_maps_are_those_of_the_command(
+    section: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     html = indexing.report(hlo.load(MODULE), tiled=0).html
     (data,) = scripts(html)["structure"]["modules"]
     shown = set()
     for name, each in zip(data["names"], details(html), strict=True):
-        for output, _, _, rows in each.get("maps", ()):
+        for output, _, _, rows, _ in each.get(section, ()):
             for row in rows:
                 text = None if row["grade"] in ("nothing", "unknown") else row["text"]
                 shown.add((name, output, row["operand"], text))
-    assert cli.run(["maps", str(MODULE), "--all", "--format", "json"]) == 0
+    assert cli.run(["maps", str(MODULE), "--all", option, "--format", "json"]) == 0
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     printed = {(r["instruction"], r["output"], r["operand"], r["map"]) for r in lines}
-    assert shown == {each for each in printed if each[2] is not None}
+    printed = {each for each in printed if each[2] is not None}
+    if section == "parameters":  # where all operands are parameters, the page has these maps once
+        computations = hlo.load(MODULE).computations.values()
+        composed = {
+            i.name
+            for computation in computations
+            for i in computation
+            if not set(i.operands) <= set(computation.parameters)
+        }
+        printed = {each for each in printed if each[0] in composed}
+    assert len(shown) > 20
+    assert shown == printed
+
+
+def test_a_large_module_has_maps_to_operands_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexing.views.report_page.page.MAX_MAPPED", 7)
+    root = details(indexing.report(hlo.parse(TILED)).html)[-1]
+    assert {"maps", "forward", "parameters"} <= root.keys()
+    monkeypatch.setattr("indexing.views.report_page.page.MAX_MAPPED", 6)
+    root = details(indexing.report(hlo.parse(TILED)).html)[-1]
+    assert not {"forward", "parameters"} & root.keys()
+
+
+def test_maps_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexing.views.report_page.details.MAX_ROWS", 3)
+    shape = "(f32[2], f32[2], f32[2], f32[2])"
+    text = f"ENTRY e {{ p = f32[2] parameter(0)  ROOT t = {shape} tuple(p, p, p, p) }}"
+    *_, whole = details(indexing.report(hlo.parse(text)).html)
+    assert [(len(rows), more) for *_, rows, more in whole["maps"]] == [
+        (1, 0),
+        (1, 0),
+        (1, 0),
+        (0, 1),
+    ]
 
 
 def test_bytes_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
 from hlo.text.source import HloError
 from indexing.memory.movement.figures import InstructionTraffic
 from indexing.views.access_kinds import kinds_of
@@ -15,6 +17,7 @@ from indexing.views.map_tables import (
     MapTable,
     Query,
     answer,
+    answers_to_parameters,
     map_line,
     path_text,
     reason_text,
@@ -24,6 +27,11 @@ from indexing.views.map_tables import (
 from indexing.views.report_page.tile_details import TileDetails
 from indexing.views.traffic_tables import TrafficTable
 
+MAX_ROWS: Final = 200
+"""Limit on the maps of one instruction in one section; beyond it, they are counted."""
+FORWARD: Final = Query(directions=("input-to-output",))
+TO_PARAMETERS: Final = Query(to_parameters=True)
+
 
 @dataclass(slots=True)
 class Details:
@@ -32,14 +40,18 @@ class Details:
     Attributes:
         table: the traffic of the module.
         tiled: the instructions whose tiles are listed.
+        is_mapped: list also the maps to parameters, and from operands to outputs.
         kinds: for each instruction with a map, the kinds of its maps; filled by `of`.
     """
 
     table: TrafficTable
     tiled: frozenset[Instruction]
+    is_mapped: bool
     kinds: dict[Instruction, list[str]] = field(default_factory=dict)
     _traffic: dict[Instruction, InstructionTraffic] = field(init=False)
     _tiles: TileDetails = field(init=False, default_factory=TileDetails)
+    _swept: Computation | None = field(init=False, default=None)
+    _to_parameters: dict[str, list[MapTable]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._traffic = {each.instruction: each for each in self.table.traffic.instructions}
@@ -58,7 +70,12 @@ class Details:
             return details
         self.kinds[instruction] = sorted({kind for t in tables for kind in kinds_of(t.rows)})
         if instruction.operands:
-            details["maps"] = list(map(_table, tables))
+            details["maps"] = _tables(tables)
+            if self.is_mapped:
+                file = instruction.module.filename
+                details["forward"] = _tables(answer(instruction, FORWARD, file))
+                if any(operand.opcode != "parameter" for operand in instruction.operands):
+                    details["parameters"] = _tables(self._tables_to_parameters(instruction))
         traffic = self._traffic.get(instruction)
         if traffic is not None:
             details["traffic"] = self.table.record(traffic)
@@ -66,9 +83,27 @@ class Details:
             details["tiles"] = self._tiles.of(instruction)
         return details
 
+    def _tables_to_parameters(self, instruction: Instruction) -> list[MapTable]:
+        """Return the tables of an instruction; one sweep computes those of its computation."""
+        computation = instruction.computation
+        if computation is not self._swept:
+            self._swept, tables = computation, defaultdict(list)
+            every, file = frozenset(computation.instructions), computation.module.filename
+            for table in answers_to_parameters(computation, every, TO_PARAMETERS, file):
+                tables[table.instruction].append(table)
+            self._to_parameters = tables
+        return self._to_parameters[instruction.name]
 
-def _table(table: MapTable) -> list[Any]:
-    return [table.output, table.outputs, shape_text(table.shape), list(map(_row, table.rows))]
+
+def _tables(tables: Iterable[MapTable]) -> list[Any]:
+    """Return the maps of each output: at most `MAX_ROWS`, and the number of further ones."""
+    values, left = [], MAX_ROWS
+    for table in tables:
+        rows, more = table.rows[:left], len(table.rows[left:])
+        left -= len(rows)
+        shape = shape_text(table.shape)
+        values.append([table.output, table.outputs, shape, list(map(_row, rows)), more])
+    return values
 
 
 def _row(row: MapRow) -> dict[str, Any]:

@@ -37,6 +37,9 @@ Progress = Callable[[str, int, int], None]  # (subject, instructions done, all i
 
 DEFAULT_TILED: Final = 100
 """Number of instructions, by default, whose tiles a page has: those that move the most bytes."""
+MAX_MAPPED: Final = 4096
+"""Limit on the instructions of a module whose page has maps to parameters, and from operands to
+outputs: there may be a million."""
 ASSETS: Final = Path(__file__).parent / "assets"
 SCRIPTS: Final = ("data.js", "graph.js", "details.js", "pictures.js", "table.js", "app.js")
 
@@ -222,7 +225,8 @@ def _module_data(
     computations = computations_in_order(module)
     instructions = [i for c in computations for i in c.instructions]
     ranked = table.ranked
-    details = Details(table, frozenset([each.instruction for each in ranked[:tiled]]))
+    chosen = frozenset([each.instruction for each in ranked[:tiled]])
+    details = Details(table, chosen, is_mapped=len(instructions) <= MAX_MAPPED)
 
     def each_detail() -> Iterator[dict[str, Any]]:
         for done, instruction in enumerate(instructions):
@@ -237,7 +241,7 @@ def _module_data(
     data["traffic"] = [[numbers[each.instruction], *table.cells(each)[:-1]] for each in ranked]
     data["kinds"] = _kinds(details.kinds, numbers)
     data["totals"] = list(table.totals())
-    data["tiled"] = [min(tiled, len(ranked)), len(ranked)]
+    data["tiled"] = [len(chosen), len(ranked)]
     return data, [text for _, text in packed_chunks]
 
 

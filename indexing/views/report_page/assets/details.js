@@ -64,7 +64,17 @@ class DetailsView {
     yield this.neighbours(instruction);
     if (details.frames || details.op_name) yield this.section("Source", () => sourceOf(details));
     if (details.traffic) yield this.section("Bytes", () => bytesOf(details.traffic, module, instruction));
-    if (details.maps) yield this.section("Maps", () => this.maps(instruction, details.maps));
+    if (details.maps) {
+      const { parameters } = module.computations[module.computationOf[instruction]];
+      const operands = module.operands[instruction];
+      const areParameters = operands.every((each) => parameters.includes(each));
+      yield this.section("Maps", () => this.maps("operand", operands, details.maps));
+      yield this.section("Maps to parameters", () => areParameters
+        ? el("p", { className: "note" }, "All operands are parameters: these are the maps above.")
+        : this.maps("parameter", parameters, details.parameters, instruction, "--to parameters"));
+      yield this.section("Input-to-output maps", () =>
+        this.maps("operand", operands, details.forward, instruction, "--direction input-to-output"));
+    }
     for (const tiles of details.tiles ?? []) {
       const output = details.tiles.length > 1 ? ` (output ${tiles.output})` : "";
       yield this.section(`What a tile reads${output}`, () => pictureOf(tiles));
@@ -110,22 +120,29 @@ class DetailsView {
     }, oneLine(module.names[instruction]));
   }
 
-  maps(instruction, tables) {
+  /** The maps of each output to, or from, numbered arrays; without them, the command that prints them. */
+  maps(role, arrays, tables, instruction, option) {
     const { module } = this.state;
+    if (tables === undefined) {
+      return el("div", {}, el("p", { className: "note" }, "These maps are not part of the page, because the " +
+        `module has ${count(module.count)} instructions. This command prints them:`),
+        el("pre", {}, `hlo-indexing maps ${oneLine(module.file)} -i ${oneLine(module.names[instruction])} ${option}`));
+    }
     const box = el("div", {});
-    for (const [output, outputs, shape, rows] of tables) {
+    for (const [output, outputs, shape, rows, more] of tables) {
       if (outputs > 1) box.append(el("h3", {}, `output ${output} ${shape}`));
       for (const row of rows) {
-        const operand = module.operands[instruction][row.operand];
         box.append(el("div", { className: `map ${row.grade}` },
-          el("div", { className: "note" }, `operand ${row.operand} `,
-            el("button", { className: "link", onclick: () => this.state.select(operand) }, oneLine(row.name)),
-            ` ${row.shape}`),
+          el("div", { className: "note" }, `${role} ${row.operand} `,
+            el("button", { className: "link", onclick: () => this.state.select(arrays[row.operand]) },
+              oneLine(row.name)), ` ${row.shape}`),
           el("pre", {}, gradeText(row.grade) + visible(row.text)),
           ...[...(row.runtime ?? []), ...(row.notes ?? [])].map((line) =>
             el("div", { className: "mono indent" }, visible(line)))));
       }
+      if (more > 0) box.append(el("p", { className: "note" }, `… ${count(more)} more maps`));
     }
+    if (box.childElementCount === 0) box.append(el("p", { className: "note" }, `no ${role} is needed`));
     return box;
   }
 

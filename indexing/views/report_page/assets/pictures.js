@@ -39,10 +39,10 @@ function pictureOf(tiles) {
 }
 
 function slider(name, n, value, onChange) {
-  const output = el("output", {}, `${value} of ${n}`);
+  const output = el("output", {}, `${value} in [0, ${n - 1}]`);
   const input = el("input", { type: "range", min: 0, max: n - 1, value, attrs: { "aria-label": name } });
   input.addEventListener("input", () => {
-    output.textContent = `${input.value} of ${n}`;
+    output.textContent = `${input.value} in [0, ${n - 1}]`;
     onChange(Number(input.value));
   });
   return el("label", { className: "slider" }, `${name} `, input, " ", output);
