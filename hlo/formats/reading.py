@@ -6,7 +6,6 @@ import errno
 import gzip
 import lzma
 import os
-import re
 import stat
 import sys
 import zlib
@@ -14,14 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
+from hlo.formats.dump_names import DumpName, is_of_dump
 from hlo.text.source import HloError, Source
 
 MAX_BYTES: Final = 4 << 30  # default limit on the size of an input after decompression
 STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 
-_MODULE: Final = re.compile(
-    r"(?<!-values)(?<!-assignment)(?<!-range)(?<!-report)\.(?:hlo|txt|mlir)$"
-)
 _CHUNK: Final = 1 << 20
 _SPECIAL_FILES: Final = {
     stat.S_IFDIR: "a directory",
@@ -110,7 +107,7 @@ def _too_large(name: str, limit: int) -> HloError:
 
 def _inside(directory: str) -> str:
     """Return a suggestion of a module in a directory, such as the dump of a program."""
-    modules = sorted(file for file in os.listdir(directory) if _MODULE.search(file))
+    modules = sorted(file for file in os.listdir(directory) if _is_module(file))
     optimised = [file for file in modules if "after_optimizations" in file]
     if not modules:
         return ""
@@ -118,6 +115,12 @@ def _inside(directory: str) -> str:
         optimised or modules, key=lambda name: os.stat(os.path.join(directory, name)).st_size
     )
     return f" such as {os.path.join(directory, largest)}"
+
+
+def _is_module(name: str) -> bool:
+    if is_of_dump(name):
+        return DumpName.of(name) is not None
+    return name.endswith((".hlo", ".txt", ".mlir"))
 
 
 def _is_packed(name: str) -> bool:

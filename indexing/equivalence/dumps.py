@@ -1,28 +1,22 @@
 """Pass dumps of XLA: the modules of a folder after each pass, in order.
 
-``--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`` leaves a file
-``module_NNNN.NAME.PPPP.PIPELINE.after_PASS.before_NEXT.txt`` after each pass that changed the
-module; the number PPPP counts over all pipelines.  ``--xla_dump_large_constants`` is needed for
-arrays of more than ten numbers, which are elided otherwise.  Passes may run without a dump before
-a file ``after_pipeline-start``: those from the pass that the previous file names as its next.
+``--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`` leaves a file after each
+pass that changed the module (`hlo.formats.dump_names`).  ``--xla_dump_large_constants`` is needed
+for arrays of more than ten numbers, which are elided otherwise.  Passes may run without a dump
+before a file ``after_pipeline-start``: those from the pass that the previous file names as its
+next.
 
 Source: XLA ``xla/service/dump.cc`` and ``xla/hlo/pass/hlo_pass_pipeline.cc``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
 
-_AFTER: Final = re.compile(
-    r"(?P<module>module_\d+\..+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)"
-    r"\.after_(?P<name>.+?)(?:\.before_(?P<following>.+))?\.txt"
-)
-_FIRST: Final = re.compile(r"(?P<module>module_\d+\..+?)\.before_optimizations\.txt")
+from hlo.formats.dump_names import DumpName
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +48,11 @@ class Dump:
 
     @classmethod
     def of(cls, path: Path) -> Dump | None:
-        """Return the dump in a file, or None if the name is of another file."""
-        if match := _AFTER.fullmatch(path.name):
-            number = int(match["number"])
-            following = match["following"] or ""
-            return cls(path, match["module"], number, match["pipeline"], match["name"], following)
-        if match := _FIRST.fullmatch(path.name):
-            return cls(path, match["module"])
-        return None
+        """Return the dump in a file, or None for a compiled module or another file."""
+        name = DumpName.of(path.name)
+        if name is None or name.stage == "after_optimizations" or path.suffix != ".txt":
+            return None
+        return cls(path, name.module, name.number, name.pipeline, name.pass_name, name.following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +97,7 @@ def modules_in(directory: str | Path) -> tuple[ModuleDumps, ...]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder")
     by_module: dict[tuple[Path, str], list[Dump]] = {}
-    for path in folder.rglob("module_*.txt"):
+    for path in folder.rglob("*module_*.txt"):
         dump = Dump.of(path)
         if dump is not None:
             by_module.setdefault((path.parent, dump.module), []).append(dump)
