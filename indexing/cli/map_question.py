@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from indexing.cli.progress import Bar
     from indexing.cli.reporter import Reporter
     from indexing.cli.tasks import Task
+    from indexing.views.selection import Condition
 
 PART_BYTES: Final = 1 << 17  # bytes of HLO text per task
 
@@ -26,6 +27,11 @@ class MapQuestion:
     """
 
     request: Request
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """The conditions of the selection."""
+        return self.request.selection.conditions
 
     def parts(self, file: str, jobs: int) -> int:
         """Return 1 for a small file and more for a large one, to balance the load.
@@ -55,7 +61,7 @@ class MapQuestion:
                 answer_all(reporter, module, computations, request, bar, share)
             if task.is_last:
                 note_matches(reporter, module, request.selection.conditions, request.is_one_file)
-        reporter.proved += proofs() - before
+        reporter.counts += proofs() - before
 
 
 def slices(computations: Sequence[Computation], count: int) -> list[list[Computation]]:

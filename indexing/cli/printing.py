@@ -76,6 +76,7 @@ def answer_all(
     if share is not None:
         selected = [each for each in selected if each.index in share[each.computation]]
     total = len(selected)
+    reporter.counts["instructions"] += total
     for batch, done in batches(tables(reporter, module, selected, request), reporter):
         bar.update(f"{module.filename}: {batch[0].computation}", done, total)
         bar.hide()
@@ -171,9 +172,8 @@ def print_tables(reporter: Reporter, batch: Sequence[MapTable], request: Request
             reporter.print("")
         for line in printed:
             reporter.print(line)
-        if request.notation not in ("text", "json"):
-            for table in batch:
-                count_unmarked(reporter, table)
+        for table in batch:
+            count_maps(reporter, table)
 
 
 def lines_at(
@@ -225,22 +225,25 @@ def refuse_root(reporter: Reporter, module: Module, outputs: int) -> None:
     )
 
 
-def count_unmarked(reporter: Reporter, table: MapTable) -> None:
-    """Count the maps and unknown accesses of `table`, for a format that prints maps alone."""
-    reporter.unmarked.update(row.map.grade for row in table.rows if row.map is not None)
-    reporter.unmarked["unknown"] += sum(row.unknown is not None for row in table.rows)
+def count_maps(reporter: Reporter, table: MapTable) -> None:
+    """Count the maps of `table` by grade, and its unknown accesses."""
+    reporter.counts.update(row.map.grade for row in table.rows if row.map is not None)
+    if unknown := sum(row.unknown is not None for row in table.rows):
+        reporter.counts["unknown"] += unknown
 
 
 def note_unmarked(reporter: Reporter, notation: str) -> None:
     """Print notes about the accesses that a format for maps alone omits or does not mark."""
-    unknown, may = reporter.unmarked["unknown"], reporter.unmarked["may"]
+    if notation not in ("isl", "mlir", "latex"):
+        return
+    unknown, may = reporter.counts["unknown"], reporter.counts["may"]
+    total = may + reporter.counts["exact"]
     if unknown:
         reporter.note(
-            f"note: {unknown} of {reporter.unmarked.total()} accesses are unknown and have no map: "
+            f"note: {unknown} of {total + unknown} accesses are unknown and have no map: "
             "--format text gives the reasons"
         )
     if may:
-        total = may + reporter.unmarked["exact"]
         reporter.note(
             f"note: {may} of {total} maps are over-approximations (`may`), which {notation} does "
             "not mark: --format json has the grades"

@@ -72,13 +72,14 @@ class Reporter:
         self.undecided: dict[IndexingMap, str] = {}  # maps not proved by --verify: the obstacle
         self.has_printed = False
         self.has_answer = False  # for at least one of the selected instructions
-        self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print
-        self.proved: Counter[str] = Counter()  # maps of --verify: proved, unchanged, undecided
+        self.counts: Counter[str] = Counter()  # instructions, maps by grade, errors by code, ...
+        self.lines = 0  # of results
         self.width = terminal_width()  # None: results are not printed on a terminal
         self.colours = "auto"  # one of `COLOUR_CHOICES`
         self.is_quiet = False  # print no notes
         self._path: str | None = None  # of the file that results are written to
-        self._file: TextIO | None = None
+        self._continued: int | None = None  # the size of that file to which results are appended
+        self._file: TextIOWrapper | None = None
         self._output = ExitStack()
 
     @property
@@ -101,6 +102,41 @@ class Reporter:
         if not is_stdout(path):
             check_writable(path)
             self._path, self.width = path, None
+
+    @property
+    def output_name(self) -> str:
+        """The path of the output file; ``-`` for standard output."""
+        return "-" if self._path is None else os.path.abspath(self._path)
+
+    def continue_results(self, end: int) -> None:
+        """Cut the output file off at `end`, and append the results, in place of replacing it.
+
+        Raises:
+            OSError: the file is shorter, or cannot be written.
+        """
+        if self._path is not None:
+            size = os.path.getsize(self._path) if os.path.exists(self._path) else 0
+            if size < end:
+                raise OSError(
+                    f"the file has {size} bytes, and the journal counts {end}: restore it, or "
+                    "remove both"
+                )
+            self._continued, self.has_printed = end, end > 0
+
+    def position(self) -> int | None:
+        """Write all results; return the size of an output file that they are appended to."""
+        self.flush()
+        if self._continued is None:
+            return None
+        assert self._path is not None
+        self._stream().flush()
+        return self._stream().buffer.tell()
+
+    def rewind(self, position: int) -> None:
+        """Remove the results from `position`."""
+        binary = self._stream().buffer
+        binary.seek(position)
+        binary.truncate()
 
     def check_inputs(self, files: Sequence[str]) -> None:
         """Report an output that is one of the input files, and exit."""
@@ -136,9 +172,14 @@ class Reporter:
         if self._path is None:
             return sys.stdout
         if self._file is None:
-            from indexing.execution.output_file import replaced
+            from indexing.execution.output_file import continued, replaced
 
-            binary = self._output.enter_context(replaced(self._path))
+            opened = (
+                replaced(self._path)
+                if self._continued is None
+                else continued(self._path, self._continued)
+            )
+            binary = self._output.enter_context(opened)
             self._file = TextIOWrapper(
                 binary, "utf-8", errors="backslashreplace", newline="\n", write_through=True
             )
@@ -154,6 +195,7 @@ class Reporter:
         if not (line or self.has_printed):
             return
         self.has_printed = True
+        self.lines += 1
         line = printable(line)
         with self._output_errors():
             self._stream().write((line.translate(_COLOURED) if self.coloured else line) + "\n")
@@ -168,6 +210,7 @@ class Reporter:
         from indexing.cli.status_table import print_table
 
         self.flush()
+        self.lines += len(rows)
         print_table(title, rows, self.coloured)
 
     def flush(self) -> None:
@@ -198,8 +241,19 @@ class Reporter:
         message = "".join([f"{printable(line)}\n" for line in lines])
         if message not in self.reported:
             self.reported.add(message)
+            self.count_error(lines[0])
             self.flush()
             sys.stderr.write(message)
+
+    def count_instructions(self, module: Module) -> int:
+        """Count the instructions of a module, and return their number."""
+        size = sum(map(len, module.computations.values()))
+        self.counts["instructions"] += size
+        return size
+
+    def count_error(self, line: str) -> None:
+        """Count an error by its code; `line` begins with it."""
+        self.counts[line.partition("]")[0] + "]"] += 1
 
     def hlo_error(self, error: HloError) -> None:
         """Report an error with its source location."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from indexing.cli.progress import Bar
@@ -21,17 +21,25 @@ from indexing.cli.workers import Task as Argument
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
+    from indexing.cli.corpus import Corpus
     from indexing.maps.indexing_map import IndexingMap
     from indexing.views.selection import Condition
 
 MessageKind: TypeAlias = Literal["print", "table", "note", "error"]
 """The method of `Reporter` that prints a message."""
 
+Printer: TypeAlias = "Callable[[Reporter], str]"
+"""Prints the answer for a file, and returns the digest of the file."""
+
 _loaded = lru_cache(maxsize=1)(load_modules)
 
 
 class FileQuestion(Protocol):
     """The question of a command about each file: a frozen value that workers receive."""
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """The conditions on instructions, one of which a file may meet."""
 
     def parts(self, file: str, jobs: int) -> int:
         """Return the number of tasks of a file, which balances the load of `jobs` processes."""
@@ -42,6 +50,10 @@ class FileQuestion(Protocol):
 
 class WholeFiles:
     """The base of questions that are answered in one task for each file."""
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        return ()
 
     def parts(self, file: str, jobs: int) -> int:
         return 1
@@ -61,9 +73,9 @@ class BufferedReporter(Reporter):
     matched: set[Condition] = field(default_factory=set)
     missed: dict[Condition, tuple[str, str]] = field(default_factory=dict)
     undecided: dict[IndexingMap, str] = field(default_factory=dict)
-    unmarked: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     messages: list[tuple[MessageKind, tuple[Any, ...]]] = field(default_factory=list)
-    proved: Counter[str] = field(default_factory=Counter)
+    sha256: str = ""
 
     @classmethod
     def of(cls, reporter: Reporter) -> BufferedReporter:
@@ -83,18 +95,25 @@ class BufferedReporter(Reporter):
         self.failed = True
         self.messages.append(("error", lines))
 
-    def replay(self, reporter: Reporter) -> None:
-        """Print all messages, and add what was counted and matched."""
-        reporter.proved += self.proved
+    @property
+    def errors(self) -> set[str]:
+        """The codes of the errors."""
+        return {
+            f"{lines[0].partition(']')[0]}]" for kind, lines in self.messages if kind == "error"
+        }
+
+    def replay(self, reporter: Reporter, *, with_results: bool = True) -> None:
+        """Print all messages, or errors and notes alone; add what was counted and matched."""
+        reporter.counts += self.counts
         reporter.matched |= self.matched
         for condition, missed in self.missed.items():
             if not any(reporter.missed.get(condition, ())[1:]):
                 reporter.missed[condition] = missed
-        reporter.unmarked += self.unmarked
         reporter.has_answer |= self.has_answer
         reporter.failed |= self.failed
         for kind, arguments in self.messages:
-            getattr(reporter, kind)(*arguments)
+            if with_results or kind in ("note", "error"):
+                getattr(reporter, kind)(*arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +124,7 @@ class Task:
         file: the name of the file.
         question: the question about it.
         record: an empty record, which a worker fills and returns.
+        has_digest: True if the record needs the digest of the file, for a journal.
     """
 
     file: str
@@ -112,6 +132,7 @@ class Task:
     count: int
     question: FileQuestion
     record: BufferedReporter
+    has_digest: bool = False
 
     def modules(self, reporter: Reporter, *, lazy: bool = False) -> Iterator[Module]:
         """Yield the modules of the file; its first part reports if it cannot be read."""
@@ -123,6 +144,12 @@ class Task:
         except Exception:
             if self.index == 0:
                 yield from reporter.modules([self.file], lazy=True)
+
+    def digest(self) -> str:
+        """Return the digest of the file before it is read, if the first part needs it."""
+        from indexing.cli.journal import digest
+
+        return digest(self.file) if self.has_digest and self.index == 0 else ""
 
     @property
     def is_last(self) -> bool:
@@ -166,55 +193,114 @@ class Processes:
         return results(function, tasks, self.jobs)
 
 
-def answer_files(
-    reporter: Reporter,
-    files: Sequence[str],
-    question: FileQuestion,
-    workers: Workers | None = None,
-) -> None:
-    """Print the answers to `question` for each of `files`, in order.
+def answer_files(reporter: Reporter, corpus: Corpus, question: FileQuestion) -> None:
+    """Print the answers to `question` for each file, in order; write each to the journal.
 
-    Args:
-        reporter: the printer of this process.
-        files: names of files; ``-`` is standard input, which only this process can read.
-        question: the question about each file.
-        workers: the processes that answer; None for this process.
+    Only this process can read standard input.
     """
+    pending = corpus.resume(reporter, question.conditions)
     with Bar(not reporter.is_quiet) as bar:
         bar.update("reading", 0)
-        if workers is None:
-            for file in files:
-                task = Task(file, 0, 1, question, BufferedReporter.of(reporter))
-                question.answer(reporter, task, bar)
-        else:
-            _answer_elsewhere(reporter, files, question, workers, bar)
+        with closing(_printers(reporter, corpus, pending, question, bar)) as printers:
+            for file, answer in zip(pending, printers, strict=True):
+                _finish(reporter, corpus, file, answer)
+
+
+def _printers(
+    reporter: Reporter, corpus: Corpus, files: Sequence[str], question: FileQuestion, bar: Bar
+) -> Generator[Printer]:
+    """Yield for each file the function that prints its answer, and returns its digest."""
+    has_digest = corpus.journal is not None
+    if corpus.workers is None:
+        for file in files:
+            task = Task(file, 0, 1, question, BufferedReporter.of(reporter), has_digest)
+            yield partial(_answer_here, task, bar)
+        return
+    tasks = []
+    for file in files:
+        count = question.parts(file, corpus.workers.jobs)
+        record = BufferedReporter.of(reporter)
+        tasks += [Task(file, k, count, question, record, has_digest) for k in range(count)]
+    sent = [task for task in tasks if task.file != "-"]
+    with closing(corpus.workers.results(answered, sent)) as received:
+        done = 0
+        while done < len(tasks):
+            first = tasks[done]
+            bar.update(first.file, done, len(tasks))
+            if first.file == "-":
+                yield partial(_answer_here, first, bar)
+            else:
+                yield partial(_answer_elsewhere, tasks[done : done + first.count], received, bar)
+            done += first.count
+
+
+def _answer_here(task: Task, bar: Bar, reporter: Reporter) -> str:
+    """Print the answer of this process."""
+    sha256 = task.digest()
+    with reporter.reporting(task.file):
+        task.question.answer(reporter, task, bar)
+    return sha256
 
 
 def _answer_elsewhere(
-    reporter: Reporter, files: Sequence[str], question: FileQuestion, workers: Workers, bar: Bar
-) -> None:
-    """Print the answers of workers."""
-    tasks = []
-    for file in files:
-        count = question.parts(file, workers.jobs)
-        record = BufferedReporter.of(reporter)
-        tasks += [Task(file, index, count, question, record) for index in range(count)]
-    sent = [task for task in tasks if task.file != "-"]
-    with closing(workers.results(answered, sent)) as received:
-        for done, task in enumerate(tasks):
-            bar.update(task.file, done, len(tasks))
-            if task.file == "-":
-                question.answer(reporter, task, bar)
-                continue
-            record_or_death = next(received)
-            bar.hide()
-            if isinstance(record_or_death, WorkerDeath):
-                reporter.error(*task.death_message(record_or_death))
-            else:
-                record_or_death.replay(reporter)
+    tasks: Sequence[Task],
+    received: Iterator[BufferedReporter | WorkerDeath],
+    bar: Bar,
+    reporter: Reporter,
+) -> str:
+    """Print the answers of workers for the tasks of a file."""
+    sha256 = ""
+    for task in tasks:
+        outcome = next(received)
+        bar.hide()
+        if isinstance(outcome, WorkerDeath):
+            reporter.error(*task.death_message(outcome))
+        else:
+            outcome.replay(reporter)
+            sha256 = sha256 or outcome.sha256
+    return sha256
+
+
+def _finish(reporter: Reporter, corpus: Corpus, file: str, answer: Printer) -> None:
+    """Print the answer for a file, and write its outcome to the journal.
+
+    With a journal, a file that is tried again leaves no results: without an output file, which can
+    be cut off, they are held back until the file is finished.
+    """
+    from indexing.cli.journal import RETRIED, FileOutcome
+
+    lines, counts, matched = reporter.lines, reporter.counts.copy(), reporter.matched.copy()
+    failed, has_answer = reporter.failed, reporter.has_answer
+    reporter.failed = reporter.has_answer = False
+    start = reporter.position() if corpus.journal is not None else None
+    if corpus.journal is None or start is not None:
+        sha256 = answer(reporter)
+    else:
+        held = BufferedReporter.of(reporter)
+        sha256 = answer(held)
+        held.replay(reporter, with_results=RETRIED.isdisjoint(held.errors))
+    outcome = FileOutcome(
+        file,
+        sha256,
+        reporter.failed,
+        reporter.lines - lines,
+        reporter.counts - counts,
+        sorted(map(repr, reporter.matched - matched)),
+        reporter.has_answer,
+    )
+    if start is not None and not RETRIED.isdisjoint(outcome.counts):
+        reporter.rewind(start)
+    outcome.end = reporter.position()
+    reporter.failed |= failed
+    reporter.has_answer |= has_answer
+    corpus.add(outcome)
+    if corpus.journal is not None:
+        corpus.journal.add(outcome)
 
 
 def answered(task: Task) -> BufferedReporter:
     """Answer a task in a worker; return its record."""
-    task.question.answer(task.record, task, Bar(is_wanted=False))
+    task.record.sha256 = task.digest()
+    with task.record.reporting(task.file):
+        task.question.answer(task.record, task, Bar(is_wanted=False))
     return task.record

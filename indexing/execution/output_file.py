@@ -96,6 +96,28 @@ def replaced(path: str) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def continued(path: str, size: int) -> Iterator[BinaryIO]:
+    """Open a regular file for writing after its first `size` bytes; the rest is cut off.
+
+    Raises:
+        OSError: as `check_writable`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "out").write_bytes(b"one two")
+    ...     with continued(f"{folder}/out", 4) as file:
+    ...         _ = file.write(b"three")
+    ...     Path(folder, "out").read_bytes()
+    b'one three'
+    """
+    descriptor = os.open(_target(path), os.O_RDWR | os.O_CREAT, 0o666)
+    with open(descriptor, "r+b") as file:
+        file.truncate(size)
+        file.seek(size)
+        yield file
+
+
 class _Appended(io.RawIOBase):
     """A stream without seeking, which corrupts files opened by ``>>``."""
 

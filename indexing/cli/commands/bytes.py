@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -11,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from indexing.cli.corpus import Corpus
+from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
     files_argument,
     format_option,
     max_input_size_option,
-    workers_options,
 )
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
-from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
+from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 if TYPE_CHECKING:
     from indexing.memory.movement.roofline import Peak
@@ -64,20 +64,19 @@ class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 )
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
-@workers_options
+@corpus_options
 @click.pass_obj
 def command(
     reporter: Reporter,
-    files: Sequence[str],
+    corpus: Corpus,
     peak: Peak | None,
     top: int | None,
     notation: str,
-    workers: Workers | None,
 ) -> None:
     """Print the bytes that the instructions of the modules in FILE... move.
 
-    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input. The
-    table has the instructions of ENTRY and of the computations that `call`, `while` and
+    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
+    XLA; `-` is HLO text on standard input. The table has the instructions of ENTRY and of the computations that `call`, `while` and
     `conditional` execute; a fusion is one instruction. Those that move the most bytes in all
     executions come first; the other figures are those of one execution.
 
@@ -103,13 +102,13 @@ def command(
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
     if notation != "svg":
-        answer_files(reporter, files, TrafficQuestion(peak, top, notation), workers)
+        answer_files(reporter, corpus, TrafficQuestion(peak, top, notation))
         return
-    if workers is not None:
-        raise click.UsageError("--format svg cannot be used with --jobs")
+    if corpus.workers is not None or corpus.journal is not None:
+        raise click.UsageError("--format svg cannot be used with --jobs and --resume")
     from indexing.cli.pictures import draw_traffic
 
-    draw_traffic(reporter, files, peak, top or DEFAULT_ROWS)
+    draw_traffic(reporter, corpus.files, peak, top or DEFAULT_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +136,7 @@ class TrafficQuestion(WholeFiles):
             with reporter.reporting(module.filename):
                 if not reported_valid(module, reporter):
                     continue
+                reporter.count_instructions(module)
                 counted = traffic(module, partial(bar.update, module.filename))
                 bar.hide()
                 table = TrafficTable(module.filename, counted, self.peak)

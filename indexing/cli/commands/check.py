@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.corpus import Corpus
+from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
     files_argument,
     format_option,
     max_input_size_option,
-    workers_options,
 )
 from indexing.cli.printing import did_you_mean
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter, counted, load_modules
-from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
+from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 if TYPE_CHECKING:
+    from hlo import HloError
     from hlo.modules.module import Instruction, Module
 
 
@@ -28,15 +30,13 @@ if TYPE_CHECKING:
 @files_argument
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
-@workers_options
+@corpus_options
 @click.pass_obj
-def command(
-    reporter: Reporter, files: Sequence[str], notation: str, workers: Workers | None
-) -> None:
+def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
-    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
-    Report every error of a module that parses, and the first error of any other, with its source
+    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
+    XLA; `-` is HLO text on standard input. Report every error of a module that parses, and the first error of any other, with its source
     location. `ops OPCODE` describes the constraints of an op, such as C1.
 
     An unknown opcode is not an error: a warning on stderr gives its first location.
@@ -47,8 +47,9 @@ def command(
     Examples:
       hlo-indexing check m.hlo
       hlo-indexing check *.hlo --quiet
+      hlo-indexing check dumps --stage before_optimizations
     """
-    answer_files(reporter, files, CheckQuestion(notation), workers)
+    answer_files(reporter, corpus, CheckQuestion(notation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
                 reporter.hlo_error(error)
             for line in unchecked(module):
                 reporter.note(line)
-            size = sum(1 for _ in module.instructions)
+            size = reporter.count_instructions(module)
             outcome = counted(len(errors), "error") if errors else "ok"
             reporter.print(f"{module.filename}: {outcome}, {counted(size, 'instruction')}")
 
@@ -98,14 +99,22 @@ def check_as_json(reporter: Reporter, file: str) -> None:
         try:
             modules = load_modules(file, reporter.max_bytes)
         except HloError as error:
-            reporter.failed = True
+            _count_errors(reporter, [error])
             reporter.print(check_json(error.span.source.filename, None, [error]))
             return
         for module in modules:
             errors = verify(module)
-            reporter.failed |= bool(errors)
+            reporter.count_instructions(module)
+            _count_errors(reporter, errors)
             unknown = [(each, similar(each.opcode, OPS)) for each in unregistered(module)]
             reporter.print(check_json(module.filename, module, errors, unknown))
+
+
+def _count_errors(reporter: Reporter, errors: Sequence[HloError]) -> None:
+    """Count errors that are printed as JSON."""
+    reporter.failed |= bool(errors)
+    for error in errors:
+        reporter.count_error(str(error))
 
 
 def unchecked(module: Module) -> Iterator[str]:

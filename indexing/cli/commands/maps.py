@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.corpus import Corpus
+from indexing.cli.corpus_options import corpus_options
 from indexing.cli.map_question import MapQuestion
 from indexing.cli.options import (
     PointText,
@@ -21,11 +23,10 @@ from indexing.cli.options import (
     source_option,
     target_option,
     verify_option,
-    workers_options,
 )
 from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
 from indexing.cli.reporter import Reporter
-from indexing.cli.tasks import Workers, answer_files
+from indexing.cli.tasks import answer_files
 
 if TYPE_CHECKING:
     from indexing.views.regions import Point
@@ -87,11 +88,11 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY, "svg"])
 @source_option
 @max_input_size_option
 @format_option(FORMATS)
-@workers_options
+@corpus_options
 @click.pass_obj
 def command(
     reporter: Reporter,
-    files: Sequence[str],
+    corpus: Corpus,
     names: tuple[str, ...],
     opcodes: tuple[str, ...],
     reads: tuple[str, ...],
@@ -112,11 +113,11 @@ def command(
     explain: bool,
     with_source: bool,
     notation: str,
-    workers: Workers | None,
 ) -> None:
     """Print indexing maps of the modules in FILE...
 
-    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
+    XLA; `-` is HLO text on standard input.
 
     Without options that select instructions, print the maps of the root of the ENTRY computation.
     --instruction and --opcode select instructions; --reads, --op-name and --kind restrict them, or
@@ -161,6 +162,7 @@ def command(
       hlo-indexing maps m.hlo --reads "p['q']" --kind reducing
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5 --format svg -o reads.svg
+      hlo-indexing maps dumps --all --format json -o maps.jsonl --resume journal
     """
     from indexing.maps.explanation import explained
     from indexing.views.map_tables import DIRECTIONS_BY_OPTION, Query
@@ -182,7 +184,8 @@ def command(
             "--instruction": bool(names),
             "--opcode": bool(opcodes),
             "--no-simplify": no_simplify,
-            "--jobs": workers is not None,
+            "--jobs": corpus.workers is not None,
+            "--resume": corpus.journal is not None,
             **{f"--format {name}": notation == name for name in MAP_ONLY},
             "--explain": explain,
             "--verify": verify,
@@ -206,18 +209,18 @@ def command(
         source=with_source,
     )
     selection = Selection(names, opcodes, reads, op_names, kinds, everything, order, limit)
-    request = Request(query, selection, notation, all_outputs, point, len(files) == 1)
+    request = Request(query, selection, notation, all_outputs, point, len(corpus.files) == 1)
     if notation == "svg":
         from indexing.cli.pictures import draw_maps
 
-        draw_maps(reporter, files, request)
+        draw_maps(reporter, corpus.files, request)
     else:
         with explained() if explain else nullcontext():
-            answer_files(reporter, files, MapQuestion(request), workers)
+            answer_files(reporter, corpus, MapQuestion(request))
     report_no_match(reporter, request)
     note_unmarked(reporter, notation)
     if verify:
-        reporter.note_proofs(reporter.proved)
+        reporter.note_proofs(reporter.counts)
 
 
 EXCLUDED = {
@@ -228,7 +231,7 @@ EXCLUDED = {
     "--at": ["--explain", *[f"--format {name}" for name in MAP_ONLY]],
     "--source": [f"--format {name}" for name in MAP_ONLY],
     "--format svg": [
-        *("--explain", "--jobs", "--no-simplify", "--verify"),
+        *("--explain", "--jobs", "--resume", "--no-simplify", "--verify"),
         *("--source", "--sort", "--limit", "--kind"),
     ],
 }

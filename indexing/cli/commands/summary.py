@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 
 import click
 
+from indexing.cli.corpus import Corpus
+from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
     files_argument,
     format_option,
     max_input_size_option,
-    workers_options,
 )
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
-from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
+from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 
 @click.command("summary")
@@ -33,14 +33,13 @@ from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
 )
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
-@workers_options
+@corpus_options
 @click.pass_obj
-def command(
-    reporter: Reporter, files: Sequence[str], limit: int, notation: str, workers: Workers | None
-) -> None:
-    """Summarise the modules in FILE..., HLO text, protobufs (.pb) or StableHLO (.mlir).
+def command(reporter: Reporter, corpus: Corpus, limit: int, notation: str) -> None:
+    """Summarise the modules in FILE...
 
-    `-` is HLO text on standard input. The summary lists parameters and results, counts the
+    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
+    XLA; `-` is HLO text on standard input. The summary lists parameters and results, counts the
     instructions by opcode and by the kind of their maps (as `maps --kind` selects them), gives the
     reasons of unknown and `may` maps, and ranks arrays by size and operands by the bytes read
     again.
@@ -53,9 +52,10 @@ def command(
     Examples:
       hlo-indexing summary m.hlo
       hlo-indexing summary m.hlo --limit 100 | less
+      hlo-indexing summary dumps --stage after_optimizations --jobs 4
       hlo-indexing summary *.hlo --format json | jq '{file, instructions, kinds}'
     """
-    answer_files(reporter, files, SummaryQuestion(limit, notation), workers)
+    answer_files(reporter, corpus, SummaryQuestion(limit, notation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class SummaryQuestion(WholeFiles):
             with reporter.reporting(module.filename):
                 if not reported_valid(module, reporter):
                     continue
+                reporter.count_instructions(module)
                 result = summary(module, self.limit, partial(bar.update, module.filename))
                 bar.hide()
                 if self.notation == "json":

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo.text.source import printable
+from indexing.cli.corpus import Corpus
+from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
     deprecated_spelling,
     files_argument,
@@ -18,13 +20,12 @@ from indexing.cli.options import (
     instruction_option,
     max_input_size_option,
     seed_option,
-    workers_options,
 )
 from indexing.cli.printing import note_matches, report_missed
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 from indexing.cli.status_table import is_wide_enough
-from indexing.cli.tasks import Task, WholeFiles, Workers, answer_files
+from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
@@ -56,22 +57,21 @@ HEADINGS = ("status", "computation", "instruction", "opcode", "check", "details"
 @max_input_size_option
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
 @format_option(click.Choice(["text", "json"]))
-@workers_options
+@corpus_options
 @click.pass_obj
 def command(
     reporter: Reporter,
-    files: Sequence[str],
+    corpus: Corpus,
     names: Sequence[str],
     seed: int,
     max_elements: int,
     no_xla: bool,
     notation: str,
-    workers: Workers | None,
 ) -> None:
     """Validate the maps of every instruction and fusion in FILE... by executing them.
 
-    Each FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
-    Operands are random.
+    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
+    XLA; `-` is HLO text on standard input. Operands are random.
 
     \b
     Checks:
@@ -95,11 +95,11 @@ def command(
     from indexing.views.selection import Selection
 
     selection = Selection(names=tuple(names))
-    is_one_file = len(files) == 1
+    is_one_file = len(corpus.files) == 1
     question = ValidationQuestion(
         selection, seed, max_elements, not no_xla, notation == "json", is_one_file
     )
-    answer_files(reporter, files, question, workers)
+    answer_files(reporter, corpus, question)
     report_missed(reporter, selection.conditions, is_one_file)
 
 
@@ -154,7 +154,9 @@ class ValidationQuestion(WholeFiles):
             with reporter.reporting(place):
                 from indexing.codegen.validation import validated
 
-                yield "instruction", validated(instruction, self.seed, self.max_elements)
+                report = validated(instruction, self.seed, self.max_elements)
+                reporter.counts.update(["instructions", report.status])
+                yield "instruction", report
         if self.with_xla and not self.selection.names:
             with reporter.reporting(module.filename):
                 from indexing.codegen.whole_modules import against_xla
