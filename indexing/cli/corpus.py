@@ -13,7 +13,7 @@ from indexing.cli.reporter import Reporter, counted
 
 if TYPE_CHECKING:
     from indexing.cli.journal import FileOutcome, Journal
-    from indexing.cli.tasks import Workers
+    from indexing.cli.workers import Workers
     from indexing.views.selection import Condition
 
 MAX_FAILURES: Final = 10  # files that the totals name as text
@@ -89,8 +89,9 @@ class Corpus:
         if maps := counts["exact"] + counts["may"]:
             parts.append(f"{counted(maps, 'map')} ({counts['may']} may)")
         parts += [f"{counts[key]} {key}" for key in ("unknown", *OUTCOMES) if counts[key]]
-        rate = (counts["instructions"] - self.before["instructions"]) / max(seconds, 1e-3)
-        yield f"total: {', '.join(parts)}; {seconds:.1f} s, {rate:.0f} instructions/s"
+        new = counts["instructions"] - self.before["instructions"]
+        rate = f", {new / max(seconds, 1e-3):.0f} instructions/s" if new else ""
+        yield f"total: {', '.join(parts)}; {seconds:.1f} s{rate}"
         errors = sum(self.failures.values(), Counter[str]())
         if errors:
             listed = ", ".join(f"{count} {code}" for code, count in errors.most_common())

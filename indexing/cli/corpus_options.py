@@ -19,7 +19,7 @@ from indexing.cli.reporter import Reporter, counted
 if TYPE_CHECKING:
     from hlo.formats.dump_names import Stage
     from indexing.cli.journal import Journal
-    from indexing.cli.tasks import Workers
+    from indexing.cli.workers import Workers
     from indexing.frontends.dump_folders import ModuleFiles
 
 F = TypeVar("F", bound=Callable[..., Any])

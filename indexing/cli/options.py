@@ -75,7 +75,7 @@ def workers_options(command: F) -> F:
 
     @wraps(command)
     def with_workers(*arguments: Any, jobs: int, **options: Any) -> None:
-        from indexing.cli.tasks import Processes
+        from indexing.cli.workers import Processes
 
         workers = Processes(jobs) if jobs > 1 else None
         command(*arguments, workers=workers, **options)

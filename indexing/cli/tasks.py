@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter, load_modules
-from indexing.cli.workers import Result, WorkerDeath, results
-from indexing.cli.workers import Task as Argument
+from indexing.cli.workers import WorkerDeath
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
@@ -163,34 +162,6 @@ class Task:
             f"error[worker]: {self.file}{part}: no answer: the worker process {death}",
             "  = help: if memory ran out, use fewer --jobs",
         ]
-
-
-class Workers(Protocol):
-    """Processes that answer tasks.
-
-    Attributes:
-        jobs: the number of tasks that they answer at a time.
-    """
-
-    jobs: int
-
-    def results(
-        self, function: Callable[[Argument], Result], tasks: Sequence[Argument]
-    ) -> Generator[Result | WorkerDeath]:
-        """Yield ``function(task)`` for each task, in order, as `indexing.cli.workers.results`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Processes:
-    """Worker processes on this machine, ``--jobs N``."""
-
-    jobs: int
-
-    def results(
-        self, function: Callable[[Argument], Result], tasks: Sequence[Argument]
-    ) -> Generator[Result | WorkerDeath]:
-        """Yield ``function(task)`` for each task, in order."""
-        return results(function, tasks, self.jobs)
 
 
 def answer_files(reporter: Reporter, corpus: Corpus, question: FileQuestion) -> None:

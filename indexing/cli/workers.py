@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+AHEAD: Final = 16
+"""Number of tasks of each worker whose results wait for an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ def results(
     """Yield ``function(task)`` for each task, in order, computed by at most `jobs` processes.
 
     If a worker dies, the result of its task is a `WorkerDeath`, and another worker takes its place.
-    Closing the iterator kills all workers.
+    Workers pause when they are `AHEAD` tasks each ahead of the result that is awaited, so that few
+    results are in memory.  Closing the iterator kills all workers.
 
     Args:
         function: a function of a module, which workers import.
@@ -71,23 +75,62 @@ def results(
     waiting = deque(enumerate(tasks))
     done: dict[int, Result | WorkerDeath] = {}
     busy: dict[Any, _Worker] = {}
+    paused: list[_Worker] = []
     try:
         for number in range(len(tasks)):
-            while number not in done:
-                while waiting and len(busy) < jobs:
-                    worker = _started(function, *waiting.popleft(), method)
+            while True:
+                while waiting and waiting[0][0] < number + AHEAD * jobs and len(busy) < jobs:
+                    worker = paused.pop() if paused else None
+                    if worker is None or not worker.gave(waiting):
+                        worker = _started(function, *waiting.popleft(), method)
                     busy[worker.connection] = worker
+                if number in done:
+                    break
                 for connection in wait(list(busy)):
-                    worker = busy[connection]
+                    worker = busy.pop(connection)
                     done[worker.task] = outcome = worker.receive()
-                    if isinstance(outcome, WorkerDeath) or not worker.gave(waiting):
-                        del busy[connection]
+                    if not isinstance(outcome, WorkerDeath):
+                        paused.append(worker)
+            while paused and not waiting:
+                paused.pop().gave(waiting)
             yield done.pop(number)
     finally:
-        for worker in busy.values():
-            worker.process.kill()
-        for worker in busy.values():
-            worker.process.join()
+        _kill([*busy.values(), *paused])
+
+
+def _kill(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        worker.process.kill()
+    for worker in workers:
+        worker.process.join()
+
+
+class Workers(Protocol):
+    """Processes that answer tasks.
+
+    Attributes:
+        jobs: the number of tasks that they answer at a time.
+    """
+
+    jobs: int
+
+    def results(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task]
+    ) -> Generator[Result | WorkerDeath]:
+        """Yield ``function(task)`` for each task, in order, as `results`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Worker processes on this machine, ``--jobs N``."""
+
+    jobs: int
+
+    def results(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task]
+    ) -> Generator[Result | WorkerDeath]:
+        """Yield ``function(task)`` for each task, in order."""
+        return results(function, tasks, self.jobs)
 
 
 @dataclass(slots=True)

@@ -352,7 +352,7 @@ def test_a_malformed_file_is_an_error_with_a_location(
 
 
 def test_a_folder_is_an_io_error(run: Run) -> None:
-    status, _, err = run("maps", ".")
+    status, _, err = run("ls", ".")
     assert (status, err.startswith("error[io]: .: ")) == (1, True)
 
 

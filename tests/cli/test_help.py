@@ -32,17 +32,19 @@ def examples(text: str) -> list[str]:
 
 
 def write_dumps(folder: Path) -> None:
-    """Write dumps of a pass that inlined a call."""
+    """Write dumps of a module that a pass changed: it inlined a call."""
     folder.mkdir()
     called = "f { x = f32[3] parameter(0)  ROOT y = f32[3] negate(x) }"
     for number, (called_text, op) in enumerate(
         [(called, "call(p), to_apply=f"), ("", "negate(p)")]
     ):
+        stage = ["before_optimizations", "cpu_after_optimizations"][number]
         name = f"module_0001.m.000{number}.simplification.after_call-inliner.before_dce.txt"
         text = (
             f"HloModule m {called_text} ENTRY e {{ p = f32[3] parameter(0) ROOT r = f32[3] {op} }}"
         )
-        (folder / name).write_text(text)
+        for each in (name, f"module_0001.m.{stage}.txt"):
+            (folder / each).write_text(text)
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])

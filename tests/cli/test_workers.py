@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from operator import methodcaller
 from pathlib import Path
 
@@ -94,6 +95,35 @@ def test_closing_the_results_kills_the_workers() -> None:
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         pipe.read()  # ends when no process has the other end
+
+
+class Started:
+    """A task that leaves a file behind; the first one waits for the file of another."""
+
+    def __init__(self, folder: Path, number: int, awaited: int | None = None) -> None:
+        self.folder, self.number, self.awaited = folder, number, awaited
+
+    def __call__(self) -> int:
+        (self.folder / str(self.number)).touch()
+        while self.awaited is not None and not (self.folder / str(self.awaited)).exists():
+            time.sleep(0.001)
+        return self.number
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_results_ahead_of_a_slow_task_are_few(
+    ahead: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from indexing.cli import workers
+
+    monkeypatch.setattr(workers, "AHEAD", ahead)
+    last = 2 * ahead - 1  # that starts before the first task ends
+    tasks = [Started(tmp_path, 0, last), *[Started(tmp_path, number) for number in range(1, 9)]]
+    answers = results(call, tasks, 2, "fork")
+    assert next(answers) == 0
+    started = {int(path.name) for path in tmp_path.iterdir()}
+    assert started <= set(range(last + 1))
+    assert list(answers) == list(range(1, 9))
 
 
 COMMAND = """\

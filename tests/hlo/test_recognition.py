@@ -187,7 +187,7 @@ def test_a_directory_suggests_the_module_of_its_dump(
 ) -> None:
     folder = tmp_path / "dump"
     folder.mkdir()
-    assert cli.run(["check", str(folder)]) == 1
+    assert cli.run(["ls", str(folder)]) == 1
     wanted = f"error[io]: {folder}: a directory, expected a regular file"
     assert capsys.readouterr().err == f"{wanted}\n"
     for name, size in {
@@ -199,7 +199,7 @@ def test_a_directory_suggests_the_module_of_its_dump(
         "module_0001.jit_f.cpu_after_optimizations.dot": 90,
     }.items():
         (folder / name).write_text("x" * size)
-    assert cli.run(["maps", str(folder)]) == 1
+    assert cli.run(["ls", str(folder)]) == 1
     suggested = folder / "module_0001.jit_f.cpu_after_optimizations.txt"
     assert capsys.readouterr().err == f"{wanted} such as {suggested}\n"
 

@@ -36,8 +36,9 @@ def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
     A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
-    XLA; `-` is HLO text on standard input. Report every error of a module that parses, and the first error of any other, with its source
-    location. `ops OPCODE` describes the constraints of an op, such as C1.
+    XLA; `-` is HLO text on standard input. Report every error of a module that parses, and the
+    first error of any other, with its source location. `ops OPCODE` describes the constraints of an
+    op, such as C1.
 
     An unknown opcode is not an error: a warning on stderr gives its first location.
 
