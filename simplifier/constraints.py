@@ -111,6 +111,8 @@ def normalised(constraint: Constraint) -> Constraint | None:
             return _decided(constraint)
         constraint = _primitive(constraint)
         expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
+        if not expr.divides:
+            return _clipped(constraint)
         floor = _removable(expr)
         if floor is not None:
             before = constraint
@@ -139,6 +141,17 @@ def normalised(constraint: Constraint) -> Constraint | None:
         if trace.records:
             trace.record(laws.CLIP_BOUNDS, constraint, clipped)
         return _undecided(simple)
+
+
+def _clipped(constraint: Constraint) -> Constraint | None:
+    """Clip the bounds of a sum without floors, which has neither mods nor finer bounds."""
+    lower, upper = intersected(constraint.bounds, constraint.expr.bounds)
+    if lower > upper:
+        return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
+    if (lower, upper) == constraint.expr.bounds:
+        return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
+    clipped = Constraint(constraint.expr, lower, upper)
+    return _recorded(laws.CLIP_BOUNDS, constraint, clipped)
 
 
 def _recorded(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:
@@ -375,18 +388,3 @@ def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Inter
         bounds[constraint.expr.identity[0]] = lower, upper
         bounds[(-constraint.expr).identity[0]] = -upper, -lower
     return bounds
-
-
-def are_disjoint(constraints: Iterable[Constraint]) -> bool:
-    """Return True if the intervals that constraints state for one sum have no common value.
-
-    >>> from simplifier.linear import variable
-    >>> d = variable("d0", 0, 9)
-    >>> are_disjoint([Constraint(d, 0, 3), Constraint(-d, -9, -4)])
-    True
-    """
-    bounds: dict[frozenset[Term], Interval] = {}
-    for constraint in constraints:
-        for terms, interval_ in sum_bounds([constraint]).items():
-            bounds[terms] = interval.intersected(bounds.get(terms, interval_), interval_)
-    return any(low > high for low, high in bounds.values())

@@ -19,7 +19,7 @@ from simplifier.atoms import Floor, Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import FALSE, Constraint, merged, record_rounding, sum_bounds
 from simplifier.interval import Interval, contains, intersected, scaled
-from simplifier.linear import Expr, from_atom
+from simplifier.linear import Expr, Term, from_atom
 from simplifier.residues import Residues, residues_of
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
@@ -184,3 +184,18 @@ def _propagate(
                 floors[0] -= 1
                 inner = lower * atom.divisor, (upper + 1) * atom.divisor - 1
                 _propagate(atom.numerator, inner, propagated, floors)
+
+
+def are_disjoint(constraints: Iterable[Constraint]) -> bool:
+    """Return True if the intervals that constraints state for one sum have no common value.
+
+    >>> from simplifier.linear import variable
+    >>> d = variable("d0", 0, 9)
+    >>> are_disjoint([Constraint(d, 0, 3), Constraint(-d, -9, -4)])
+    True
+    """
+    bounds: dict[frozenset[Term], Interval] = {}
+    for constraint in constraints:
+        for terms, stated in sum_bounds([constraint]).items():
+            bounds[terms] = intersected(bounds.get(terms, stated), stated)
+    return any(low > high for low, high in bounds.values())

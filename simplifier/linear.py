@@ -179,7 +179,7 @@ class Expr:
     @property
     def divides(self) -> bool:
         """True if one of its atoms is a floor."""
-        return any(atom.divides for atom in self.parts)
+        return True in [atom.divides for atom in self.parts]
 
     @property
     def is_affine(self) -> bool:

@@ -39,7 +39,8 @@ from indexing.ops.element import (
 )
 from indexing.ops.integer_rules import MAX_CASES, Cases, clamp_cases
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint, are_disjoint
+from simplifier.constraints import Constraint
+from simplifier.domain import are_disjoint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
