@@ -14,12 +14,15 @@ expression.  A `KnownBounds` of a domain also uses constraints, and keeps its ow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, from_atom
 from simplifier.mods import Mod, split, split_finest
+
+DivisionKey: TypeAlias = tuple[tuple[Atom, ...], tuple[int, ...], int, int]
+"""The atoms, coefficients and constant of a dividend, and the divisor."""
 
 
 class KnownBounds:
@@ -28,16 +31,22 @@ class KnownBounds:
     Attributes:
         sums: bounds of sums of terms that constraints state, beyond the intervals of variables.
             A key is the set of terms of an expression (`Expr.identity`), without its constant.
-        floors: memo of `simplifier.divmod.floor_div` for these bounds.
+        floors, remainders: memos of `simplifier.divmod` for these bounds.
     """
 
-    __slots__ = ("_atoms", "_bounds", "floors", "sums")
+    __slots__ = ("_atoms", "_bounds", "floors", "remainders", "sums")
 
     def __init__(self, sums: Mapping[frozenset[Term], Interval]) -> None:
         self.sums = dict(sums)
         self._atoms = {atom for terms in sums if len(terms) == 1 for atom, _ in terms}
         self._bounds: dict[Expr, Interval] = {}
-        self.floors: dict[tuple[object, ...], Expr] = {}
+        self.floors: dict[DivisionKey, Expr] = {}
+        self.remainders: dict[DivisionKey, Expr] = {}
+
+    def forget_divisions(self) -> None:
+        """Empty the memos of divisions."""
+        self.floors.clear()
+        self.remainders.clear()
 
     def bounds(self, expr: Expr) -> Interval:
         """Return an interval that contains every value of `expr` on the domain."""

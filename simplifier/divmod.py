@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor
-from simplifier.bounds import UNCONSTRAINED, KnownBounds
+from simplifier.bounds import UNCONSTRAINED, DivisionKey, KnownBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
 from simplifier.mods import Mod, Split, may_contain_mods, split, split_finest
@@ -51,20 +51,23 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
         return expr
     parts = expr.parts
     key = tuple(parts), tuple(parts.values()), expr.constant, divisor
-    floor = known.floors.get(key)
-    if floor is None:
-        law, floor = _divided(expr, divisor, known)
-        if trace.records and law is not None:
-            trace.record(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
-        if len(known.floors) >= _MAX_FLOORS:
-            known.floors.clear()
-        known.floors[key] = floor
+    return known.floors.get(key) or _new_floor(expr, divisor, known, key)
+
+
+def _new_floor(expr: Expr, divisor: int, known: KnownBounds, key: DivisionKey) -> Expr:
+    """`floor_div` of a division that `known` does not hold yet."""
+    law, floor = _divided(expr, divisor, known)
+    if trace.records and law is not None:
+        trace.record(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
+    if len(known.floors) >= _MAX_FLOORS:
+        known.forget_divisions()
+    known.floors[key] = floor
     return floor
 
 
 _MAX_FLOORS: Final = 1 << 16
 
-trace.clear_when_recording(UNCONSTRAINED.floors.clear)
+trace.clear_when_recording(UNCONSTRAINED.forget_divisions)
 
 
 def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> Expr:
@@ -73,11 +76,19 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
     Raises:
         ValueError: `modulus` is not positive.
     """
-    remainder = added(expr, floor_div(expr, modulus, known), -modulus)
-    if not known.sums:
-        remainder.modulus = modulus
-    if trace.records:
-        trace.record(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
+    if modulus <= 1:
+        return added(expr, floor_div(expr, modulus, known), -modulus)
+    parts = expr.parts
+    key = tuple(parts), tuple(parts.values()), expr.constant, modulus
+    remainder = known.remainders.get(key)
+    if remainder is None:
+        floor = known.floors.get(key) or _new_floor(expr, modulus, known, key)
+        remainder = added(expr, floor, -modulus)
+        if not known.sums:
+            remainder.modulus = modulus
+        if trace.records:
+            trace.record(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
+        known.remainders[key] = remainder
     return remainder
 
 
@@ -220,20 +231,24 @@ class Division:
 
     def by_intervals(self) -> Expr | None:
         """Apply laws 2 and 3; `None` if intervals do not decide."""
-        folded = self._folded()
+        lower, upper = self.bounds
+        multiple = lower // self.divisor
+        if multiple == upper // self.divisor:
+            return self.sum(self.quotient, self.constant + multiple)
+        folded = None
+        if self.negative or self.halves or self.known.sums:
+            folded = self._folded()
         return self._without_factor() if folded is None else folded
 
     def _folded(self) -> Expr | None:
-        """Law 2 for one of three remainders that differ by multiples of the divisor."""
-        divisor = self.divisor
-        lower, upper = self.bounds
-        if lower // divisor == upper // divisor:
-            return self.sum(self.quotient, self.constant + lower // divisor)
+        """Law 2 for the bounds known of sums, or another remainder by a multiple of the divisor."""
         folded = None
         if self.known.sums:
             folded = self._folded_with(self.remainder, {})
-        if folded is None and self.halves and (upper - lower < divisor or self.known.sums):
-            folded = self._with_negated_halves()  # an interval of the same width
+        if folded is None and self.halves:
+            lower, upper = self.bounds
+            if upper - lower < self.divisor or self.known.sums:
+                folded = self._with_negated_halves()  # an interval of the same width
         if folded is None and self.negative:
             folded = self._with_residues()
         return folded
@@ -253,11 +268,10 @@ class Division:
     def _without_factor(self) -> Expr | None:
         """Law 3 with the largest factor for which the other terms add a constant."""
         for factor in self._factors():
-            nonmultiples = {piece: c for piece, c in self.remainder.items() if c % factor}
-            floor = self._constant_floor(nonmultiples, factor)
+            floor = self._constant_floor(self.remainder, factor)
             if floor is not None:
                 terms = self.remainder.items()
-                rest = self.sum({p: c // factor for p, c in terms if p not in nonmultiples}, floor)
+                rest = self.sum({p: c // factor for p, c in terms if not c % factor}, floor)
                 self.law = laws.CANCEL_COMMON_FACTOR
                 return self.quotient_and(floor_div(rest, self.divisor // factor, self.known))
         return None
@@ -304,19 +318,29 @@ class Division:
     def _constant_floor(self, pieces: dict[AtomLike, int], divisor: int) -> int | None:
         """Return ``floor((offset + Σ pieces) / divisor)`` if bounds give one value, else `None`.
 
-        The bounds are those of the pieces, then those known for their sum.
+        Pieces that are multiples of `divisor` are left out.  The bounds are those of the pieces,
+        then those known for their sum.
         """
         lower = upper = self.offset
         for piece, coefficient in pieces.items():
-            low, high = piece.bounds
-            if coefficient > 0:
-                lower, upper = lower + coefficient * low, upper + coefficient * high
-            else:
-                lower, upper = lower + coefficient * high, upper + coefficient * low
-        if lower // divisor != upper // divisor and self.known.sums and len(pieces) > 1:
-            stated = self.known.bounds_of_sum(self.sum(pieces, self.offset))
-            if stated:
-                lower, upper = max(lower, stated[0]), min(upper, stated[1])
+            if coefficient % divisor:
+                low, high = piece.bounds
+                if coefficient > 0:
+                    lower, upper = lower + coefficient * low, upper + coefficient * high
+                else:
+                    lower, upper = lower + coefficient * high, upper + coefficient * low
+        floor = lower // divisor
+        if floor == upper // divisor:
+            return floor
+        if not self.known.sums:
+            return None
+        nonmultiples = {piece: c for piece, c in pieces.items() if c % divisor}
+        stated = len(nonmultiples) > 1 and self.known.bounds_of_sum(
+            self.sum(nonmultiples, self.offset)
+        )
+        if not stated:
+            return None
+        lower, upper = max(lower, stated[0]), min(upper, stated[1])
         return lower // divisor if lower // divisor == upper // divisor else None
 
     def sum(self, pieces: dict[AtomLike, int], constant: int) -> Expr:

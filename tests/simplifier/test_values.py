@@ -77,7 +77,7 @@ def test_unreferenced_atoms_are_removed() -> None:
     dropped = [(variable(f"dropped{k}", 0, 99) + 3) // 7 for k in range(50)]
     atoms = [weakref.ref(atom) for expr in (kept, *dropped) for atom in expr.parts]
     del dropped
-    UNCONSTRAINED.floors.clear()  # remembers quotients
+    UNCONSTRAINED.forget_divisions()
     gc.collect()
     assert [atom() is None for atom in atoms] == [False] + [True] * 50
     assert variable("kept", 0, 99) // 7 == kept
@@ -91,6 +91,7 @@ def test_the_memo_of_divisions_is_bounded() -> None:
     for k in range(laws._MAX_FLOORS + 1):
         assert (x + k * 100) // 100 == constant(k)
     assert len(UNCONSTRAINED.floors) <= laws._MAX_FLOORS
+    assert len(UNCONSTRAINED.remainders) <= laws._MAX_FLOORS
     for old, new in zip(before, build(), strict=True):
         assert old == new
         assert hash(old) == hash(new)
