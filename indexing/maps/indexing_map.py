@@ -77,17 +77,22 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     results: tuple[Expr, ...]
     constraints: tuple[Constraint, ...] = ()
     grade: Grade = "exact"
-    # True where expressions cannot have other variables: composition and simplification
+    # True where names and variables are those of checked maps: composition and simplification
     _is_closed: InitVar[bool] = False
     _hash: int = field(default=0, init=False, repr=False)
     # the last map of the composition that made this map; results are within its result bounds
     _last: IndexingMap | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self, _is_closed: bool) -> None:
+        if _is_closed:
+            return
         try:
             variables = self.variables
             names = {v.name for v in variables}
-            foreign = None if _is_closed else undeclared(self._exprs(), variables)
+            exprs = [*self.results, *[c.expr for c in self.constraints]]
+            for rt in self.runtime:
+                exprs += rt.index
+            foreign = undeclared(exprs, variables)
             is_grade = self.grade in _GRADES
         except (AttributeError, TypeError, ValueError):  # the last one: an array has no truth value
             check_fields(self)
@@ -100,13 +105,6 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             raise ValueError(f"{first} is not one of the map's variables {variables}")
         if not is_grade:
             raise wrong_argument("IndexingMap", "grade", Grade, self.grade)
-
-    def _exprs(self) -> list[Expr]:
-        """Results, and the expressions of constraints and runtime variables."""
-        exprs = [*self.results, *[c.expr for c in self.constraints]]
-        for rt in self.runtime:
-            exprs += rt.index
-        return exprs
 
     def __hash__(self) -> int:
         if not self._hash:
