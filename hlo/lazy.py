@@ -25,12 +25,14 @@ def homes_of(package: str, file: str) -> Mapping[str, str]:
 
 
 def loader(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of `module`: the current implementation of a name in its home."""
+    """Return the ``__getattr__`` of `module`, which imports a name from its home and keeps it."""
 
     def load(name: str) -> Any:
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(sys.modules.get(home) or import_module(home), name)
+        implementation = getattr(import_module(home), name)
+        setattr(sys.modules[module], name, implementation)  # the next access does not load
+        return implementation
 
     return load
