@@ -118,16 +118,13 @@ class Rewriting(Substitution):
             trace.record(laws.FOLD_SINGLE_VALUE, reduced, folded)
         return folded
 
-    def atom(self, atom: Atom) -> Expr:
-        if atom.operands and atom not in self._floors and not self._bears_on(atom):
-            self._floors[atom] = self._independent.atom(atom)
+    def _rebuilt(self, atom: Atom) -> Expr:
+        if not self._bears_on(atom):
+            return self._independent.atom(atom)
         if not isinstance(atom, Floor) or not self._congruences:
-            return super().atom(atom)
-        rebuilt = self._floors.get(atom)
-        if rebuilt is None:
-            numerator = self._with_rounded_constant(self._sum(atom.numerator), atom.divisor)
-            rebuilt = self._floors[atom] = floor_div(numerator, atom.divisor, self._known)
-        return rebuilt
+            return super()._rebuilt(atom)
+        numerator = self._with_rounded_constant(self._sum(atom.numerator), atom.divisor)
+        return floor_div(numerator, atom.divisor, self._known)
 
     def _bears_on(self, atom: Atom) -> bool:
         """Return False if `atom` has the same bounds and values without the constraints.

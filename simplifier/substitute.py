@@ -9,7 +9,8 @@ from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.divmod import floor_div
 from simplifier.linear import Expr, from_atom, without_zero_terms
 from simplifier.semiaffine import SemiAffine
-from simplifier.shared import atoms_in_order, is_deep
+from simplifier.shared import atoms_in_order
+from simplifier.unique import MAX_DEPTH
 
 
 class Substitution:
@@ -32,13 +33,10 @@ class Substitution:
         self._floors: dict[Atom, Expr] = {}
 
     def __call__(self, expr: Expr) -> Expr:
-        if is_deep(expr):
-            for atom in atoms_in_order([expr]):  # operands first, so that none recurses
-                self.atom(atom)
         return self._sum(expr)
 
     def _sum(self, expr: Expr) -> Expr:
-        """The value of an expression whose atoms are not deep, or rebuilt."""
+        """The value of an expression."""
         parts, constant = expr.parts, expr.constant
         if not parts:
             return expr
@@ -56,18 +54,28 @@ class Substitution:
         return without_zero_terms(total, constant)
 
     def atom(self, atom: Atom) -> Expr:
-        """The value of an atom whose operands are not deep, or rebuilt."""
+        """The value of an atom."""
         if isinstance(atom, Variable):
             return self._values.get(atom) or atom.as_expr()
         rebuilt = self._floors.get(atom)
         if rebuilt is None:
-            operands = tuple([self._sum(operand) for operand in atom.operands])
-            if operands == atom.operands and not self._known.sums:
-                rebuilt = from_atom(atom)
-            elif isinstance(atom, Floor):
-                rebuilt = floor_div(operands[0], atom.divisor, self._known)
-            else:
-                assert isinstance(atom, SemiAffine)
-                rebuilt = atom.rebuilt(operands)
-            self._floors[atom] = rebuilt
+            if atom.depth > MAX_DEPTH:
+                self._rebuild_operands(atom)
+            rebuilt = self._floors[atom] = self._rebuilt(atom)
         return rebuilt
+
+    def _rebuild_operands(self, atom: Atom) -> None:
+        """Rebuild all atoms in a deep one, operands first, so that none recurses."""
+        for inner in atoms_in_order(atom.operands):
+            if inner.operands and inner not in self._floors:
+                self._floors[inner] = self._rebuilt(inner)
+
+    def _rebuilt(self, atom: Atom) -> Expr:
+        """The value of an atom that is not memoised, and no variable."""
+        operands = tuple([self._sum(operand) for operand in atom.operands])
+        if operands == atom.operands and not self._known.sums:
+            return from_atom(atom)
+        if isinstance(atom, Floor):
+            return floor_div(operands[0], atom.divisor, self._known)
+        assert isinstance(atom, SemiAffine)
+        return atom.rebuilt(operands)

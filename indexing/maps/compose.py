@@ -105,8 +105,10 @@ def _runtime(
     return runtime, merged
 
 
-def _needed(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Distinct constraints that are not trivially true; only `FALSE` if one is false."""
+    if not constraints:
+        return ()
     needed = dict.fromkeys([c for c in constraints if not c.is_true])
     return (FALSE,) if any(c.is_false for c in needed) else tuple(needed)
 

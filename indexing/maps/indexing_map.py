@@ -356,9 +356,10 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             if not isinstance(trace, list):
                 raise wrong_argument("simplify", "trace", list | None, trace)
             trace.extend(methods.traced(self, keep_multiplicity))
-        for name, flag in (("certify", certify), ("keep_multiplicity", keep_multiplicity)):
-            if flag is not True and flag is not False:
-                raise wrong_argument("simplify", name, bool, flag)
+        if {type(certify), type(keep_multiplicity)} != {bool}:
+            for name, flag in (("certify", certify), ("keep_multiplicity", keep_multiplicity)):
+                if flag is not True and flag is not False:
+                    raise wrong_argument("simplify", name, bool, flag)
         simple = methods.simplified(self, keep_multiplicity)
         return methods.certified(self, simple) if certify else simple
 
