@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+from io import BytesIO
 
 from hlo.arguments import checked
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
-from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes
+from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes, unpacked
 from hlo.formats.recognition import binary_format
 from hlo.formats.stablehlo import stablehlo_text
 from hlo.modules.module import Module
@@ -77,7 +78,26 @@ def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
         OSError: the file cannot be read.
     """
     name = _filename(path)
-    data = read_bytes(os.fspath(path), name, max_bytes)
+    return _text(read_bytes(os.fspath(path), name, max_bytes), name)
+
+
+def text_of(contents: bytes | bytearray, name: str, max_bytes: int = MAX_BYTES) -> str:
+    """Return the HLO text of the stored contents of a file, as `read_text` of the file.
+
+    Args:
+        contents: the bytes of the file, which may be compressed.
+        name: the name of the file, whose suffix gives the format.
+        max_bytes: limit on the size after decompression.
+    Raises:
+        HloError: as `read_text`.
+
+    >>> text_of(b"HloModule m", "m.hlo")
+    'HloModule m'
+    """
+    return _text(unpacked(BytesIO(contents), name, max_bytes), name)
+
+
+def _text(data: bytearray, name: str) -> str:
     suffix = os.path.splitext(name.removesuffix(".gz").removesuffix(".xz"))[1]
     if suffix == ".pb":
         return proto_text(bytes(data), name)

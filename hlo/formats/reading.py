@@ -41,17 +41,41 @@ def read_bytes(path: str, name: str, max_bytes: int) -> bytearray:
         OSError: the file cannot be read, or it is a directory, a device or a socket.
     """
     with _opened(path, name, max_bytes) as file:
-        try:
-            if name.endswith(".gz"):
-                with gzip.open(file) as stream:
-                    return _limited(stream, name, max_bytes)
-            if name.endswith(".xz"):
-                with lzma.open(file) as stream:
-                    return _limited(stream, name, max_bytes)
-        except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
-            span = Source("", name).span(0)
-            raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
+        return unpacked(file, name, max_bytes)
+
+
+def read_stored(path: str, name: str, max_bytes: int) -> bytearray:
+    """Return the contents of a file as they are stored, for `unpacked` in another process.
+
+    Args:
+        path: as `read_bytes`.
+        name: the name of the file in errors.
+        max_bytes: the limit on the size as it is stored.
+    Raises:
+        HloError: the file exceeds the limit.
+        OSError: the file cannot be read, or it is a directory, a device or a socket.
+    """
+    with _opened(path, name, max_bytes) as file:
         return _limited(file, name, max_bytes)
+
+
+def unpacked(stream: BinaryIO, name: str, max_bytes: int) -> bytearray:
+    """Return the contents of a stream, decompressed if `name` ends in ``.gz`` or ``.xz``.
+
+    Raises:
+        HloError: the contents are corrupt, or exceed `max_bytes`.
+    """
+    try:
+        if name.endswith(".gz"):
+            with gzip.open(stream) as file:
+                return _limited(file, name, max_bytes)
+        if name.endswith(".xz"):
+            with lzma.open(stream) as file:
+                return _limited(file, name, max_bytes)
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+        span = Source("", name).span(0)
+        raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
+    return _limited(stream, name, max_bytes)
 
 
 def stdin() -> BinaryIO:

@@ -157,6 +157,11 @@ class HloError(Exception):
         self.notes = tuple(notes)
         self.help = help
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle all attributes: an exception pickles only its message."""
+        repair = self.help
+        return HloError, (self.message, self.span, self.code, self.label, self.notes, repair)
+
     def moved(self, source: Source, offset: int) -> HloError:
         """Return this error relocated to `source`, which contains this source's text at `offset`.
 

@@ -16,6 +16,8 @@ import pytest
 
 import hlo
 from hlo.formats import reading
+from hlo.formats.files import text_of
+from hlo.formats.parser import parse_all
 
 TEXT = 'ENTRY e { p = f32[] parameter(0), metadata={op_name="größe"} }\n'
 UTF8 = TEXT.encode()
@@ -38,6 +40,7 @@ def test_the_suffix_of_a_file_selects_the_format(tmp_path: Path, name: str, data
     assert module == hlo.parse(TEXT)
     assert module.filename == str(path)
     assert hlo.load_all(str(path)) == [module]
+    assert text_of(reading.read_stored(str(path), name, len(data)), name, len(UTF8)) == TEXT
 
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +74,9 @@ def test_an_invalid_file_is_an_error(
     assert caught.value.message == message
     assert caught.value.span.place() == f"{path}:{line}:{column}"
     assert str(caught.value)
+    with pytest.raises(hlo.HloError) as of_contents:
+        parse_all(text_of(data, str(path)), str(path))
+    assert str(of_contents.value) == str(caught.value)
 
 
 def test_a_missing_file_raises_oserror(tmp_path: Path) -> None:

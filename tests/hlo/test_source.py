@@ -1,5 +1,7 @@
 """Spans in sources, and errors that show them."""
 
+import pickle
+
 import pytest
 
 from hlo.text.source import WIDTH, HloError, Source
@@ -29,6 +31,12 @@ def test_lines_and_columns_count_from_one(offset: int, line: int, column: int) -
 
 def test_line_text_has_no_line_break() -> None:
     assert Source(TEXT).line_text(2) == "  second\tline"
+
+
+def test_an_error_can_be_pickled() -> None:
+    span = Source("ENTRY e {}", "m.hlo").span(6, 7)
+    error = HloError("`e` is wrong", span, "undefined", "this one", ["see above"], "write f")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_an_error_shows_all_its_parts() -> None:
