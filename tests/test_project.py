@@ -19,7 +19,7 @@ def test_the_lock_has_an_exact_version_of_each_dependency() -> None:
     extras = project["optional-dependencies"]
     required = [*PROJECT["build-system"]["requires"], *project["dependencies"]]
     required += [*extras["dev"], *extras["notebook"], *extras["xla"]]
-    required += [*extras["docs"], *extras["triton"], *extras["browser"]]
+    required += [*extras["dask"], *extras["docs"], *extras["triton"], *extras["browser"]]
     names = {normalised(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in required}
     assert names - {project["name"]} <= pinned
 
