@@ -23,6 +23,7 @@ WITHOUT_EXAMPLE = {
     "budget": "a program of more than a million instructions",
     "jaxlib": "jaxlib is not installed",
     "internal": "a bug",
+    "cluster": "a cluster is part of the example",
     "worker": "the system ends a worker process",
 }
 PAGES = errors.codes()

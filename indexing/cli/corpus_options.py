@@ -13,8 +13,9 @@ import click
 from hlo.formats.dump_names import STAGES
 from indexing.cli.completion import FilePath
 from indexing.cli.corpus import Corpus
-from indexing.cli.options import nonempty, with_options, workers_options
+from indexing.cli.options import nonempty, with_options
 from indexing.cli.reporter import Reporter, counted
+from indexing.cli.worker_options import workers_options
 
 if TYPE_CHECKING:
     from hlo.formats.dump_names import Stage
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 EXPECTED: Final = "*.hlo, *.mlir, *.pb, or *.txt that XLA dumped"
-NO_QUESTION: Final = frozenset({"files", "stage", "patterns", "resume", "has_totals", "jobs"})
+NO_QUESTION: Final = frozenset(
+    {"files", "stage", "patterns", "resume", "has_totals", "jobs", "scheduler", "send"}
+)
 """Parameters that do not change the results of a file."""
 
 _OPTIONS: Final = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import click
 
@@ -68,20 +67,6 @@ jobs_option = click.option(
     default=1,
     help="Use N worker processes; the output does not change",
 )
-
-
-def workers_options(command: F) -> F:
-    """The options that choose the processes: the argument `workers`, None for this process."""
-
-    @wraps(command)
-    def with_workers(*arguments: Any, jobs: int, **options: Any) -> None:
-        from indexing.cli.workers import Processes
-
-        workers = Processes(jobs) if jobs > 1 else None
-        command(*arguments, workers=workers, **options)
-
-    return jobs_option(cast(F, with_workers))
-
 
 level_option = click.option(
     "--level",

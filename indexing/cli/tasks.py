@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from indexing.cli import loading
 from indexing.cli.progress import Bar
-from indexing.cli.reporter import Reporter, load_modules
+from indexing.cli.reporter import Reporter
 from indexing.cli.workers import WorkerDeath
 
 if TYPE_CHECKING:
@@ -29,8 +32,6 @@ MessageKind: TypeAlias = Literal["print", "table", "note", "error"]
 
 Printer: TypeAlias = "Callable[[Reporter], str]"
 """Prints the answer for a file, and returns the digest of the file."""
-
-_loaded = lru_cache(maxsize=1)(load_modules)
 
 
 class FileQuestion(Protocol):
@@ -124,6 +125,7 @@ class Task:
         question: the question about it.
         record: an empty record, which a worker fills and returns.
         has_digest: True if the record needs the digest of the file, for a journal.
+        stored: the contents or the place of the file; None if `file` is its place.
     """
 
     file: str
@@ -132,23 +134,49 @@ class Task:
     question: FileQuestion
     record: BufferedReporter
     has_digest: bool = False
+    stored: loading.Stored | None = None
 
     def modules(self, reporter: Reporter, *, lazy: bool = False) -> Iterator[Module]:
         """Yield the modules of the file; its first part reports if it cannot be read."""
+        modules: list[Module] = []
         if self.count == 1:
-            yield from reporter.modules([self.file], lazy=lazy)
-            return
-        try:  # a worker often has several parts of a file
-            yield from _loaded(self.file, reporter.max_bytes, True)
-        except Exception:
-            if self.index == 0:
-                yield from reporter.modules([self.file], lazy=True)
+            with reporter.reporting(self.file):
+                modules = self.load(lazy=lazy)
+        else:
+            try:  # a worker often has several parts of a file
+                modules = loading.loaded(self.file, self.record.max_bytes, self.stored)
+            except Exception:
+                if self.index == 0:
+                    with reporter.reporting(self.file):
+                        self.load(lazy=True)
+        yield from modules
+
+    def load(self, *, lazy: bool = False) -> list[Module]:
+        """Load the modules of the file.
+
+        Raises:
+            HloError: the file is not valid HLO, or too large.
+            OSError: the file cannot be read.
+        """
+        return loading.load(self.file, self.record.max_bytes, self.stored, lazy)
+
+    def with_contents(self) -> Task:
+        """Return this task with the contents of the file, for a process that cannot read it."""
+        return replace(self, stored=loading.read(self.file, self.record.max_bytes))
+
+    def with_place(self) -> Task:
+        """Return this task with the absolute path, for a process in another folder."""
+        return replace(self, stored=Path(self.file).absolute())
 
     def digest(self) -> str:
         """Return the digest of the file before it is read, if the first part needs it."""
         from indexing.cli.journal import digest
 
-        return digest(self.file) if self.has_digest and self.index == 0 else ""
+        if not self.has_digest or self.index > 0:
+            return ""
+        if isinstance(self.stored, bytes):
+            return sha256(self.stored).hexdigest()
+        return digest(str(self.stored) if isinstance(self.stored, Path) else self.file)
 
     @property
     def is_last(self) -> bool:
@@ -160,7 +188,7 @@ class Task:
         part = f" (part {self.index + 1} of {self.count})" if self.count > 1 else ""
         return [
             f"error[worker]: {self.file}{part}: no answer: the worker process {death}",
-            "  = help: if memory ran out, use fewer --jobs",
+            f"  = help: {death.help}",
         ]
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -109,10 +109,14 @@ class Workers(Protocol):
     """Processes that answer tasks.
 
     Attributes:
-        jobs: the number of tasks that they answer at a time.
+        option: the option that chooses them.
     """
 
-    jobs: int
+    option: ClassVar[str]
+
+    @property
+    def jobs(self) -> int:
+        """The number of tasks that they answer at a time."""
 
     def results(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
@@ -124,6 +128,7 @@ class Workers(Protocol):
 class Processes:
     """Worker processes on this machine, ``--jobs N``."""
 
+    option: ClassVar[str] = "--jobs"
     jobs: int
 
     def results(

@@ -106,7 +106,7 @@ def command(
         answer_files(reporter, corpus, TrafficQuestion(peak, top, notation))
         return
     if corpus.workers is not None or corpus.journal is not None:
-        raise click.UsageError("--format svg cannot be used with --jobs and --resume")
+        raise click.UsageError("--format svg cannot be used with --jobs, --scheduler and --resume")
     from indexing.cli.pictures import draw_traffic
 
     draw_traffic(reporter, corpus.files, peak, top or DEFAULT_ROWS)

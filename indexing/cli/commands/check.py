@@ -18,7 +18,7 @@ from indexing.cli.options import (
 )
 from indexing.cli.printing import did_you_mean
 from indexing.cli.progress import Bar
-from indexing.cli.reporter import Reporter, counted, load_modules
+from indexing.cli.reporter import Reporter, counted
 from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class CheckQuestion(WholeFiles):
         import_module("indexing.ops")  # registers the ops
         bar.hide()
         if self.notation == "json":
-            check_as_json(reporter, task.file)
+            check_as_json(reporter, task)
         else:
             check_as_text(reporter, task)
 
@@ -89,16 +89,16 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
             reporter.print(f"{module.filename}: {outcome}, {counted(size, 'instruction')}")
 
 
-def check_as_json(reporter: Reporter, file: str) -> None:
+def check_as_json(reporter: Reporter, task: Task) -> None:
     """Print the errors of each module of a file as JSON."""
     from hlo import HloError, verify
     from hlo.ops.op import OPS
     from hlo.text.names import similar
     from indexing.views.command_records import check_json
 
-    with reporter.reporting(file):
+    with reporter.reporting(task.file):
         try:
-            modules = load_modules(file, reporter.max_bytes)
+            modules = task.load()
         except HloError as error:
             _count_errors(reporter, [error])
             reporter.print(check_json(error.span.source.filename, None, [error]))

@@ -168,6 +168,7 @@ def command(
     from indexing.views.map_tables import DIRECTIONS_BY_OPTION, Query
     from indexing.views.selection import Selection
 
+    workers = corpus.workers
     _check_options(
         {
             "--to parameters": target == "parameters",
@@ -184,7 +185,7 @@ def command(
             "--instruction": bool(names),
             "--opcode": bool(opcodes),
             "--no-simplify": no_simplify,
-            "--jobs": corpus.workers is not None,
+            **{each: workers is not None and workers.option == each for each in ELSEWHERE},
             "--resume": corpus.journal is not None,
             **{f"--format {name}": notation == name for name in MAP_ONLY},
             "--explain": explain,
@@ -223,15 +224,16 @@ def command(
         reporter.note_proofs(reporter.counts)
 
 
+ELSEWHERE = ("--jobs", "--scheduler")
 EXCLUDED = {
     "--to parameters": ["--direction input-to-output", "--direction both"],
     "--all": ["--instruction", "--opcode"],
     "--verify": ["--no-simplify"],
-    "--explain": ["--no-simplify", "--jobs", *[f"--format {name}" for name in MAP_ONLY]],
+    "--explain": ["--no-simplify", *ELSEWHERE, *[f"--format {name}" for name in MAP_ONLY]],
     "--at": ["--explain", *[f"--format {name}" for name in MAP_ONLY]],
     "--source": [f"--format {name}" for name in MAP_ONLY],
     "--format svg": [
-        *("--explain", "--jobs", "--resume", "--no-simplify", "--verify"),
+        *("--explain", *ELSEWHERE, "--resume", "--no-simplify", "--verify"),
         *("--source", "--sort", "--limit", "--kind"),
     ],
 }

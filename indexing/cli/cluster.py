@@ -1,0 +1,228 @@
+"""``--scheduler``: the workers of a Dask cluster answer the files.
+
+``local:N`` starts a cluster of this machine, for this command alone.  Only processes that have its
+certificate can connect to it: a Dask scheduler runs any function that it receives.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from indexing.cli.dispatch import SAME_VERSIONS, ClusterError, Dispatcher
+from indexing.cli.tasks import Task
+from indexing.cli.versions import Environment, differences, environment
+from indexing.cli.workers import WorkerDeath
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+LOCAL: Final = "local:"
+CONNECT: Final = 10.0  # seconds that a scheduler has to answer
+NOT_INSTALLED: Final = "--scheduler needs Dask, which is not installed"
+INSTALL: Final = "install it: pip install 'hlo-indexing[dask]'"
+LOCAL_ADDRESS: Final = "127.0.0.1"
+LOCAL_CONFIG: Final = {
+    # no pages about the tasks
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    # measurements, and transfers between workers: three quarters of the time of idle processes
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.worker.profile.enabled": False,
+}
+"""Settings of a cluster on this machine, which only the loopback interface serves."""
+
+
+class Cluster:
+    """The workers of a Dask scheduler; connected when they are used first.
+
+    Args:
+        scheduler: ``local:N``, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
+        sends_text: send the contents of the file of each task, not its path.
+        note: called with a message if there are no workers.
+
+    >>> cluster = Cluster("local:2", sends_text=False, note=print)
+    >>> list(cluster.results(abs, [-3, 5, -7]))  # doctest: +SKIP
+    [3, 5, 7]
+    >>> cluster.close()
+    """
+
+    option: ClassVar[str] = "--scheduler"
+
+    def __init__(self, scheduler: str, sends_text: bool, note: Callable[[str], None]) -> None:
+        self.scheduler = scheduler
+        self.sends_text = sends_text
+        self._note = note
+        self._client: Client | None = None
+        self._resources = ExitStack()
+
+    @property
+    def jobs(self) -> int:
+        """The number of tasks that the workers compute at a time.
+
+        Raises:
+            ClusterError: as `results`.
+        """
+        if self.scheduler.startswith(LOCAL):
+            return int(self.scheduler.removeprefix(LOCAL))
+        return max(1, len(self._connected().scheduler_info(n_workers=-1)["workers"]))
+
+    def results(
+        self, function: Callable[[Argument], Result], tasks: Sequence[Argument]
+    ) -> Generator[Result | WorkerDeath]:
+        """Yield ``function(task)`` for each task, in order, computed by the workers.
+
+        If a worker dies, its tasks are repeated, each alone on a worker; if that worker dies as
+        well, the result is a `WorkerDeath`.
+
+        Args:
+            function: a function of a module, which workers import.
+            tasks: its arguments.
+        Raises:
+            ClusterError: Dask is not installed, there is no connection or no worker, or the
+                versions of a worker or of the scheduler differ from those here.
+        """
+        sent = map(self._sent, tasks)
+        client = self._connected()
+        yield from Dispatcher(client, function, sent, _check, self._note).results()
+
+    def _sent(self, task: Any) -> Any:
+        """Return what the worker gets of a task."""
+        if not isinstance(task, Task):
+            return task
+        return task.with_contents() if self.sends_text else task.with_place()
+
+    def close(self) -> None:
+        """Disconnect; end a cluster that was started for this command."""
+        self._resources.close()
+        self._client = None
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            self._client = self._resources.enter_context(connected(self.scheduler))
+        return self._client
+
+
+@contextmanager
+def connected(scheduler: str) -> Iterator[Client]:
+    """Connect to a scheduler, or start a cluster, for the time of the block.
+
+    Raises:
+        ClusterError: as `Cluster.results`.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ClusterError(NOT_INSTALLED, INSTALL) from None
+    with ExitStack() as resources:
+        resources.enter_context(_silence())
+        address: Any = scheduler
+        if scheduler.startswith(LOCAL):
+            workers = int(scheduler.removeprefix(LOCAL))
+            address = resources.enter_context(_local_cluster(workers))
+        try:
+            client = Client(address, timeout=CONNECT, set_as_default=False)
+        except (OSError, TypeError, ValueError) as error:
+            raise ClusterError(*_no_connection(scheduler, error)) from None
+        yield resources.enter_context(client)
+
+
+@contextmanager
+def _local_cluster(workers: int) -> Iterator[LocalCluster]:
+    """Start `workers` processes of one thread; kill them at the end of the block."""
+    import dask
+    from distributed import LocalCluster, Security
+
+    try:
+        security = Security.temporary()
+    except ImportError:  # no `cryptography`
+        raise ClusterError(NOT_INSTALLED, INSTALL) from None
+    with ExitStack() as resources:
+        folder = resources.enter_context(TemporaryDirectory(prefix="hlo-indexing-"))
+        settings = {**LOCAL_CONFIG, "temporary-directory": folder}
+        resources.enter_context(dask.config.set(settings))
+        resource_tracker.ensure_running()  # starting it unblocks SIGINT
+        # Ctrl-C reaches the whole process group, and only this thread responds to it: the thread
+        # of the cluster, and the workers that it starts, inherit the mask.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            cluster = LocalCluster(
+                n_workers=0,
+                threads_per_worker=1,
+                processes=True,
+                host=LOCAL_ADDRESS,
+                dashboard_address=f"{LOCAL_ADDRESS}:0",
+                worker_dashboard_address=f"{LOCAL_ADDRESS}:0",
+                memory_limit=0,  # no limit, as with --jobs
+                local_directory=folder,
+                security=security,
+                silence_logs=logging.CRITICAL,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        resources.enter_context(cluster)
+        resources.callback(_kill_workers, cluster)
+        cluster.scale(workers)
+        yield cluster
+
+
+def _kill_workers(cluster: LocalCluster) -> None:
+    """Kill all workers, which may have long tasks, and start no others in their places."""
+    for nanny in cluster.workers.values():
+        nanny.close_gracefully()
+        with suppress(OSError, TypeError):  # it ended, or it has not started
+            os.kill(nanny.pid, signal.SIGKILL)
+
+
+def _no_connection(scheduler: str, error: Exception) -> tuple[str, str]:
+    """Return the reason and the repair of a connection that failed."""
+    if scheduler.startswith("tls://") and not isinstance(error, OSError):
+        return (
+            f"no certificate: {error}",
+            "name the files in Dask's configuration, distributed.comm.tls; see docs/at_scale.md",
+        )
+    return (
+        f"no scheduler answers within {CONNECT:g} s",
+        "start one: dask scheduler; or use --scheduler local:N",
+    )
+
+
+def _check(worker: str, theirs: Environment) -> None:
+    """Reject a worker whose answers could differ.
+
+    Raises:
+        ClusterError: a version differs.
+    """
+    if different := differences(environment(), theirs):
+        raise ClusterError(f"worker {worker} has {'; '.join(different)}", SAME_VERSIONS)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Print no messages of Dask: the command reports what fails."""
+    names = ["distributed", *[n for n in logging.root.manager.loggerDict if "distributed." in n]]
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

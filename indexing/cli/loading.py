@@ -1,0 +1,96 @@
+"""Modules of a file that this process reads, or whose contents another process has sent."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from hlo.text.source import HloError
+from indexing.cli.reporter import load_modules
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Module
+
+Stored: TypeAlias = bytes | Path | HloError | OSError
+"""The contents of a file as they are stored, the place of the file, or the error of reading it."""
+
+
+def read(file: str, max_bytes: int | None) -> Stored:
+    """Return the contents of a file, for `load` in a process that cannot read it.
+
+    Args:
+        file: the name of the file.
+        max_bytes: the limit on its size; None stands for the default.
+    """
+    try:
+        return _contents(file, file, max_bytes)
+    except (OSError, HloError) as error:
+        return error
+
+
+def _contents(path: str, name: str, max_bytes: int | None) -> bytes:
+    from hlo.formats.reading import read_stored
+
+    return bytes(read_stored(path, name, _limit(max_bytes)))
+
+
+def load(file: str, max_bytes: int | None, stored: Stored | None, lazy: bool) -> list[Module]:
+    """Load the modules of a file, or of its contents.
+
+    Args:
+        file: the name of the file, also in errors.
+        max_bytes: as `read`.
+        stored: its contents or place; None if `file` is its place.
+        lazy: only some instructions are needed; see `hlo.load_all`.
+    Raises:
+        HloError: the file is not valid HLO, or too large.
+        OSError: the file cannot be read.
+
+    >>> load("m.hlo", None, b"HloModule m ENTRY e { p = f32[] parameter(0) }", True)[0].filename
+    'm.hlo'
+    """
+    if stored is None:
+        return load_modules(file, max_bytes, lazy)
+    if isinstance(stored, Path):
+        stored = _contents(str(stored), file, max_bytes)
+    if not isinstance(stored, bytes):
+        raise stored
+    from hlo.formats.files import text_of
+    from hlo.formats.parser import parse_all
+
+    return parse_all(text_of(stored, file, _limit(max_bytes)), file, lazy=lazy)
+
+
+def loaded(file: str, max_bytes: int | None, stored: Stored | None) -> list[Module]:
+    """Load the modules lazily, unless the last call had the same file and it is unchanged.
+
+    Raises:
+        HloError: as `load`.
+        OSError: as `load`.
+    """
+    place = stored if isinstance(stored, Path) else file
+    return _loaded(file, None if isinstance(stored, bytes) else _version(place), max_bytes, stored)
+
+
+@lru_cache(maxsize=1)
+def _loaded(
+    file: str, version: tuple[int, int] | None, max_bytes: int | None, stored: Stored | None
+) -> list[Module]:
+    return load(file, max_bytes, stored, True)
+
+
+def _version(file: str | Path) -> tuple[int, int] | None:
+    """Return the time and size of a file: workers of a cluster survive its changes."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _limit(max_bytes: int | None) -> int:
+    from hlo.formats.reading import MAX_BYTES
+
+    return MAX_BYTES if max_bytes is None else max_bytes

@@ -1,0 +1,99 @@
+"""Options that choose the processes that answer: this one, others here, or those of a cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import wraps
+from typing import Any, cast
+
+import click
+from click.shell_completion import CompletionItem
+
+from indexing.cli.completion import completed
+from indexing.cli.options import F, jobs_option, with_options
+from indexing.cli.reporter import Reporter
+from indexing.cli.workers import Processes, Workers
+
+SCHEMES = ("local:", "tcp://", "tls://")
+"""The forms of the address of a scheduler."""
+
+
+class SchedulerAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """The address of a Dask scheduler, or ``local:N``.
+
+    >>> SchedulerAddress().convert("tcp://10.0.0.7:8786", None, None)
+    'tcp://10.0.0.7:8786'
+    """
+
+    name = "address"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        address = str(value)
+        if not re.fullmatch(r"local:0*[1-9]\d*|(tcp|tls)://[^/\s]+:\d+/?", address, re.ASCII):
+            expected = "expected local:N, tcp://HOST:PORT or tls://HOST:PORT"
+            self.fail(f"{expected}, got {address!r}", param, context)
+        return address
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[Any]]:
+        return completed(SCHEMES, incomplete)
+
+
+_OPTIONS = [
+    jobs_option,
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        type=SchedulerAddress(),
+        help="Use the workers of a Dask scheduler, tcp://HOST:PORT or tls://HOST:PORT, or start N "
+        "with local:N; the output does not change",
+    ),
+    click.option(
+        "--send",
+        type=click.Choice(["text", "names"]),
+        help="Send workers the text of each FILE, or its path if they have the same files; by "
+        "default the text, with local:N the path",
+    ),
+]
+
+
+def workers_options(command: F) -> F:
+    """The options that choose the processes: the argument `workers`, None for this process."""
+
+    @wraps(command)
+    def with_workers(
+        *arguments: Any, jobs: int, scheduler: str | None, send: str | None, **options: Any
+    ) -> None:
+        if scheduler is None:
+            if send is not None:
+                raise click.UsageError("--send needs --scheduler")
+            command(*arguments, workers=Processes(jobs) if jobs > 1 else None, **options)
+            return
+        if jobs > 1:
+            raise click.UsageError("--scheduler cannot be used with --jobs")
+        with _cluster(scheduler, send) as workers:
+            command(*arguments, workers=workers, **options)
+
+    return with_options(cast(F, with_workers), _OPTIONS)
+
+
+@contextmanager
+def _cluster(scheduler: str, send: str | None) -> Iterator[Workers]:
+    """The workers of a cluster, and the report of its errors."""
+    from indexing.cli.cluster import LOCAL, Cluster
+    from indexing.cli.dispatch import ClusterError
+
+    reporter = click.get_current_context().obj
+    assert isinstance(reporter, Reporter)
+    sends_text = not scheduler.startswith(LOCAL) if send is None else send == "text"
+    with closing(Cluster(scheduler, sends_text, reporter.note)) as cluster:
+        try:
+            yield cluster
+        except ClusterError as error:
+            message = f"error[cluster]: {scheduler}: {error.reason}"
+            reporter.error(message, f"  = help: {error.help}")
