@@ -138,6 +138,8 @@ def run_here(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
 def test_commands_print_what_the_page_shows(
     command: Command, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if "--scheduler" in command.text:
+        pytest.importorskip("distributed", reason="needs the extra [dask]")
     if command.words is None or command in FIRST_COMMANDS:
         output = run_in_shell(command.text, environment)
     else:
