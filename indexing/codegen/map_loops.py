@@ -11,6 +11,7 @@ from functools import cached_property, reduce
 from typing import Any, Final
 
 from hlo.arguments import brief_text, checked
+from indexing.codegen.sources import function_from
 from indexing.codegen.text import Lines, Names, index_text, tuple_text
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
@@ -93,10 +94,9 @@ class MapLoopNest(Displayed):
 
     @cached_property
     def _function(self) -> Callable[..., Iterator[tuple[tuple[int, ...], tuple[int, ...]]]]:
-        scope: dict[str, Any] = {}
-        exec(compile(self.source, "<loops of a map>", "exec"), scope)
-        function: Callable[..., Iterator[tuple[tuple[int, ...], tuple[int, ...]]]] = scope["pairs"]
-        return function
+        pairs: Callable[..., Iterator[tuple[tuple[int, ...], tuple[int, ...]]]]
+        pairs = function_from(self.source, "pairs", "loops of a map", {})
+        return pairs
 
     def __call__(self, *runtime: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Yield the pairs of a point and an element, once for each value of range variables.

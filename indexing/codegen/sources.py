@@ -5,7 +5,9 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from itertools import count
+from typing import Any, Final
+from weakref import finalize
 
 import ml_dtypes
 import numpy as np
@@ -105,15 +107,33 @@ class SourceBuilder:
                 self.text.add("pass")
 
     def executed(self, name: str, title: str) -> tuple[str, Any]:
-        """Execute the source; return it with the function `name` that it defines.
+        """Execute the source; return it with the function `name` that it defines."""
+        source = str(self.text)
+        return source, function_from(source, name, f"{title} {name}", self._globals)
 
-        Tracebacks show the generated lines.
-        """
-        source, filename = str(self.text), f"<{title} {name}>"
-        lines = source.splitlines(keepends=True)
-        linecache.cache[filename] = (len(source), None, lines, filename)
-        exec(compile(source, filename, "exec"), self._globals)
-        return source, self._globals[name]
+
+_NUMBERS: Final = count(1)
+
+
+def function_from(source: str, name: str, title: str, scope: dict[str, Any]) -> Any:
+    """Execute `source` in `scope`; return the function `name` that it defines.
+
+    Tracebacks show the generated lines.  The lines are discarded with the function.
+
+    >>> import linecache
+    >>> known = set(linecache.cache)
+    >>> double = function_from("def double(x): return 2 * x", "double", "example", {})
+    >>> (filename,) = linecache.cache.keys() - known
+    >>> double(3), linecache.getline(filename, 1)
+    (6, 'def double(x): return 2 * x')
+    """
+    filename = f"<{title} {next(_NUMBERS)}>"  # functions may have equal names
+    exec(compile(source, filename, "exec"), scope)
+    function = scope[name]
+    lines = source.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source), None, lines, filename)
+    finalize(function, linecache.cache.pop, filename, None).atexit = False
+    return function
 
 
 def functions_of(nest: Nest) -> list[ScalarFunction]:
