@@ -1,7 +1,8 @@
 """Record the laws that are applied while expressions and constraints are simplified.
 
 Recording costs nothing until `recorded` is entered.  Results of `memoised` functions are discarded
-then, so that their laws are applied, and recorded, again.
+then, so that their laws are applied, and recorded, again.  A record holds the laws of its thread;
+it lacks those of expressions that another thread simplifies at the same time.
 
 >>> from simplifier.linear import variable
 >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 7)
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import get_ident
 from typing import Final, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 P = ParamSpec("P")
@@ -63,8 +65,18 @@ class Applied(NamedTuple):
         return f"{self.law}: {self.before} {self.law.sign} {self.after}"
 
 
-records: Final[list[list[Applied]]] = []
-"""Active records; empty unless a `recorded` block is active."""
+class Record:
+    """The laws that one thread applies while a `recorded` block is active."""
+
+    __slots__ = ("applied", "thread")
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
+        self.applied: list[Applied] = []
+
+
+records: Final[list[Record]] = []
+"""Active records of all threads; empty unless a `recorded` block is active."""
 
 _CLEAR: Final[list[Callable[[], None]]] = []
 
@@ -93,20 +105,22 @@ def recorded() -> Iterator[list[Applied]]:
     """The laws that are applied in the block, in order, each application once."""
     for clear in _CLEAR:
         clear()
-    applied: list[Applied] = []
-    records.append(applied)
+    active = Record()
+    records.append(active)
     try:
-        yield applied
+        yield active.applied
     finally:
-        records[:] = [active for active in records if active is not applied]
+        records.remove(active)
 
 
 def record(law: Law, before: object, after: object) -> None:
     """Record that `law` turned `before` into `after`, unless their texts are equal."""
     applied = Applied(law, str(before), str(after))
-    for active in records:
-        if applied.before != applied.after and applied not in active:
-            active.append(applied)
+    if applied.before == applied.after:
+        return
+    for active in list(records):
+        if active.thread == get_ident() and applied not in active.applied:
+            active.applied.append(applied)
 
 
 def operand_text(expr: object) -> str:

@@ -6,6 +6,7 @@ Atoms of sums are unique, so terms merge by identity.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from threading import RLock
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import ref
 
@@ -27,23 +28,29 @@ class UniqueTable(dict[Hashable, ref[Unique]]):
     """Weak references to the objects in use, by their constructor arguments.
 
     Dead references are removed whenever the table has doubled.  Constructors look objects up
-    inline, because lookups are far more frequent than additions.
+    inline and without the lock, because lookups are far more frequent than additions.
     """
 
-    __slots__ = ("_limit",)
+    __slots__ = ("_limit", "_lock")
 
     def __init__(self) -> None:
         super().__init__()
         self._limit = 1024
+        self._lock = RLock()  # a finaliser may run during an addition, and add objects
 
     def add(self, made_of: Hashable, one: Unique) -> Unique:
-        """Add `one` and return it."""
-        if len(self) >= self._limit:
-            for key in [key for key, held in self.items() if held() is None]:
-                del self[key]
-            self._limit = max(1024, 2 * len(self))
-        self[made_of] = ref(one)
-        return one
+        """Add `one` and return it; or the object that another thread has added before."""
+        with self._lock:
+            held = self.get(made_of)
+            known = None if held is None else held()
+            if known is not None:
+                return known
+            if len(self) >= self._limit:
+                for key in [key for key, held in list(self.items()) if held() is None]:
+                    del self[key]
+                self._limit = max(1024, 2 * len(self))
+            self[made_of] = ref(one)
+            return one
 
 
 def new_object(cls: type[Unique]) -> Unique:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import count
-from threading import RLock
 
 from hlo.formats.faults import duplicate
 from hlo.modules.instruction_checks import REGISTERED
@@ -19,7 +18,6 @@ class ParserState:
         computations: by name, callees before callers.
         result: the module under construction.
         started: for each computation that an asynchronous op starts, the start's location.
-        lock: held while deferred instructions are made.
     """
 
     def __init__(self, source: Source) -> None:
@@ -28,7 +26,6 @@ class ParserState:
         self.computations: dict[str, Computation] = {}
         self.result = Module("", source, REGISTERED)
         self.started: dict[str, Span] = {}
-        self.lock = RLock()
         self._numbers: dict[str, tuple[int, bool]] = {}  # see `fresh_name`
 
     def new_computation(self, name: str, start: int) -> Computation:

@@ -118,7 +118,7 @@ class BodyScanner(BodyReader):
     def defer(self, computation: Computation, body: ScannedBody, position: int) -> None:
         """Leave the instructions of a computation, the first one at `position`, for later."""
         make = lambda: self.instructions(computation, position)  # noqa: E731
-        computation.defer(DeferredBody(body.names, body.opcodes, make, self.lock))
+        computation.defer(DeferredBody(body.names, body.opcodes, make, self.result.lock))
         computation.end = body.end
         self.computations[computation.name] = computation
 

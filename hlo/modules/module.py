@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache
+from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -291,6 +292,7 @@ class Module(ModuleSearch, Preformatted):
         source: the text of the module.
         semantics: the interpretation of its instructions.
         memo: memoised results of analyses, with the lifetime of the module.
+        lock: held while a memoised result is computed or deferred instructions are made.
     Source: XLA ``xla/hlo/ir/hlo_module.h``.
 
     >>> from hlo.formats.parser import parse
@@ -303,6 +305,7 @@ class Module(ModuleSearch, Preformatted):
         "attributes",
         "computations",
         "entry",
+        "lock",
         "memo",
         "name",
         "semantics",
@@ -319,11 +322,18 @@ class Module(ModuleSearch, Preformatted):
         self.computations: Mapping[str, Computation] = MappingProxyType({})
         self.entry: Computation = _UNSET
         self.memo: dict[Any, Any] = {}
+        self.lock = RLock()
 
     def memoised(self, key: Hashable, make: Callable[[], Result]) -> Result:
-        """Return the memoised result for `key`, computed by `make` on first use."""
+        """Return the memoised result for `key`, computed by `make` on first use.
+
+        Other threads wait: they get the same object, which may compute parts of its value later.
+        `make` depends on no other module, so the locks of modules are never nested both ways.
+        """
         if key not in self.memo:
-            self.memo[key] = make()
+            with self.lock:
+                if key not in self.memo:
+                    self.memo[key] = make()
         result: Result = self.memo[key]
         return result
 

@@ -7,6 +7,7 @@ that need the result of an inner call halfway are generators, run by `unrolled`.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from hlo.modules.module import Computation, Module
@@ -62,15 +63,16 @@ def bottom_up(
         called: returns the computations whose results `make` needs.
     """
     memo = computation.module.memo
-    if (key, computation) not in memo:
-        pending, reached = [computation], {computation: None}
-        while pending:
-            fresh = [c for c in called(pending.pop()) if c not in reached and (key, c) not in memo]
-            reached.update(dict.fromkeys(fresh))
-            pending.extend(dict.fromkeys(fresh))
+    pending = [computation] if (key, computation) not in memo else []
+    reached = dict.fromkeys(pending)
+    while pending:
+        fresh = [c for c in called(pending.pop()) if c not in reached and (key, c) not in memo]
+        reached.update(dict.fromkeys(fresh))
+        pending.extend(dict.fromkeys(fresh))
+    if reached:
         position = positions(computation.module)
         for each in sorted(reached, key=lambda c: position[c.name]):
-            memo[key, each] = make(each)
+            computation.module.memoised((key, each), partial(make, each))
     result: Result = memo[key, computation]
     return result
 

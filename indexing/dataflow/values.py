@@ -74,8 +74,13 @@ def value_maps(array: ArrayRef, around: Surroundings | None = None) -> ValueMaps
     ...     print(piece)
     (d0) -> (d0 * -2 + 10), domain: d0 in [0, 5]
     """
-    memos = array.instruction.module.memo
-    memo: _Values = memos.setdefault((value_maps, around), _Values(around))
+    module = array.instruction.module
+    with module.lock:
+        return _traced(array, module.memoised((value_maps, around), lambda: _Values(around)))
+
+
+def _traced(array: ArrayRef, memo: _Values) -> ValueMaps | None:
+    """Return the formulas of an array, after those of the arrays that determine it."""
     waiting = {array: None}  # ordered
     visits = 0
     while waiting:

@@ -77,12 +77,10 @@ class ProgramReads:
     def answer(self, output: int) -> Answer:
         """Return the maps of one output leaf, by position."""
         number = self.side.outputs[output]
-        memo = self.side.root.module.memo
-        key = ProgramReads, self.side.root, number
-        if key not in memo:
-            memo[key] = answering.to_parameters(self.walk, self.side.root, number)
-        answer: Answer = memo[key]
-        return answer
+        root = self.side.root
+        return root.module.memoised(
+            (ProgramReads, root, number), lambda: answering.to_parameters(self.walk, root, number)
+        )
 
     def maps(self, output: int) -> list[IndexingMap]:
         """Return the maps of one output leaf to all parameters, with their own sources."""

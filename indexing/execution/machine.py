@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,14 +126,10 @@ class Machine:
         return self._constants[instruction]
 
     def _read(self, instruction: Instruction) -> Value:
-        assert instruction.literal is not None
-        memo, key = instruction.module.memo, ("constant", instruction)
         try:
-            if key not in memo:
-                memo[key] = read_literal(instruction.literal.span, instruction.shape)
-                for array in flattened(memo[key]):
-                    array.setflags(write=False)  # all runs share the array
-            return memo[key]
+            return instruction.module.memoised(
+                (_constant, instruction), partial(_constant, instruction)
+            )
         except HloError as error:
             if error.code != "elided":
                 raise
@@ -149,3 +146,12 @@ class Machine:
         random: Any = np.random.default_rng([self.options.seed, *instruction.name.encode()])
         arrays = [random_array(leaf, random) for _, leaf in leaves(instruction.shape)]  # type: ignore[arg-type] # literals are arrays
         return assembled(instruction.shape, iter(arrays))
+
+
+def _constant(instruction: Instruction) -> Value:
+    """Read the value of a constant; all runs share its arrays."""
+    assert instruction.literal is not None
+    value = read_literal(instruction.literal.span, instruction.shape)
+    for array in flattened(value):
+        array.setflags(write=False)
+    return value

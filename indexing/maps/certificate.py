@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from indexing.maps.equality import difference
@@ -47,8 +48,9 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     """
     gap = None if simple == original else difference(original, simple)
     if isinstance(gap, Unknown):
-        if _undecided:
-            _undecided[-1][simple] = gap.reason.rpartition(": ")[2]
+        obstacles = _undecided.get()
+        if obstacles is not None:
+            obstacles[simple] = gap.reason.rpartition(": ")[2]
             _proofs["undecided"] += 1
             return simple
         raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{gap}")
@@ -58,7 +60,7 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     return simple
 
 
-_undecided: Final[list[dict[IndexingMap, str]]] = []
+_undecided: Final = ContextVar[dict[IndexingMap, str] | None]("_undecided", default=None)
 
 
 @contextmanager
@@ -68,11 +70,12 @@ def undecided() -> Iterator[dict[IndexingMap, str]]:
     Yields:
         the simplified maps, each with the obstacle.
     """
-    _undecided.append({})
+    obstacles: dict[IndexingMap, str] = {}
+    token = _undecided.set(obstacles)
     try:
-        yield _undecided[-1]
+        yield obstacles
     finally:
-        _undecided.pop()
+        _undecided.reset(token)
 
 
 _proofs: Final = Counter[str]()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from indexing.maps.compose import composed
@@ -23,27 +24,28 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.simplify import Rewrite, simplified, traced
 from simplifier.trace import Applied, recorded
 
-_KEPT: Final[list[dict[IndexingMap, tuple[str, ...]]]] = []
+_KEPT: Final = ContextVar[dict[IndexingMap, tuple[str, ...]] | None]("_KEPT", default=None)
 
 
 @contextmanager
 def explained() -> Iterator[None]:
     """Record steps inside the block; discard them at its end."""
-    _KEPT.append({})
+    token = _KEPT.set({})
     try:
         yield
     finally:
-        _KEPT.pop()
+        _KEPT.reset(token)
 
 
 def is_explaining() -> bool:
     """Return True inside a block of `explained`."""
-    return bool(_KEPT)
+    return _KEPT.get() is not None
 
 
 def steps_of(indexing_map: IndexingMap) -> tuple[str, ...]:
     """The steps that led to `indexing_map`, one line each; ``()`` outside of `explained`."""
-    return _KEPT[-1].get(indexing_map, ()) if _KEPT else ()
+    kept = _KEPT.get()
+    return kept.get(indexing_map, ()) if kept else ()
 
 
 def composition(first: IndexingMap, second: IndexingMap) -> IndexingMap:
@@ -62,8 +64,9 @@ def simplification(indexing_map: IndexingMap) -> IndexingMap:
 def _kept(m: IndexingMap, before: Iterable[str]) -> IndexingMap:
     steps = dict.fromkeys([*before, *map(step_text, traced(m))])
     simple = simplified(m)
-    if _KEPT:
-        _KEPT[-1][simple] = tuple(steps)
+    kept = _KEPT.get()
+    if kept is not None:
+        kept[simple] = tuple(steps)
     return simple
 
 

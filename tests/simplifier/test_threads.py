@@ -1,0 +1,46 @@
+"""Atoms are unique if several threads construct them at the same time."""
+
+from __future__ import annotations
+
+from threading import get_ident
+
+from simplifier import trace
+from simplifier.atoms import Variable
+from simplifier.linear import Expr, as_expr
+from simplifier.semiaffine import maximum, minimum
+from tests.threads import in_threads
+
+
+def expressions(batch: int) -> list[Expr]:
+    """Construct atoms of each kind, and some that the tables soon discard."""
+    made = []
+    for k in range(12):
+        a, b = Variable(f"a{batch}_", 0, 97 + k), Variable(f"b{batch}_", 0, 5 + k)
+        inner = (a * 3 + b) // 7
+        made += [as_expr(a), inner, (inner * 5 + b) // 11, minimum(a, b * 4), maximum(a * b, inner)]
+        for n in range(4):
+            Variable(f"discarded{batch}_{n}_", 0, k)
+    return made
+
+
+def test_equal_atoms_are_one_object_in_all_threads() -> None:
+    for results in zip(*in_threads(expressions, 40), strict=True):
+        for equal in zip(*results, strict=True):
+            assert len({frozenset(map(id, expr.parts)) for expr in equal}) == 1
+
+
+def laws(batch: int) -> tuple[str, list[str]]:
+    """Return the name of a variable of this thread, and the expressions to which laws apply."""
+    own = Variable(f"t{batch}_{get_ident()}_", 0, 9)
+    with trace.recorded() as applied:
+        for n in range(5):
+            as_expr(own * (8 + n) + 3) // 4
+    return own.name, [each.before for each in applied]
+
+
+def test_a_record_has_the_laws_of_its_thread() -> None:
+    for results in in_threads(laws, 20):
+        for own, texts in results:
+            assert texts
+            assert all(own in text for text in texts)
+    assert not trace.records
