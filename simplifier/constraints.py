@@ -91,7 +91,7 @@ FALSE: Final = Constraint(constant(0), 1, 1)
 _VERDICTS: Final[dict[Constraint | None, str]] = {FALSE: "false", None: "true"}
 
 
-@trace.memoised(1 << 14)
+@trace.memoised(1 << 11)
 def normalised(constraint: Constraint) -> Constraint | None:
     """Return the simplest equivalent constraint; `None` if it always holds.
 

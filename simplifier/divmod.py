@@ -65,7 +65,7 @@ def _new_floor(expr: Expr, divisor: int, known: KnownBounds, key: DivisionKey) -
     return floor
 
 
-_MAX_FLOORS: Final = 1 << 16
+_MAX_FLOORS: Final = 1 << 11
 
 trace.clear_when_recording(UNCONSTRAINED.forget_divisions)
 

@@ -83,7 +83,7 @@ def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) 
         return ConstrainedBox(box, (FALSE,))
 
 
-@trace.memoised(1 << 12)  # the maps of a chain share domains
+@trace.memoised(1 << 11)  # the maps of a chain share domains
 def _tightened(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> ConstrainedBox:
@@ -108,7 +108,7 @@ def _tightened(
     return ConstrainedBox(tuple(now), _needed(left))
 
 
-@trace.memoised(1 << 12)
+@trace.memoised(1 << 11)
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Drop constraints that the others imply by intervals, those of many atoms first."""
     if len(constraints) > 1:
@@ -138,7 +138,7 @@ def _bounds_under(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
     return bounds
 
 
-@trace.memoised(1 << 12)
+@trace.memoised(1 << 11)
 def _propagated(constraints: tuple[Constraint, ...]) -> Mapping[Variable, Interval]:
     """Bounds of variables that one constraint and the bounds of its other terms imply."""
     propagated: dict[Variable, Interval] = {}

@@ -153,7 +153,7 @@ def _refinement(group: ConstraintGroup) -> Refinement | None:
     return Refinement(variables, constraints, ())
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 9)
 def _within_budget(group: ConstraintGroup, budget: int) -> Refinement | Unknown | None:
     """Refine `group` and answer its queries; `None` if it has no points."""
     from simplifier import exact
@@ -199,7 +199,7 @@ def _tight_bounds(
     return exact.tight_bounds(variables, constraints, exprs, budget=budget)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 9)
 def _is_empty(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], budget: int
 ) -> bool | Unknown:

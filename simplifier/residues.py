@@ -76,7 +76,7 @@ class Residues(NamedTuple):
         return low, high
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     """Return ``expr in bounds`` as canonical residues, or `None` if it is another constraint.
 

@@ -64,7 +64,7 @@ _SOURCES: Final = {"config": _CONFIG, "contents": _LITERAL}
 _MAX_LITERAL: Final = 32  # characters of a literal by which ops are memoised
 _SIMILARITY: Final = 0.85  # of names of which one may be the other misspelt, as in `difflib`
 _MAX_SAMPLE: Final = 100  # characters of a sample in a repair
-_READ: Final = Memo[Hashable, Op](1 << 16)
+_READ: Final = Memo[Hashable, Op](1 << 12)
 
 
 def bind_op(instruction: Instruction) -> Op | None:

@@ -146,7 +146,7 @@ def _value_errors(instruction: Instruction) -> Iterator[HloError]:
             yield error
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def layout_fault(shape: AnyShape) -> str:
     """Return the reason why a layout in `shape` is invalid; empty if every layout is valid.
 

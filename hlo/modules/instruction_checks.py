@@ -34,8 +34,8 @@ from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from hlo.text.source import HloError, Span
 
 _NOTHING: Final[Mapping[Instruction, AnyShape]] = MappingProxyType({})
-_CHECKED: Final = Memo[Hashable, "_Inference"](1 << 16)
-_VALID: Final = Memo[Hashable, None](1 << 16)
+_CHECKED: Final = Memo[Hashable, "_Inference"](1 << 12)
+_VALID: Final = Memo[Hashable, None](1 << 12)
 """Ops with the declared shape and the operands' shapes of instructions that have no error."""
 
 

@@ -395,4 +395,4 @@ class Module(ModuleSearch, Preformatted):
         return f"<module {self.name!r}, {computations} computations, {count} instructions>"
 
 
-_shape_text = lru_cache(maxsize=1 << 12)(str)  # a module has few distinct shapes
+_shape_text = lru_cache(maxsize=1 << 11)(str)  # a module has few distinct shapes

@@ -143,7 +143,7 @@ def leaves(shape: AnyShape) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape]
             return (((), shape),)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _tuple_leaves(
     shape: TupleShape,
 ) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape], ...]:
@@ -182,12 +182,12 @@ def leaf_shape(shape: AnyShape, path: tuple[int, ...]) -> Shape | OpaqueShape:
     return leaves(shape)[leaf_number(shape, path)][1]
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _leaf_numbers(shape: TupleShape) -> dict[tuple[int, ...], int]:
     return {path: number for number, (path, _) in enumerate(leaves(shape))}
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def first_equal_leaves(shape: AnyShape) -> tuple[int, ...]:
     """Return for each leaf the position of the first leaf with the same shape.
 
@@ -302,7 +302,7 @@ def _known(source: Source, match: re.Match[str]) -> Shape | OpaqueShape:
         raise error.moved(source, match.start(1)) from None
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 11)
 def _array(text: str) -> Shape | OpaqueShape:
     """Parse a text that `_ARRAY` accepts."""
     source = Source(text)

@@ -110,7 +110,7 @@ class _Contents(NamedTuple):
 
 
 _NOTHING: Final = _Contents()
-_SHARED: Final = Memo[Hashable, _Contents](1 << 14)
+_SHARED: Final = Memo[Hashable, _Contents](1 << 12)
 """The contents of answers that follow from an op and its shapes; see `Edges.sharing_key`."""
 
 

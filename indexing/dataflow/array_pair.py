@@ -9,7 +9,7 @@ from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import dims
 from simplifier.atoms import Variable
 
-_dims = lru_cache(maxsize=1 << 12)(dims)
+_dims = lru_cache(maxsize=1 << 11)(dims)
 
 
 class ArrayPair(NamedTuple):

@@ -293,7 +293,7 @@ def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
     )
 
 
-_SHARED: Final = Memo[Hashable, tuple[AccessEdge, ...]](1 << 14)
+_SHARED: Final = Memo[Hashable, tuple[AccessEdge, ...]](1 << 12)
 """Edges that follow from an op and its shapes; see `Edges.sharing_key`."""
 
 

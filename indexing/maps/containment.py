@@ -71,7 +71,7 @@ def _differs_at_a_corner(whole: IndexingMap, part: IndexingMap) -> bool:
     return False
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def _contains_once(whole: IndexingMap, part: IndexingMap) -> bool:
     """`_contains_now`, memoised: maps without runtime variables keep no module alive."""
     return _contains_now(whole, part)

@@ -50,7 +50,7 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
     return tuple(kept)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 8)
 def _same_once(a: IndexingMap, b: IndexingMap) -> bool:
     """`_same`, memoised: maps without runtime variables keep no module alive."""
     return _same(a, b)

@@ -28,7 +28,7 @@ def full_map(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
     return _full_map(spaces.start, spaces.sizes, options.simplify)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _full_map(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
     s = ranges(*sizes)
     full = IndexingMap.of(start, s, ranges=s, grade="may")
@@ -93,7 +93,7 @@ def weight(m: IndexingMap) -> int:
     return _weight(m) if m.runtime else _weight_once(m)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def _weight_once(m: IndexingMap) -> int:
     """`weight`, memoised: maps without runtime variables keep no module alive."""
     return _weight(m)

@@ -148,7 +148,7 @@ def _is_plain_sum(sums: dict[int, _Sum], group: set[Variable]) -> bool:
     return len(group) == len(sums) == 1 and all(s.own.parts.keys() == group for s in sums.values())
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _box(
     variables: tuple[Variable, ...], results: tuple[Expr, ...], constraints: tuple[Constraint, ...]
 ) -> Box | None:

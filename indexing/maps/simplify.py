@@ -84,7 +84,7 @@ def _misses(first: IndexingMap, second: IndexingMap) -> bool:
     return any(high < lower or low > upper for low, high, lower, upper in bounds)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def _composed_once(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     return _composed_and_simplified(first, second)
 
@@ -114,7 +114,7 @@ def _is_plain(m: IndexingMap) -> bool:
     return True
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def _simplified_once(m: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
     return _simplified(m, keep_multiplicity)
 

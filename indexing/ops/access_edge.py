@@ -59,7 +59,7 @@ def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:
     return () if shape is None else _identity(shape.dims)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _identity(sizes: tuple[int, ...]) -> tuple[IndexingMap, ...]:
     return (IndexingMap.identity(sizes),)
 

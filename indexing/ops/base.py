@@ -63,7 +63,7 @@ Maps: TypeAlias = tuple[IndexingMap, ...]
 OperandMaps: TypeAlias = "IndexingMap | Maps | Unknown"
 Entries: TypeAlias = "tuple[OperandMaps, ...]"
 
-_MAPS: Final = Memo[Hashable, dict[int, "tuple[Maps | Unknown, ...]"]](1 << 16)
+_MAPS: Final = Memo[Hashable, dict[int, "tuple[Maps | Unknown, ...]"]](1 << 12)
 """The maps of an op between shapes, by the number of the leaf of the result."""
 
 

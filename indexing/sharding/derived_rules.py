@@ -76,7 +76,7 @@ def _rule_of_computation(computation: Computation) -> ShardingRule:
     )
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _rule_of_op(
     op: MappedOp, out: AnyShape, operands: tuple[AnyShape, ...], names: tuple[str | None, ...]
 ) -> ShardingRule:

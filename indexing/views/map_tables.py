@@ -270,7 +270,7 @@ def parameter_number(operand: Instruction) -> int | None:
     return parameter_numbers(operand.computation).get(operand)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def shape_text(shape: AnyShape) -> str:
     """Return the HLO text of `shape` without layouts.
 
@@ -390,6 +390,6 @@ def map_line(indexing_map: IndexingMap) -> str:
     return str(indexing_map) if indexing_map.runtime else _map_line(indexing_map)
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 11)
 def _map_line(indexing_map: IndexingMap) -> str:
     return str(indexing_map)

@@ -95,7 +95,7 @@ def source_record(source: OpSource) -> dict[str, Any]:
     return record
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def _shape_json(shape: AnyShape) -> str:
     return json.dumps(shape_record(shape))
 
@@ -165,7 +165,7 @@ def _parts_json(m: IndexingMap) -> str:
     return _parts(m) if m.runtime else _parts_once(m)
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 11)
 def _parts_once(indexing_map: IndexingMap) -> str:
     """`_parts`, memoised: maps without runtime variables keep no module alive."""
     return _parts(indexing_map)

@@ -293,7 +293,7 @@ def size_bits(expr: Expr) -> int:
     return _largest(expr).bit_length()
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _largest(expr: Expr) -> int:
     """An upper bound of the absolute values that occur in the evaluation of `expr`."""
     if is_deep(expr):

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -36,7 +36,7 @@ ROUNDED: Final = frozenset(
 """Functions whose last bits depend on the implementation: they are not evaluated."""
 
 
-@cache
+@lru_cache(maxsize=1 << 11)
 def function_of(opcode: str, attributes: Attributes, element_type: str) -> ScalarFunction | None:
     """Return the function of an elementwise op with a result of this type, if it has one."""
     op_class = OPS.get(opcode)

@@ -41,7 +41,7 @@ def closed_tally(
     return _memoised(Form(tuple(variables), tuple(results), tuple(constraints)))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def _memoised(form: Form) -> Tally | None:
     exprs = form.exprs
     if any(not expr.is_affine or is_deep(expr) for expr in exprs):

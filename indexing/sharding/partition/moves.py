@@ -103,7 +103,7 @@ def array_bytes(element_type: str, dims: tuple[int, ...]) -> int:
     return -(-prod(dims) * ELEMENT_TYPES[element_type].bits // 8)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def without_unit_axes(sharding: Sharding) -> Sharding:
     """Return a sharding without axes of size 1, which split nothing."""
     mesh = sharding.mesh
@@ -117,7 +117,7 @@ def same_axes(one: Sharding, other: Sharding) -> bool:
     return one == other or without_unit_axes(one) == without_unit_axes(other)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def cheapest_moves(shape: Shape, source: Sharding, target: Sharding) -> tuple[ShardingMove, ...]:
     """Return the moves from a sharding of an array to another one that send the fewest bytes.
 

@@ -94,7 +94,7 @@ def add_local(body: LocalBody, split: SplitInstruction, **changed: str) -> list[
     ]
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def sharding_of(dims: Factors, axes: tuple[Axes, ...], mesh: Mesh) -> Sharding:
     """Return the sharding of an array whose factors are split along these axes."""
     split = [tuple(axis for number in numbers for axis in axes[number]) for numbers in dims]

@@ -166,7 +166,7 @@ def _refines(inner: int, outer: int, size: int) -> bool:
     return outer >= size or (inner > 0 and outer % inner == 0)
 
 
-@lru_cache(4096)
+@lru_cache(maxsize=1 << 11)
 def _finer(own: tuple[int, ...], outer: int, size: int) -> tuple[int, ...]:
     smaller = [s for s in own if s < outer and _refines(s, outer, size)]
     return tuple(_maximal(smaller, size))

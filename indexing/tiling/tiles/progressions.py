@@ -151,12 +151,12 @@ class Term(NamedTuple):
         return self._replace(offset=last * factor, step=self.step * -factor)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _tile(dim: TiledDim) -> Term:
     return Term(dim.start, 1, dim.extent, dim, dim.size, (dim,), dim.limit)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _full_tile(dim: TiledDim) -> Term:
     return Term(dim.start, 1, dim.size, dim, dim.size, (dim,), dim.limit)
 

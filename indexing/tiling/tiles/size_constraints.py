@@ -241,7 +241,7 @@ def _folded(leaf: SizeCondition) -> SizeConstraints:
     return _folded(replace(leaf.between(lower, upper), expr=expr))
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _divided(expr: Expr) -> tuple[Expr, int, int]:
     """Return ``(e, c, factor)`` with ``expr = e * factor + c``; the text of `e` has no constant."""
     text, constant = terms_and_constant(expr)

@@ -184,7 +184,7 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
     return _symbolic_tile(m)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
     tiled = [_symbolic_dim(k, d) for k, d in enumerate(m.dims)]
     tile = sides_or_unknown(m, tiled, None)
@@ -213,7 +213,7 @@ def _symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
     )
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _symbolic_dim(k: int, d: Variable) -> TiledDim:
     limit = max(1, d.upper + 1)
     index = Variable(f"tid_{k}", 0, limit - 1).as_expr() if limit > 1 else constant(0)

@@ -163,7 +163,7 @@ def symbolic_box(
     return _memoised_box(to_array, own, whole)
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 11)
 def _memoised_box(
     to_array: IndexingMap, own: tuple[int, ...], whole: int | None
 ) -> TileBox | Unknown:
