@@ -153,7 +153,7 @@ def _is_packed(name: str) -> bool:
 
 @contextmanager
 def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
-    """Open a file for reading, without waiting for a writer."""
+    """Open a file for reading, without waiting for a writer of a FIFO."""
     if path in STDIN:
         yield stdin()
         return
@@ -165,8 +165,12 @@ def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
         raise OSError(errno.EINVAL, f"{kind}, expected a regular file, or - for standard input")
     if status.st_size > limit and not _is_packed(name):
         raise _too_large(name, limit)
+    if kind is None:
+        with open(path, "rb") as file:
+            yield file
+        return
     with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
         os.set_blocking(file.fileno(), True)
-        if kind and not file.peek():
+        if not file.peek():
             raise OSError(errno.EAGAIN, "a FIFO that no process writes to")
         yield file

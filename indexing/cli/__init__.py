@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         import signal
 
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # not on Windows
             if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores SIGHUP
                 signal.signal(number, _end)
         status = _run_on_streams(sys.argv[1:] if arguments is None else arguments)

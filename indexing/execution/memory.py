@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from hlo.formats.reading import size_text
 from hlo.modules.module import Computation, Instruction
@@ -59,12 +60,17 @@ def _copied(result: Instruction) -> int:
 
 
 def available_bytes() -> int:
-    """Return the available memory in bytes; without ``/proc/meminfo``, the physical memory."""
+    """Return the available memory in bytes; without ``/proc/meminfo``, the physical memory.
+
+    On Windows, which has neither, it counts as unlimited.
+    """
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             fields = dict(line.split(":", 1) for line in lines)
         return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError):
+        if not hasattr(os, "sysconf"):
+            return sys.maxsize
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

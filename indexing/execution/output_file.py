@@ -88,7 +88,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             if old is not None:
-                _copy_permissions(old, file.fileno())
+                _copy_permissions(old, temporary)
         os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -158,11 +158,11 @@ def _target(path: str) -> Path:
     return target
 
 
-def _copy_permissions(old: os.stat_result, descriptor: int) -> None:
-    """Give an open file the permissions of `old`, and its owner and group where permitted."""
-    new = os.fstat(descriptor)
+def _copy_permissions(old: os.stat_result, path: Path) -> None:
+    """Give a file the permissions of `old`, and its owner and group where permitted."""
+    new = path.stat()
     for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
         if (owner, group) not in ((new.st_uid, -1), (-1, new.st_gid)):
             with suppress(PermissionError):  # only root may give files away
-                os.fchown(descriptor, owner, group)
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+                os.chown(path, owner, group)
+    path.chmod(stat.S_IMODE(old.st_mode))
