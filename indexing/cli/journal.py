@@ -14,7 +14,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 VERSION: Final = 1
@@ -94,7 +94,7 @@ class Journal:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
             self._lock()
-            self._read({"version": version("hlo-indexing"), **question})
+            self._read({"version": _version(), **question})
         except BaseException:
             self.close()
             raise
@@ -158,6 +158,13 @@ class Journal:
     def close(self) -> None:
         """Close the file, which unlocks it."""
         os.close(self._descriptor)
+
+
+def _version() -> str:
+    try:
+        return version("hlo-indexing")
+    except PackageNotFoundError:  # run from a checkout
+        return "unknown"
 
 
 def digest(file: str) -> str:

@@ -136,12 +136,7 @@ class ValidationQuestion(WholeFiles):
                 _print_json(reporter, module, reports)
                 continue
             counts: Counter[str] = Counter()
-            rows: list[tuple[str, ...]] = []
-            for _, report in reports:
-                counts[report.status] += 1
-                rows += _rows(reporter, report)
-            bar.hide()
-            _show(reporter, module, rows)
+            _show(reporter, module, _counted_rows(reporter, reports, counts), bar)
             summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
             reporter.print(f"{module.filename}: {summary}")
 
@@ -209,10 +204,21 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
                 yield "wrong", *place, finding.check, detail
 
 
-def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -> None:
+def _counted_rows(
+    reporter: Reporter, reports: Iterable[tuple[Scope, Report]], counts: Counter[str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of all reports; count the reports by status."""
+    for _, report in reports:
+        counts[report.status] += 1
+        yield from _rows(reporter, report)
+
+
+def _show(reporter: Reporter, module: Module, rows: Iterable[tuple[str, ...]], bar: Bar) -> None:
     """Print a table on a terminal that is wide enough for its names, otherwise a line per row."""
     if reporter.width is not None:
+        rows = list(rows)
         table = [HEADINGS, *[tuple(map(printable, row)) for row in rows]]
+        bar.hide()
         if is_wide_enough(reporter.width, table):
             reporter.table(printable(module.filename), table)
             return
