@@ -74,7 +74,7 @@ class Corpus:
 
     def report_totals(self, reporter: Reporter, notation: str) -> None:
         """Print the totals, if there are several files or they are requested."""
-        if not (self.has_totals or self.is_folder or self.journal) or not self.files:
+        if not (self.has_totals or self.is_folder or self.journal) or not self.done:
             return
         seconds = time.monotonic() - self.start
         for line in self._lines(reporter.counts, seconds):
@@ -92,10 +92,8 @@ class Corpus:
         new = counts["instructions"] - self.before["instructions"]
         rate = f", {new / max(seconds, 1e-3):.0f} instructions/s" if new else ""
         yield f"total: {', '.join(parts)}; {seconds:.1f} s{rate}"
-        errors = sum(self.failures.values(), Counter[str]())
-        if errors:
-            listed = ", ".join(f"{count} {code}" for code, count in errors.most_common())
-            yield f"failed: {listed}"
+        if errors := sum(self.failures.values(), Counter[str]()):
+            yield f"errors: {', '.join(f'{n} {code}' for code, n in _by_code(errors).items())}"
         for file, codes in list(self.failures.items())[:MAX_FAILURES]:
             yield f"failed: {file}" + (f": {', '.join(codes)}" if codes else "")
         if len(self.failures) > MAX_FAILURES:
