@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import positions
 from hlo.shapes.shape import leaves
+from indexing.dataflow.compositions import Compositions
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.loop_reads import LoopReads
@@ -72,7 +73,8 @@ class Walk:
                 the computation.
             toward: follow only edges to these instructions; by default, to all operands.
         """
-        map_sets = {start: self._start(start)}
+        compositions = Compositions(self.edges.options, edges_first=False)
+        map_sets = {start: compositions.shared(self._start(start))}
         waiting = _UsersFirst(start, within)
         for instruction, arrays in waiting:
             for array in arrays:
@@ -84,9 +86,10 @@ class Walk:
                     if toward is not None and to.instruction not in toward:
                         continue
                     if to not in map_sets:
-                        map_sets[to] = self.edges.empty_map_set(start, to)
+                        map_sets[to] = compositions.empty(self.edges.spaces(start, to))
                         waiting.add(to)
-                    _follow(edge, here, map_sets[to], edge_is_first=False)
+                    part = compositions.edge(edge)
+                    map_sets[to] = compositions.added(map_sets[to], part, here)
         return map_sets
 
     def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
@@ -102,9 +105,10 @@ class Walk:
         parameters = start.instruction.computation.parameters
         if sum(len(leaves(parameter.shape)) for parameter in parameters) != 1:
             return self.to_parameters(start)
+        compositions = Compositions(self.edges.options, edges_first=True)
         computed: dict[ArrayRef, dict[ArrayRef, MapSet]] = {}
         for array in reversed(self._dependencies(start)):
-            computed[array] = self._prepend_edges(array, computed)
+            computed[array] = self._prepend_edges(array, computed, compositions)
         return computed[start]
 
     def _dependencies(self, start: ArrayRef) -> list[ArrayRef]:
@@ -134,7 +138,8 @@ class Walk:
             within: follow only the edges between these instructions; by default, between all
                 instructions of the computation.
         """
-        map_sets = {end: self._start(end)}
+        compositions = Compositions(self.edges.options, edges_first=True)
+        map_sets = {end: compositions.shared(self._start(end))}
         waiting = _UsersFirst(end, within)
         for instruction, arrays in waiting:
             outputs = sorted([array.path for array in arrays])
@@ -147,9 +152,10 @@ class Walk:
                 later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
                 if start not in map_sets:
-                    map_sets[start] = self.edges.empty_map_set(start, end)
+                    map_sets[start] = compositions.empty(self.edges.spaces(start, end))
                     waiting.add(start)
-                _follow(edge, later, map_sets[start], edge_is_first=True)
+                part = compositions.edge(edge)
+                map_sets[start] = compositions.added(map_sets[start], part, later)
         return map_sets
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
@@ -159,11 +165,12 @@ class Walk:
         the size of the answers; maps are dropped after their last use.
         """
         last_use = {o: i.index for i in computation.instructions for o in i.operands}
+        compositions = Compositions(self.edges.options, edges_first=True)
         computed: dict[ArrayRef, dict[ArrayRef, MapSet]] = {}
         for instruction in computation.instructions:
             for path, _ in leaves(instruction.shape):
                 array = ArrayRef(instruction, path)
-                computed[array] = self._prepend_edges(array, computed)
+                computed[array] = self._prepend_edges(array, computed, compositions)
                 yield array, computed[array]
             for operand in (instruction, *instruction.operands):
                 if last_use.get(operand, operand.index) == instruction.index:
@@ -171,16 +178,19 @@ class Walk:
                         computed.pop(ArrayRef(operand, path), None)
 
     def _prepend_edges(
-        self, array: ArrayRef, computed: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]]
+        self,
+        array: ArrayRef,
+        computed: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]],
+        compositions: Compositions,
     ) -> dict[ArrayRef, MapSet]:
         """Return the maps from an array to each parameter, given those of the operands."""
         instruction = array.instruction
         if instruction.opcode == "parameter":
-            return {array: self._start(array)}
+            return {array: compositions.shared(self._start(array))}
         reached: dict[ArrayRef, MapSet] = {}
-        if self._prepend(self, array, computed, reached, lost=False):
+        if self._prepend(self, array, computed, reached, compositions, lost=False):
             walk = self._inexact(instruction, backward=True)
-            self._prepend(walk, array, computed, reached, lost=True)
+            self._prepend(walk, array, computed, reached, compositions, lost=True)
         return reached
 
     def _prepend(
@@ -189,6 +199,7 @@ class Walk:
         array: ArrayRef,
         computed: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]],
         reached: dict[ArrayRef, MapSet],
+        compositions: Compositions,
         *,
         lost: bool,
     ) -> bool:
@@ -198,15 +209,18 @@ class Walk:
             True if there are other map sets.
         """
         are_others = False
+        dims = self.edges.spaces(array, array).start
         for edge in walk.backward_edges(array, fold=True):
             operand = ArrayRef(array.instruction.operands[edge.operand], edge.operand_path)
+            part = compositions.edge(edge)
             for parameter, later in computed.get(operand, {}).items():
                 if later.lost_exactness != lost:
                     are_others = True
                     continue
-                if parameter not in reached:
-                    reached[parameter] = self.edges.empty_map_set(array, parameter)
-                _follow(edge, later, reached[parameter], edge_is_first=True)
+                total = reached.get(parameter)
+                if total is None:
+                    total = compositions.empty_before(dims, later)
+                reached[parameter] = compositions.added(total, part, later)
         return are_others
 
     def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
@@ -306,20 +320,6 @@ class Walk:
                     for direction in self.edges.directions(backward):
                         self._summary(computation, path, backward=direction)
         prepared.update(called)
-
-
-def _follow(edge: AccessEdge, maps: MapSet, composed: MapSet, *, edge_is_first: bool) -> None:
-    """Add the maps of an edge, composed with others, to a set.
-
-    Args:
-        maps: the maps that follow the edge, or that it follows.
-        composed: the set that composed maps are added to.
-    """
-    composed.is_over_budget |= maps.is_over_budget
-    unknown = maps.unknown if edge.unknown is None else edge.unknown
-    firsts, seconds = (edge, maps) if edge_is_first else (maps, edge)
-    reasons, control = firsts.reasons + seconds.reasons, (firsts.control, seconds.control)
-    composed.add_composed(firsts.maps, seconds.maps, unknown, reasons, control)
 
 
 def callees(

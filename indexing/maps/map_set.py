@@ -6,7 +6,7 @@ map with too many parts is over-approximated; so are sets with too many maps or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Final
 
 from indexing.maps.answers import Unknown
@@ -21,7 +21,7 @@ from indexing.maps.over_approximation import (
     parts,
     weight,
 )
-from indexing.maps.products import BoxIndex, free_variable, is_box, united
+from indexing.maps.products import BoxIndex, is_box, is_full, reads_everything, united
 from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
 from indexing.maps.space_pairs import NO_SPACES, Spaces
 from simplifier.unknown import first_unknown
@@ -56,6 +56,7 @@ class MapSet:
 
     Attributes:
         maps: the maps, as the keys of a dictionary in insertion order.
+        spaces: the index spaces of the maps.
         unknown: the reason why some accesses are unknown, or `None`.
         control: the maps whose elements decide only control: which iterations or branches are
             executed.
@@ -67,10 +68,10 @@ class MapSet:
         "_full",
         "_options",
         "_reasons",
-        "_spaces",
         "control",
         "is_over_budget",
         "maps",
+        "spaces",
         "unknown",
     )
 
@@ -85,15 +86,32 @@ class MapSet:
         self.unknown: Unknown | None = None
         self.is_over_budget = False
         self._reasons: dict[Reason, None] = {}
-        self._spaces, self._options = spaces, options
+        self.spaces, self._options = spaces, options
         self._full: IndexingMap | None = None  # the full `may` map, if the set is saturated
 
     def like(self, maps: Iterable[IndexingMap]) -> MapSet:
         """Return a set of other maps between the same arrays."""
-        others = MapSet((), self._spaces, self._options)
+        others = MapSet((), self.spaces, self._options)
         others.extend(maps, self.unknown, self._reasons, self.control)
         others.is_over_budget = self.is_over_budget
         return others
+
+    def copy(self) -> MapSet:
+        """Return a set with the same state, to which other maps can be added."""
+        copied = MapSet(self.maps, self.spaces, self._options)
+        copied.control.update(self.control)
+        copied.unknown, copied.is_over_budget = self.unknown, self.is_over_budget
+        copied._reasons, copied._full = dict(self._reasons), self._full
+        return copied
+
+    @property
+    def state(self) -> Hashable:
+        """The value of the set: sets with equal states change in the same way."""
+        return (
+            *(self.spaces.start, self.spaces.sizes, self._options, self._full),
+            *(tuple(self.maps), frozenset(self.control), self.unknown, tuple(self._reasons)),
+            self.is_over_budget,
+        )
 
     @property
     def effective(self) -> tuple[IndexingMap, ...]:
@@ -210,7 +228,7 @@ class MapSet:
         composed, has_control = self._options.composed, bool(control[0] or control[1])
         for first in firsts:
             for second in seconds:
-                if not self._is_closed or self._reads_everything(second):
+                if not self._is_closed or reads_everything(second, self.spaces.sizes):
                     is_control = has_control and (first in control[0] or second in control[1])
                     self._include(composed(first, second), is_control)
         self._limit()
@@ -246,7 +264,7 @@ class MapSet:
         nothing.
         """
         if parts(m) > MAX_PARTS or weight(m) > MAX_WEIGHT:
-            m = over_approximate(m, self._spaces.sizes)
+            m = over_approximate(m, self.spaces.sizes)
             self.add_reasons([_LONG_MAP])
         if self.maps:
             if m in self.maps or m.is_known_empty:
@@ -277,7 +295,7 @@ class MapSet:
     @property
     def _has_one_element(self) -> bool:
         """True if the target array has one element, which all maps read."""
-        sizes = self._spaces.sizes
+        sizes = self.spaces.sizes
         return sizes is not None and all(size == 1 for size in sizes)
 
     def _limit(self) -> None:
@@ -299,15 +317,15 @@ class MapSet:
             self._absorb(["may"])
         if (
             len(self.maps) > MAX_MAPS
-            and self._spaces.start is not None
-            and self._spaces.sizes is not None
+            and self.spaces.start is not None
+            and self.spaces.sizes is not None
         ):
             self.add_reasons([_MANY_MAPS])
             self._saturate()
 
     def _shorten(self) -> None:
         """Over-approximate the maps with more than `FEW_PARTS` parts."""
-        sizes = self._spaces.sizes
+        sizes = self.spaces.sizes
         shorter = {m: over_approximate(m, sizes) if parts(m) > FEW_PARTS else m for m in self.maps}
         data = [short for m, short in shorter.items() if m not in self.control]
         self.control.update(shorter.values())
@@ -320,7 +338,7 @@ class MapSet:
         Exact maps add no element to it, but compositions with them may be exact, for example if a
         scalar is broadcast.  `MAX_EXACT_KEPT` are kept.
         """
-        self._full = full_map(self._spaces, self._options)
+        self._full = full_map(self.spaces, self._options)
         exact = [m for m in self.maps if m.grade == "exact"][:MAX_EXACT_KEPT]
         self.control.discard(self._full)
         self._keep([self._full, *exact])
@@ -329,7 +347,7 @@ class MapSet:
         """Saturate the set if its only map is the full `may` map."""
         (m,) = self.maps
         is_kept = self._options.keep_multiplicity or m in self.control
-        if self._full is None and not is_kept and is_box(m) and self._is_full(m):
+        if self._full is None and not is_kept and is_box(m) and is_full(m, self.spaces):
             self._saturate()
 
     def _absorb(self, grades: Collection[Grade]) -> None:
@@ -338,7 +356,7 @@ class MapSet:
             return  # they count as well
         self._unite()
         boxes = [m for m in self.maps if is_box(m)]
-        full = [box for box in boxes if box not in self.control and self._is_full(box)]
+        full = [box for box in boxes if box not in self.control and is_full(box, self.spaces)]
         exact_full = [box for box in full if box.grade == "exact"]
         if full and not exact_full:
             self._saturate()
@@ -354,7 +372,7 @@ class MapSet:
         """
         index = BoxIndex(boxes)
         for m in [m for m in self.maps if m.grade in grades]:
-            hull = m if is_box(m) else over_approximate(m, self._spaces.sizes)
+            hull = m if is_box(m) else over_approximate(m, self.spaces.sizes)
             is_control = m in self.control
             if any(
                 box is not m and box in self.maps and (is_control or box not in self.control)
@@ -379,22 +397,3 @@ class MapSet:
                 else:
                     self.control.difference_update(fewer)
                 self.maps.update(dict.fromkeys(fewer))
-
-    def _is_full(self, box: IndexingMap) -> bool:
-        """True if a box relates every index of one space to every index of another."""
-        start = self._spaces.start
-        return (
-            start is not None
-            and [v.bounds for v in box.dims] == [v.bounds for v in start]
-            and self._reads_everything(box)
-        )
-
-    def _reads_everything(self, m: IndexingMap) -> bool:
-        """True if a map is a box that relates each index of its domain to every result."""
-        sizes = self._spaces.sizes
-        return (
-            sizes is not None
-            and [result.bounds for result in m.results] == [(0, size - 1) for size in sizes]
-            and all(r.is_constant or free_variable(r, m) is not None for r in m.results)
-            and is_box(m)
-        )

@@ -16,6 +16,7 @@ import numpy as np
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.over_approximation import over_approximate
 from indexing.maps.regions.boxes import Progression, progression
+from indexing.maps.space_pairs import Spaces
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains
 from simplifier.linear import Expr, as_expr
@@ -45,6 +46,26 @@ def free_variable(result: Expr, m: IndexingMap) -> Variable | None:
         return None
     ((atom, factor),) = result.terms
     return atom if isinstance(atom, Variable) and atom in m.ranges and abs(factor) == 1 else None
+
+
+def reads_everything(m: IndexingMap, sizes: Sequence[int] | None) -> bool:
+    """True if a map is a box that relates each index of its domain to every index below `sizes`."""
+    return (
+        sizes is not None
+        and [result.bounds for result in m.results] == [(0, size - 1) for size in sizes]
+        and all(r.is_constant or free_variable(r, m) is not None for r in m.results)
+        and is_box(m)
+    )
+
+
+def is_full(box: IndexingMap, spaces: Spaces) -> bool:
+    """True if a box relates every index of one space to every index of another."""
+    start = spaces.start
+    return (
+        start is not None
+        and [v.bounds for v in box.dims] == [v.bounds for v in start]
+        and reads_everything(box, spaces.sizes)
+    )
 
 
 # ---------------------------------------------------------------- inclusion
