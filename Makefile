@@ -93,7 +93,7 @@ wheel: $(VENV)/.develops
 	rm -rf build/sources dist
 	mkdir -p build/sources/docs
 	cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources
-	cp -R docs/man build/sources/docs
+	cp -R docs/man docs/errors build/sources/docs
 	HATCH_BUILD_HOOKS_ENABLE=1 $(CONSTRAINED) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist build/sources
 
 compiled: wheel

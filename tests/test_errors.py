@@ -13,8 +13,7 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops that `hlo.verify` checks
-from docs.pages import errors
-from indexing.cli import run
+from indexing.cli import error_pages, run
 from tests.test_docs import ROOT
 
 BLOCK = re.compile(r"^```(hlo|python|console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -26,7 +25,7 @@ WITHOUT_EXAMPLE = {
     "cluster": "a cluster is part of the example",
     "worker": "the system ends a worker process",
 }
-PAGES = errors.codes()
+PAGES = error_pages.codes()
 
 
 def raised_codes() -> set[str]:

@@ -14,7 +14,8 @@ from urllib.parse import unquote, urlsplit
 import click
 import pytest
 
-from docs.pages import commands, errors, reference, related, sources
+from docs.pages import commands, reference, related, sources
+from indexing.cli import error_pages
 from indexing.cli.group import COMMANDS, cli
 from tests.test_docs import prose
 
@@ -157,6 +158,6 @@ def test_the_site_loads_nothing_from_other_hosts(site: dict[Path, Links]) -> Non
 def test_every_page_is_in_the_search_index(site: dict[Path, Links]) -> None:
     (root,) = {page.parent for page in site if page.name == "search.html"}
     index = (root / "searchindex.js").read_text()
-    assert [code for code in errors.codes() if f'"errors/{code}"' not in index] == []
+    assert [code for code in error_pages.codes() if f'"errors/{code}"' not in index] == []
     for name in ("IndexingMap", "Undecided", "Box"):
         assert f'"reference/indexing/{name}"' in index

@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Final
-
-FOLDER: Final = Path(__file__).parents[1] / "errors"
-
-
-def codes() -> dict[str, Path]:
-    """Return the page of each documented code."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.md"))}
-
-
-def meaning(page: Path) -> str:
-    """Return the first sentence of a page."""
-    paragraph = page.read_text(encoding="utf-8").split("\n\n")[1]
-    return re.split(r"(?<=\.)\s", " ".join(paragraph.split()))[0]
+from indexing.cli.error_pages import codes, meaning
 
 
 def index() -> str:
@@ -26,8 +11,8 @@ def index() -> str:
         "# Errors by code",
         "",
         "An error names its kind in brackets: `error[undefined]`. In Python it is `error.code` of "
-        "`hlo.HloError`, with `--format json` the key `code`. The tests raise the error of every "
-        "page, and run its repair.",
+        "`hlo.HloError`, with `--format json` the key `code`. `hlo-indexing explain undefined` "
+        "prints its page. The tests raise the error of every page, and run its repair.",
         "",
         "| code | meaning |",
         "|---|---|",

@@ -51,6 +51,15 @@ def complete_opcodes(
     return completed(sorted(OPCODES), incomplete)
 
 
+def complete_codes(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """Return the error codes that begin with `incomplete`."""
+    from indexing.cli.error_pages import codes
+
+    return completed(codes(), incomplete)
+
+
 def complete_instructions(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem[Any]]:

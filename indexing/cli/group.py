@@ -37,6 +37,7 @@ COMMANDS = {
     "passes": "Validate each compiler pass of a folder of dumps",
     "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
     "ops": "List the supported ops and the grades of their maps",
+    "explain": "Explain error codes: their meaning, an example, the repair",
 }
 
 
@@ -92,6 +93,7 @@ class Commands(click.Group):
             super().invoke(ctx)
         with _exit_statuses():
             reporter.flush()
+            reporter.note_explanations()
         return 1 if reporter.failed else 0
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -255,6 +255,12 @@ class Reporter:
         """Count an error by its code; `line` begins with it."""
         self.counts[line.partition("]")[0] + "]"] += 1
 
+    def note_explanations(self) -> None:
+        """Name the command that explains the reported errors, to a person at a terminal."""
+        codes = [key[len("error[") : -1] for key in self.counts if key.startswith("error[")]
+        if codes and sys.stderr.isatty():
+            self.note(f"for examples and repairs: hlo-indexing explain {' '.join(codes)}")
+
     def hlo_error(self, error: HloError) -> None:
         """Report an error with its source location."""
         self.error(*str(error).split("\n"))

@@ -51,8 +51,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return ran
 
 
-PAGES = {"report"}
-"""Commands that write a page."""
+PAGES = {"report", "explain"}
+"""Commands that write pages."""
 
 
 def test_every_command_prints_json_with_a_schema() -> None:

@@ -110,6 +110,7 @@ COMMANDS = [
     ["shard", FILE, "--mesh", "x=2", "--spec", f"p0={NAME}"],
     ["shard", FILE, "--mesh", "x=2", "--out-spec", NAME],
     ["ops", NAME],
+    ["explain", NAME],
     ["simplify", NAME],
     ["simplify", f"(d0) -> (d0 + {NAME}), domain: d0 in [0, 3]"],
     ["simplify", f"(d0) -> (d0), domain: d0 in [0, 3] {NAME}", "--explain", "--verify"],
