@@ -12,6 +12,7 @@ import pytest
 import hlo
 import indexing
 from indexing import cli
+from indexing.views.report_page.changes import changes
 from indexing.views.report_page.chunks import chunks
 from indexing.views.report_page.tile_details import MAX_TILES, picture_sizes
 from indexing.views.verdict_tables import verdict_record
@@ -225,6 +226,21 @@ def test_two_modules_are_compared() -> None:
     assert comparison["lines"][-1].startswith("bytes: 536 read, 516 written before; ")
     listed = {key: [row[1] for row in rows] for key, rows in data["changes-0"].items()}
     assert listed == {"removed": ["b"], "added": ["wide"], "changed": ["a", "r"]}
+    (_, reverse), (removed,), (added,) = (
+        data["changes-0"][k] for k in ("changed", "removed", "added")
+    )
+    for row, old, new in ((reverse, "r", "r"), (removed, "b", None), (added, None, "wide")):
+        for module, name, lines in zip((before, after), (old, new), row[4], strict=True):
+            maps = [] if name is None else indexing.output_to_input(module.entry[name]).maps
+            shown = [] if lines is None else [line.partition(": ")[2] for line in lines]
+            assert shown == [str(m) for own in maps for m in own]
+
+
+def test_the_maps_of_many_changes_are_listed_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexing.views.report_page.changes.MAX_MAPPED", 4)
+    before, after = hlo.parse(TILED), hlo.parse(TILED.replace("5]", "7]").replace("0:7", "0:5"))
+    listed = {row[1]: row[4] != [None, None] for row in changes(before, after)["changed"]}
+    assert listed == {"p": False, "q": False, "b": True, "a": True, "r": False}
 
 
 def test_a_folder_of_dumps_has_a_comparison_for_each_pair_that_differs() -> None:

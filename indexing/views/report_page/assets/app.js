@@ -133,7 +133,10 @@ function showComputation(state) {
 function changesOf(state) {
   const { comparisons } = state.data;
   const box = el("div", {});
-  const note = el("p", { className: "note" }, "Instructions are matched by name; metadata are not compared.");
+  const note = el("p", { className: "note" }, "Instructions are matched by name; metadata are not compared. " +
+    "Maps are listed for the first 100 instructions of a comparison. " +
+    (comparisons.some(({ modules }) => modules.includes(null))
+      ? "The graph, the table and all other details are those of the last module." : ""));
   if (comparisons.length === 1) {
     box.append(el("h2", {}, oneLine(comparisons[0].title)), note);
     comparisonOf(state, 0).then((part) => box.append(part));
@@ -173,22 +176,37 @@ async function comparisonOf(state, number) {
       },
     }, oneLine(name));
   };
-  const list = (title, module, rows, lines) => {
+  const list = (title, rows) => {
     const shown = rows.slice(0, 500);
     const part = el("details", { open: rows.length > 0 && rows.length <= 60 },
       el("summary", {}, `${title}: ${count(rows.length)}`));
-    part.append(...shown.map((row) => el("div", { className: "change" }, link(module, row),
-      el("span", { className: "note" }, ` ${oneLine(row[2])} in ${oneLine(row[0])}`),
-      ...lines(row).map(([sign, text]) => el("pre", { className: sign === "+" ? "added" : "removed" },
-        `${sign} ${oneLine(text)}`)))));
+    part.append(...shown.map((row) => {
+      const [computation, , opcode, texts, maps] = row;
+      return el("div", { className: "change" }, link(texts[1] === null ? before : after, row),
+        el("span", { className: "note" }, ` ${oneLine(opcode)} in ${oneLine(computation)}`),
+        ...texts.map((text, k) => signed(k, text === null ? null : oneLine(text))), ...mapsOf(maps));
+    }));
     if (rows.length > shown.length) part.append(`… ${count(rows.length - shown.length)} more`);
     return part;
   };
-  box.append(
-    list("changed", after, changes.changed, (row) => [["-", row[3]], ["+", row[4]]]),
-    list("removed", before, changes.removed, (row) => [["-", row[3]]]),
-    list("added", after, changes.added, (row) => [["+", row[3]]]));
+  box.append(list("changed", changes.changed), list("removed", changes.removed), list("added", changes.added));
   return box;
+}
+
+/** A text of the module before (0) or after (1) a change; nothing for an instruction that it lacks. */
+function signed(side, text) {
+  return text === null ? "" : el("pre", { className: ["removed", "added"][side] }, `${"-+"[side]} ${text}`);
+}
+
+/** The maps before and after a change, or that they are equal; nothing where they are not listed. */
+function* mapsOf([before, after]) {
+  if (before === null && after === null) return;
+  const texts = [before, after].map((lines) => (lines === null ? null : lines.map(visible).join("\n  ")));
+  if (texts[0] === texts[1]) {
+    yield el("div", { className: "note" }, "The maps to the operands are equal.");
+    return;
+  }
+  yield el("details", {}, el("summary", { className: "note" }, "maps"), ...texts.map((text, k) => signed(k, text)));
 }
 
 /** The list below the search field; arrow keys and Enter select from it. */
