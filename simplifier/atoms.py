@@ -118,11 +118,4 @@ def mentioned(exprs: Iterable[Expr]) -> set[Variable]:
     >>> sorted(v.name for v in mentioned([Variable("d0", 0, 9) // 4, Variable("s0", 0, 9) * 2]))
     ['d0', 's0']
     """
-    atoms: set[Atom] = set()
-    pending = list(exprs)
-    while pending:
-        for atom in pending.pop().parts:
-            if atom not in atoms:
-                atoms.add(atom)
-                pending.extend(atom.operands)
-    return {atom for atom in atoms if isinstance(atom, Variable)}
+    return set().union(*[atom.variables for expr in exprs for atom in expr.parts])

@@ -16,7 +16,7 @@ from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, Variable, added, as_expr, constant, from_atom
 from simplifier.mods import split
 from simplifier.residues import Residues, canonical_law, intersection, intersection_law, residues_of
-from simplifier.text import terms_and_constant
+from simplifier.text import printed_constant
 from simplifier.trace import Law
 
 
@@ -230,7 +230,7 @@ def _without_printed_constant(constraint: Constraint) -> Constraint:
     _, rest = split(constraint.expr)
     if not rest.constant:
         return constraint
-    _, constant = terms_and_constant(constraint.expr)
+    constant = printed_constant(constraint.expr)
     lower, upper = constraint.lower - constant, constraint.upper - constant
     return Constraint(constraint.expr - constant, lower, upper)
 

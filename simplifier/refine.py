@@ -12,7 +12,7 @@ limits the box stays as it was: valid, but less simple.  Answers are memoised, e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -20,7 +20,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from simplifier import laws, trace
-from simplifier.atoms import Atom, Floor, Variable
+from simplifier.atoms import Atom, Floor, Variable, mentioned
 from simplifier.bounds_queries import BoundsQuery, queries_of
 from simplifier.constraints import FALSE, Constraint, sum_bounds
 from simplifier.domain import ConstrainedBox, tightened
@@ -43,7 +43,7 @@ ATOMS: Final = 12
 GROUPS: Final = 4
 """Maximum number of groups that one pass refines."""
 
-Component: TypeAlias = tuple[set[Variable], list[Constraint]]
+Component: TypeAlias = tuple[Set[Variable], list[Constraint]]
 
 
 class ConstraintGroup(NamedTuple):
@@ -214,7 +214,7 @@ def _is_empty(
 
 def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[ConstraintGroup]:
     """Return the groups for which intervals are inconclusive."""
-    floors = [(floor, set(floor.numerator.variables())) for floor in _floors(exprs)]
+    floors = [(floor, floor.variables) for floor in _floors(exprs)]
     open_groups: list[ConstraintGroup] = []
     for group, own in _components(constraints, [inside for _, inside in floors]):
         ours = [floor for floor, inside in floors if inside <= group]
@@ -223,7 +223,7 @@ def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> li
             continue
         sums: list[Expr] = []
         if not nonempty:
-            sums = [e for e in exprs if len(e.parts) > 1 and group.issuperset(e.variables())]
+            sums = [e for e in exprs if len(e.parts) > 1 and group >= mentioned([e])]
         domain = _sorted(group), tuple(own)
         if nonempty and _is_unaffected(domain[0], own[0], ours):
             continue
@@ -269,7 +269,7 @@ def _sorted(variables: Iterable[Variable]) -> tuple[Variable, ...]:
 
 
 def _components(
-    constraints: Iterable[Constraint], together: Iterable[set[Variable]] = ()
+    constraints: Iterable[Constraint], together: Iterable[Set[Variable]] = ()
 ) -> list[Component]:
     """Split constraints into groups that share no variable.
 
@@ -277,7 +277,7 @@ def _components(
     """
     groups: list[Component] = []
     for constraint in constraints:
-        _join(groups, set(constraint.expr.variables()), [constraint])
+        _join(groups, mentioned([constraint.expr]), [constraint])
     tied = {v for inside, _ in groups for v in inside}
     for inside in together:
         if len(inside & tied) > 1:
@@ -285,7 +285,7 @@ def _components(
     return groups
 
 
-def _join(groups: list[Component], inside: set[Variable], own: list[Constraint]) -> None:
+def _join(groups: list[Component], inside: Set[Variable], own: list[Constraint]) -> None:
     """Add a group, joined with the groups that share a variable with it."""
     for group in [group for group in groups if not inside.isdisjoint(group[0])]:
         groups.remove(group)
@@ -315,7 +315,7 @@ def _is_exact_by_intervals(floor: Floor, constraint: Constraint) -> bool:
     `simplifier.rewrite` propagates congruences through every sum.
     """
     numerator, bounded = floor.numerator.parts, constraint.expr.parts
-    if len(set(constraint.expr.variables()).intersection(floor.numerator.variables())) < 2:
+    if len(mentioned([constraint.expr]) & floor.variables) < 2:
         return True
     if not all(isinstance(atom, Variable) for atom in numerator):
         return False

@@ -101,7 +101,7 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
 def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
     symbolic, expr = symbolic_mods(expr)
     mods, rest = split(expr)
-    constant = rest.constant
+    absorbing = _absorbing_floor(rest)
     outside = {atom: c for atom, c in rest.terms if isinstance(atom, Variable)}
     others = _Terms()
     for atom, coefficient in rest.terms:
@@ -112,8 +112,8 @@ def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
         if not isinstance(atom, Floor):
             continue
         numerator = _from_other_side(atom, coefficient, outside)
-        if numerator.constant and constant == -coefficient:
-            numerator, constant = numerator - atom.divisor, 0
+        if atom is absorbing:
+            numerator = numerator - atom.divisor
         others.append((coefficient, f"{_operand(numerator, texts)} floordiv {atom.divisor}"))
     for mod in mods:
         dividend, modulus = mod.dividend, mod.modulus
@@ -124,7 +124,26 @@ def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
         others.append_mod(coefficient, dividend, divisor, texts)
     variables = [(c, variable.name) for variable, c in outside.items()]
     pieces = enumerate([*variables, *others])
-    return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
+    text = "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces])
+    return text, 0 if absorbing else rest.constant
+
+
+def printed_constant(expr: Expr) -> int:
+    """Return the constant of `terms_and_constant`, without writing the text."""
+    _, expr = symbolic_mods(expr)
+    _, rest = split(expr)
+    return 0 if _absorbing_floor(rest) else rest.constant
+
+
+def _absorbing_floor(rest: Expr) -> Floor | None:
+    """The floor into which the constant of a sum without mods moves, if any.
+
+    ``(x - 3) floordiv 7`` is ``(x + 4) floordiv 7 - 1``.
+    """
+    for atom, coefficient in rest.terms if rest.constant else ():
+        if isinstance(atom, Floor) and coefficient == -rest.constant and atom.numerator.constant:
+            return atom
+    return None
 
 
 def symbolic_mods(expr: Expr) -> tuple[list[tuple[int, Expr, Expr]], Expr]:

@@ -102,10 +102,7 @@ class Atom:
         """Its variables, at any depth; memoised."""
         if not self.operands:
             return frozenset((self,))
-        if self._variables is None:
-            inner = [atom.variables for operand in self.operands for atom in operand.parts]
-            self._variables = frozenset().union(*inner)
-        return self._variables
+        return _variables_in(self) if self._variables is None else self._variables
 
     def _made_key(self) -> OrderKey:
         raise NotImplementedError
@@ -117,3 +114,26 @@ class Atom:
     def applied(self, values: Iterable[Any]) -> Any:
         """Return the value for these values of the operands."""
         raise NotImplementedError
+
+
+def _variables_in(outer: Atom) -> frozenset[Any]:
+    """The variables in an atom; memoises them for it and the atoms in it, without recursion."""
+    variables: frozenset[Any] = frozenset()
+    pending = [outer]
+    while pending:
+        atom = pending[-1]
+        inner = [part for operand in atom.operands for part in operand.parts]
+        unknown = [part for part in inner if part.operands and part._variables is None]
+        if unknown:
+            pending += unknown
+        else:
+            variables = atom._variables = _union([part.variables for part in inner])
+            pending.pop()
+    return variables
+
+
+def _union(sets: list[frozenset[Any]]) -> frozenset[Any]:
+    """The union, which is one of the sets if it contains the others."""
+    largest = max(sets, key=len, default=frozenset())
+    others = [each for each in sets if not each <= largest]
+    return largest.union(*others) if others else largest
