@@ -64,7 +64,7 @@ class ConstrainedBox:
         return _rewriting((*self.constraints, *self.implied), tuple(replaced))
 
 
-@trace.memoised(1 << 8)  # the maps of a chain share domains, and most of their atoms
+@trace.memoised(1 << 5)  # the maps of a chain share domains, and most of their atoms
 def _rewriting(
     constraints: tuple[Constraint, ...], values: tuple[tuple[Variable, Expr], ...]
 ) -> Rewriting:

@@ -101,10 +101,15 @@ class Rewriting(Substitution):
         rewritten = self._rewritten.get(expr)
         if rewritten is None:
             if len(self._rewritten) >= _MAX_REWRITTEN:
-                self._rewritten.clear()
-                self._floors.clear()
+                self._forget()
             rewritten = self._rewritten[expr] = super().__call__(expr)
         return rewritten
+
+    def _forget(self) -> None:
+        """Start new memos: another thread may be using the old ones."""
+        self._rewritten, self._floors = {}, {}
+        self._independent = Substitution(self._values)
+        self._known = KnownBounds(self._known.sums)
 
     def _sum(self, expr: Expr) -> Expr:
         rebuilt = super()._sum(expr)
@@ -163,7 +168,7 @@ class Rewriting(Substitution):
         return moved
 
 
-_MAX_REWRITTEN: Final = 1 << 10
+_MAX_REWRITTEN: Final = 1 << 8
 """Maximum number of expressions whose rewriting on one domain is memoised."""
 
 

@@ -14,9 +14,9 @@ from simplifier import exact, variable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.domain import tightened
-from simplifier.linear import Expr
+from simplifier.linear import Expr, constant
 from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, is_known_nonempty, refined
-from simplifier.rewrite import Rewriting
+from simplifier.rewrite import _MAX_REWRITTEN, Rewriting
 from simplifier.solve import change, projected
 from simplifier.substitute import Substitution
 from tests.oracles import boxes, fuzz, holds, points, sums, tree_expr, trees
@@ -409,3 +409,11 @@ def test_solving_and_projection_are_proved_for_all_integers(c: int) -> None:
     if c > 1:
         gap = f"exists (s : 0 <= s <= 3 and 0 <= {c}*s + e <= {c - 2})"
         assert not proved(f"{{ [e] : {-3 * c} <= e <= {c - 2} and not ({gap}) }}")
+
+
+def test_rewriting_memoises_a_bounded_number_of_expressions() -> None:
+    x, y = Variable("x", 0, 999), Variable("y", 0, 999)
+    rewriting = Rewriting([Constraint(x + y, 0, 9)])
+    for k in range(2 * _MAX_REWRITTEN):
+        assert rewriting((x + y + k * 10) // 10) == constant(k)
+    assert len(rewriting._rewritten) <= _MAX_REWRITTEN
