@@ -168,10 +168,11 @@ def print_tables(reporter: Reporter, batch: Sequence[MapTable], request: Request
             if request.point is None
             else lines_at(reporter, batch, request, terminal)
         )
-        if terminal is not None and (printed := list(printed)):
-            reporter.print("")
-        for line in printed:
-            reporter.print(line)
+        printable: list[str] = []
+        try:
+            printable.extend(printed)
+        finally:  # also the lines before an error
+            reporter.print(*([""] if terminal is not None and printable else []), *printable)
         for table in batch:
             count_maps(reporter, table)
 
@@ -268,9 +269,10 @@ def answers(
 
 def note_undecided(reporter: Reporter, table: MapTable) -> None:
     """Print a note for each map that isl could not decide on the way to `table`."""
+    if not (maps := reporter.undecided):
+        return
     place = f"note: {table.file}: {table.computation}: {table.instruction}: isl could not decide"
     kind = "parameter" if table.to_parameters else "operand"
-    maps = reporter.undecided
     printed = set()
     for row in table.rows:
         if row.map in maps:

@@ -6,6 +6,7 @@ instruction does not stop the others.
 
 from __future__ import annotations
 
+import operator
 import os
 import shutil
 import sys
@@ -14,11 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
 from hlo.text.source import HloError, printable
+from indexing.cli.failures import OutputError as OutputError
+from indexing.cli.failures import Reporting
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
@@ -43,19 +47,6 @@ COLOUR_CHOICES: Final = ("auto", "always", "never")
 """Values of ``--color``."""
 
 
-class OutputError(Exception):
-    """A result cannot be written, for example because the disk is full.
-
-    Attributes:
-        file: where the results are written to.
-    """
-
-    def __init__(self, file: str, strerror: str) -> None:
-        super().__init__(strerror)
-        self.file = file
-        self.strerror = strerror
-
-
 class Reporter:
     """Printer of one run: prints results, reports each error once, records failure.
 
@@ -76,6 +67,7 @@ class Reporter:
         self.lines = 0  # of results
         self.width = terminal_width()  # None: results are not printed on a terminal
         self.colours = "auto"  # one of `COLOUR_CHOICES`
+        self._environment = {name: os.environ.get(name) for name in ("NO_COLOR", "FORCE_COLOR")}
         self.is_quiet = False  # print no notes
         self._path: str | None = None  # of the file that results are written to
         self._continued: int | None = None  # the size of that file to which results are appended
@@ -87,9 +79,9 @@ class Reporter:
         """True if results are printed in colours."""
         if self.colours != "auto":
             return self.colours == "always"
-        if os.environ.get("NO_COLOR"):
+        if self._environment["NO_COLOR"]:
             return False
-        return self.width is not None or bool(os.environ.get("FORCE_COLOR"))
+        return self.width is not None or bool(self._environment["FORCE_COLOR"])
 
     def write_to(self, path: str) -> None:
         """Write the results of the run to a file, in place of standard output.
@@ -190,15 +182,17 @@ class Reporter:
         """Return `text` in the colours of `style` on a terminal, and unchanged elsewhere."""
         return f"{_MARKS[style]}{text}{_MARKS['end']}" if self.coloured else text
 
-    def print(self, line: str) -> None:
-        """Print one line of the result; an empty line only after other lines."""
-        if not (line or self.has_printed):
+    def print(self, *lines: str) -> None:
+        """Print lines of the result; an empty line only after other lines."""
+        if not self.has_printed:
+            lines = tuple(dropwhile(operator.not_, lines))
+        if not lines:
             return
         self.has_printed = True
-        self.lines += 1
-        line = printable(line)
+        self.lines += len(lines)
+        text = "".join([f"{printable(line)}\n" for line in lines])
         with self._output_errors():
-            self._stream().write((line.translate(_COLOURED) if self.coloured else line) + "\n")
+            self._stream().write(text.translate(_COLOURED) if self.coloured else text)
 
     def table(self, title: str, rows: Sequence[tuple[str, ...]]) -> None:
         """Print a table on a terminal.
@@ -265,40 +259,40 @@ class Reporter:
         """Report an error with its source location."""
         self.error(*str(error).split("\n"))
 
-    @contextmanager
-    def reporting(self, location: str) -> Iterator[None]:
+    def reporting(self, location: str) -> Reporting:
         """Report exceptions raised inside as errors at `location`, without a traceback."""
-        try:
-            yield
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except (OutputError, BrokenPipeError):
-            raise
-        except HloError as error:
+        return Reporting(self.exception, location)
+
+    def exception(self, location: str, error: Exception) -> None:
+        """Report an exception as an error at `location`."""
+        if isinstance(error, HloError):
             self.hlo_error(error)
-        except MemoryError as error:
+        elif isinstance(error, MemoryError):
             reason = f": {error}" if str(error) else ""
             help_ = "use a machine with more memory, fewer --jobs, or a smaller input"
             self.error(f"error[memory]: {location}: memory ran out{reason}", f"  = help: {help_}")
-        except OSError as error:
+        elif isinstance(error, OSError):
             self.error(f"error[io]: {location}: {error.strerror or error}")
-        except Exception as error:
-            from indexing.maps.certificate import CertificateError
-            from simplifier.exact.context import BudgetExhaustedError, NotAffineError
+        else:
+            self._other_exception(location, error)
 
-            if isinstance(error, CertificateError | NotAffineError | BudgetExhaustedError):
-                code = "verify" if isinstance(error, CertificateError) else "isl"
-                self.error(*f"error[{code}]: {location}: {error}".split("\n"))
-                return
-            self.error(
-                f"error[internal]: {location}: {type(error).__name__}: {error}",
-                "  = note: this is a bug in hlo-indexing, not in the input",
-                *(
-                    traceback.format_exc().splitlines()
-                    if self.debug
-                    else ["  = help: run `hlo-indexing --debug ...` for the traceback"]
-                ),
-            )
+    def _other_exception(self, location: str, error: Exception) -> None:
+        from indexing.maps.certificate import CertificateError
+        from simplifier.exact.context import BudgetExhaustedError, NotAffineError
+
+        if isinstance(error, CertificateError | NotAffineError | BudgetExhaustedError):
+            code = "verify" if isinstance(error, CertificateError) else "isl"
+            self.error(*f"error[{code}]: {location}: {error}".split("\n"))
+            return
+        self.error(
+            f"error[internal]: {location}: {type(error).__name__}: {error}",
+            "  = note: this is a bug in hlo-indexing, not in the input",
+            *(
+                "".join(traceback.format_exception(error)).splitlines()
+                if self.debug
+                else ["  = help: run `hlo-indexing --debug ...` for the traceback"]
+            ),
+        )
 
     def note_proofs(self, proofs: Mapping[str, int]) -> None:
         """Print the summary of ``--verify`` on standard error.

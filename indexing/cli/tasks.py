@@ -80,10 +80,11 @@ class BufferedReporter(Reporter):
     @classmethod
     def of(cls, reporter: Reporter) -> BufferedReporter:
         """Return an empty record with the settings of `reporter`."""
-        return cls(reporter.width, reporter.colours, reporter.debug, reporter.max_bytes)
+        colours = "always" if reporter.coloured else "never"
+        return cls(reporter.width, colours, reporter.debug, reporter.max_bytes)
 
-    def print(self, line: str) -> None:
-        self.messages.append(("print", (line,)))
+    def print(self, *lines: str) -> None:
+        self.messages.append(("print", lines))
 
     def table(self, title: str, rows: Sequence[tuple[str, ...]]) -> None:
         self.messages.append(("table", (title, rows)))

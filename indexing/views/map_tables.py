@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hlo.modules.patterns import Pattern
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
@@ -87,8 +87,7 @@ class Query:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class MapRow:
+class MapRow(NamedTuple):
     """One map of one operand, or the reason why it is unknown, or neither if nothing is read."""
 
     operand: int
@@ -166,16 +165,21 @@ def _complete(
 
     An operand read by other outputs only gets no row: a tuple of n elements would take n² lines.
     """
-    empty = {
-        k: [MapRow(k, operand.name, operand.shape, parameter=parameter_number(operand))]
-        for k, operand in enumerate(operands)
-        if query.reads(k, operand)
-    }
-    read = set().union(*answers.values()) if len(answers) > 1 else set()
-    unread = {k: rows for k, rows in empty.items() if k not in read}
+    requested = [k for k, operand in enumerate(operands) if query.reads(k, operand)]
+    if len(answers) == 1:
+        read: Collection[int] = next(iter(answers.values()))
+    else:
+        read = set().union(*answers.values())
+    unread = {k: _unread_row(k, operands[k]) for k in requested if k not in read}
     for output, answered in answers.items():
-        rows = {**unread, **answered} or empty
+        rows = {**unread, **answered} if unread else answered
+        if not rows:
+            rows = {k: _unread_row(k, operands[k]) for k in requested}
         yield output, [row for k in sorted(rows) for row in rows[k]]
+
+
+def _unread_row(number: int, operand: Instruction) -> list[MapRow]:
+    return [MapRow(number, operand.name, operand.shape, parameter=parameter_number(operand))]
 
 
 def _table(
@@ -215,9 +219,9 @@ def _backward_rows(
         result = maps_of(instruction, output_id=output, **query.options)
         operands = result.operands
         answers[output] = {
-            k: rows
-            for k in range(len(operands))
-            if query.reads(k, operands[k]) and (rows := operand_rows(k, operands[k], result, k))
+            k: operand_rows(k, operands[k], result, k)
+            for k, (maps, unknown) in enumerate(zip(result.maps, result.unknown, strict=True))
+            if (maps or unknown is not None) and query.reads(k, operands[k])
         }
     return operands, answers
 

@@ -338,7 +338,7 @@ def test_names_are_escaped_before_they_are_measured() -> None:
                 file=name,
                 computation=name,
                 instruction=name,
-                rows=tuple([replace(row, name=name) for row in table.rows]),
+                rows=tuple([row._replace(name=name) for row in table.rows]),
             )
             for table in batch
         ]
