@@ -2,25 +2,27 @@
 
 XLA prints an instruction on one line, without comments, nested instructions or shapes of operands.
 A body of such lines is *regular*: one pattern per line, and tables of the shapes and attributes
-already parsed, prove that `BodyReader.instructions` accepts it. All other bodies, and so all with
-an error, are parsed at once.
+already parsed, prove that `BodyReader.instructions` accepts it. The same pattern and tables make
+its instructions on first use. All other bodies, and so all with an error, are parsed at once.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from hlo.formats.asynchronous import SUFFIXES
 from hlo.formats.body import BodyReader
 from hlo.modules.deferred import DeferredBody
-from hlo.modules.module import Computation
+from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, find_shape
 from hlo.text.lexer import MAX_DIGITS, NAME, check_numbers
 from hlo.text.source import HloError, Source
-from hlo.text.syntax import CALLEE_ATTRIBUTES, read_value
+from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText, read_value
 
+_NOTHING: Final[Mapping[str, AttributeText]] = MappingProxyType({})
 _KEYWORDS: Final = frozenset({"true", "false", "inf", "nan"})  # literals, also after a value
 _NAME: Final = rf"(?!(?:{'|'.join(sorted(_KEYWORDS))}|ROOT)\b){NAME}"
 _QUOTED: Final = r'"(?:[^"\\]++|\\.)*+"'
@@ -47,7 +49,7 @@ _LINE: Final = re.compile(
     rf"((?:[a-z]\w*+\[[\d,]*+\](?:\{{[\w,:()]*+\}})?+)|\({_nested(2)}\)) "
     rf"({NAME})\((?:(%?{NAME}(?:, %?{NAME})*+)|({_LITERAL}))?+\)"
     rf"((?:, (?!metadata=|backend_config=){_NAME}={_value(1)})*+)"
-    rf"(?:, metadata=\{{{_nested(0)}\}})?+(, backend_config=)?+",
+    rf"(?:, metadata=(\{{{_nested(0)}\}}))?+(, backend_config=)?+",
     re.ASCII,
 )
 _CLOSED: Final = re.compile(r"\s*+\}", re.ASCII)
@@ -70,6 +72,18 @@ class ScannedBody(NamedTuple):
     end: int
 
 
+class _Attributes(NamedTuple):
+    """Accepted attributes of an instruction, without metadata and ``backend_config``.
+
+    Attributes:
+        texts: the name and the value of each, and the start and end of the value in their text.
+        called: the computations that they call.
+    """
+
+    texts: tuple[tuple[str, str, int, int], ...] = ()
+    called: tuple[Computation, ...] = ()
+
+
 class BodyScanner(BodyReader):
     """Parser of computations that can leave the instructions of regular bodies for later.
 
@@ -80,7 +94,7 @@ class BodyScanner(BodyReader):
         super().__init__(source)
         self.accepted_shapes: dict[str, AnyShape] = {}
         self.accepted_opcodes: dict[str, str] = {}
-        self.accepted_attributes: set[str] = {""}
+        self.accepted_attributes = {"": _Attributes()}
 
     def scanned(self, position: int) -> ScannedBody | None:
         """Return the body with its first instruction at `position`; None if it is not regular."""
@@ -96,7 +110,7 @@ class BodyScanner(BodyReader):
         opcodes: list[str] = []
         root = ""
         while line := _LINE.match(self.text, position):
-            mark, name, shape, opcode, operands, literal, attributes, config = line.groups()
+            mark, name, shape, opcode, operands, literal, attributes, _, config = line.groups()
             position = read_value(self.source, line.end()) if config else line.end()
             if (mark and root) or not _fits(name, operands, names):
                 return None
@@ -117,10 +131,51 @@ class BodyScanner(BodyReader):
 
     def defer(self, computation: Computation, body: ScannedBody, position: int) -> None:
         """Leave the instructions of a computation, the first one at `position`, for later."""
-        make = lambda: self.instructions(computation, position)  # noqa: E731
+        make = lambda: self._make(computation, position)  # noqa: E731
         computation.defer(DeferredBody(body.names, body.opcodes, make, self.result.lock))
         computation.end = body.end
         self.computations[computation.name] = computation
+
+    def _make(self, computation: Computation, position: int) -> None:
+        """Make the instructions of a regular body, the first one at `position`."""
+        source, shapes, opcodes = self.source, self.accepted_shapes, self.accepted_opcodes
+        made: dict[str, Instruction] = {}
+        root: Instruction | None = None
+        while line := _LINE.match(self.text, position):
+            mark, name, shape, opcode, inside, literal, listed, metadata, config = line.groups()
+            position = read_value(source, line.end()) if config else line.end()
+            known, first = self.accepted_attributes[listed], line.start(7)
+            attributes = {
+                key: AttributeText(text, source, first + start, first + end)
+                for key, text, start, end in known.texts
+            }
+            if metadata:
+                attributes["metadata"] = self.attribute_text(*line.span(8))
+            if config:
+                attributes["backend_config"] = self.attribute_text(line.end(), position)
+            operands: tuple[Instruction, ...] = ()
+            value = None
+            if literal is not None or inside in _KEYWORDS:
+                value = self.attribute_text(*line.span(5 if literal is None else 6))
+            elif inside:
+                operands = tuple([made[each] for each in _names(inside)])
+            made[name] = instruction = Instruction(
+                name,
+                opcodes[opcode],
+                shapes[shape],
+                computation=computation,
+                index=len(made),
+                start=line.start(2),
+                end=position,
+                operands=operands,
+                literal=value,
+                attributes=attributes or _NOTHING,
+                called_computations=known.called,
+            )
+            if mark:
+                root = instruction
+        computation.instructions = tuple(made.values())
+        computation.root = root or instruction
 
     def _accepts(self, line: re.Match[str], end: int) -> bool:
         """Return True if the parser accepts the literal, shape, opcode and attributes of a line.
@@ -153,12 +208,21 @@ class BodyScanner(BodyReader):
         attributes, _, parsed_end = self.attributes(line.start(7), None)
         if end != parsed_end or "control-predecessors" in attributes:
             return False
-        for name in CALLEE_ATTRIBUTES.intersection(attributes):
-            value = attributes[name].text
-            names = re.findall(NAME, value, re.ASCII)
-            if not _CALLEES.fullmatch(value) or not self.computations.keys() >= set(names):
-                return False
-        self.accepted_attributes.add(line[7])
+        first, last = line.span(7)
+        texts: list[tuple[str, str, int, int]] = []
+        called: tuple[Computation, ...] = ()
+        for name, value in attributes.items():
+            text = value.text
+            if name in CALLEE_ATTRIBUTES:
+                names = re.findall(NAME, text, re.ASCII)
+                if not _CALLEES.fullmatch(text) or not self.computations.keys() >= set(names):
+                    return False
+                resolved = self.callees(value.start, name)
+                assert resolved is not None
+                text, called = resolved[0], called + resolved[1]
+            if value.end <= last:  # not metadata, and not backend_config
+                texts.append((name, text, value.start - first, value.end - first))
+        self.accepted_attributes[line[7]] = _Attributes(tuple(texts), called)
         return True
 
 
@@ -168,4 +232,8 @@ def _fits(name: str, operands: str | None, names: Mapping[str, None]) -> bool:
         return False
     if not operands or operands in _KEYWORDS:
         return True
-    return names.keys() >= set(operands.replace("%", "").split(", "))
+    return names.keys() >= set(_names(operands))
+
+
+def _names(operands: str) -> list[str]:
+    return operands.replace("%", "").split(", ")

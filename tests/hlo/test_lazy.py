@@ -38,8 +38,15 @@ def structure(module: hlo.Module) -> list[object]:
     ]
 
 
-def places(module: hlo.Module) -> list[tuple[int, int, int]]:
-    return [(i.index, i.start, i.end) for i in module.instructions]
+def places(module: hlo.Module) -> list[object]:
+    """The places of instructions, of their values and of what they call."""
+    return [
+        (
+            *(i.index, i.start, i.end, list(i.attributes), [c.name for c in i.called_computations]),
+            [(v.text, v.start, v.end) for v in (*i.attributes.values(), i.literal) if v],
+        )
+        for i in module.instructions
+    ]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -102,9 +109,10 @@ BODIES = [
 
 
 def outcome(text: str, *, is_lazy: bool) -> str:
-    """The error or the text of a module."""
+    """The error, or the text of a module and its places."""
     try:
-        return str(hlo.parse(text, lazy=is_lazy))
+        module = hlo.parse(text, lazy=is_lazy)
+        return f"{module}{places(module)}"
     except hlo.HloError as error:
         return str(error)
 
