@@ -31,6 +31,8 @@ LOCAL: Final = "local:"
 CONNECT: Final = 10.0  # seconds that a scheduler has to answer
 NOT_INSTALLED: Final = "--scheduler needs Dask, which is not installed"
 INSTALL: Final = "install it: pip install 'hlo-indexing[dask]'"
+START_SCHEDULER: Final = "start one: dask scheduler; or use --scheduler local:N"
+NAME_CERTIFICATE: Final = "name the files in Dask's configuration, distributed.comm.tls"
 LOCAL_ADDRESS: Final = "127.0.0.1"
 LOCAL_CONFIG: Final = {
     # no pages about the tasks
@@ -134,10 +136,13 @@ def connected(scheduler: str) -> Iterator[Client]:
         if scheduler.startswith(LOCAL):
             workers = int(scheduler.removeprefix(LOCAL))
             address = resources.enter_context(_local_cluster(workers))
+        if scheduler.startswith("tls://"):
+            _check_certificate()
         try:
             client = Client(address, timeout=CONNECT, set_as_default=False)
-        except (OSError, TypeError, ValueError) as error:
-            raise ClusterError(*_no_connection(scheduler, error)) from None
+        except OSError:
+            reason = f"no scheduler answers within {CONNECT:g} s"
+            raise ClusterError(reason, START_SCHEDULER) from None
         yield resources.enter_context(client)
 
 
@@ -188,17 +193,21 @@ def _kill_workers(cluster: LocalCluster) -> None:
             os.kill(nanny.pid, signal.SIGKILL)
 
 
-def _no_connection(scheduler: str, error: Exception) -> tuple[str, str]:
-    """Return the reason and the repair of a connection that failed."""
-    if scheduler.startswith("tls://") and not isinstance(error, OSError):
-        return (
-            f"no certificate: {error}",
-            "name the files in Dask's configuration, distributed.comm.tls; see docs/at_scale.md",
-        )
-    return (
-        f"no scheduler answers within {CONNECT:g} s",
-        "start one: dask scheduler; or use --scheduler local:N",
-    )
+def _check_certificate() -> None:
+    """Reject a configuration of Dask without a certificate for this process.
+
+    Raises:
+        ClusterError: there is none, or a file cannot be read.
+    """
+    from distributed import Security
+
+    reason = "Dask's configuration has no certificate"
+    try:
+        if Security().get_connection_args("client")["ssl_context"] is not None:
+            return
+    except OSError as error:  # also an invalid certificate
+        reason = f"the certificate cannot be read: {error}"
+    raise ClusterError(reason, NAME_CERTIFICATE)
 
 
 def _check(worker: str, theirs: Environment) -> None:

@@ -92,6 +92,29 @@ def test_no_scheduler_at_the_address(
 
 
 @with_dask
+@pytest.mark.parametrize(
+    "certificate, reason",
+    [
+        (None, "Dask's configuration has no certificate"),
+        ("missing.pem", "the certificate cannot be read: "),
+    ],
+)
+def test_tls_needs_a_certificate(
+    certificate: str | None, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import dask
+
+    names = ("ca-file", "client.cert", "client.key")
+    settings = {f"distributed.comm.tls.{name}": certificate for name in names}
+    with dask.config.set(settings):
+        run = runner(capsys, "check", str(EXAMPLES[0]))
+        status, out, err = run("--scheduler tls://127.0.0.1:1")
+    assert (status, out) == (1, "")
+    assert err.startswith(f"error[cluster]: tls://127.0.0.1:1: {reason}")
+    assert err.endswith("  = help: name the files in Dask's configuration, distributed.comm.tls\n")
+
+
+@with_dask
 def test_a_local_cluster_reports_a_poisonous_task_and_computes_all_others() -> None:
     with closing(Cluster("local:2", sends_text=False, note=lambda _: None)) as workers:
         assert workers.jobs == 2
