@@ -60,6 +60,10 @@ FILES = {
 COMMANDS = [
     ["check", *FILES, f"missing {FILE}"],
     ["check", *FILES, "--format", "json"],
+    ["check", ".", "--totals"],
+    ["check", ".", "--resume", f"{NAME}.journal"],
+    ["check", ".", "--resume", FILE],
+    ["check", ".", "--include", NAME],
     ["ls", *FILES],
     ["report", FILE],
     ["report", FILE, f"strange {FILE}"],
