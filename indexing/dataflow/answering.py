@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from hlo.memo import Memo
@@ -26,10 +27,10 @@ def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     walk.prepare([instruction], backward=True)
     operands = instruction.operands
 
-    def entries() -> Iterator[_Entry]:
+    def entries() -> Iterator[_PlacedEdge]:
         for edge in walk.backward_edges(start):
             end = ArrayRef(operands[edge.operand], edge.operand_path)
-            yield _Entry(edge.operand, end.path, start, end, edge)
+            yield _PlacedEdge(edge.operand, end.path, start, end, edge)
 
     return _answer(walk, instruction, "output-to-input", output_id, operands, entries)
 
@@ -45,11 +46,11 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
     outputs = {path: k for k, (path, _) in enumerate(leaves(instruction.shape))}
     targets = (instruction,) * len(outputs)
 
-    def entries() -> Iterator[_Entry]:
+    def entries() -> Iterator[_PlacedEdge]:
         for edge in walk.forward_edges(instruction, [input_id], outputs):
             start = ArrayRef(instruction.operands[input_id], edge.operand_path)
             end, position = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
-            yield _Entry(position, start.path, start, end, edge)
+            yield _PlacedEdge(position, start.path, start, end, edge)
 
     return _answer(walk, instruction, "input-to-output", input_id, targets, entries)
 
@@ -59,8 +60,8 @@ def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answe
     start = output_of(instruction, output_id)
     require_sound_parameters(instruction.computation)
     walk.prepare(needed_by([instruction]), backward=True)
-    parameters = instruction.computation.parameters
-    return _parameter_answer(walk, start, output_id, parameters, walk.to_only_parameter(start))
+    parameters, reached = instruction.computation.parameters, walk.to_only_parameter(start)
+    return _parameter_answer(start, output_id, parameters, reached, _memoised_entries(walk))
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
@@ -69,11 +70,12 @@ def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
     walk.prepare(computation.instructions, backward=True)
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     output, last = 0, None
+    entry_of = _memoised_entries(walk)
     for start, reached in walk.sweep(computation):
         instruction = start.instruction
         output, last = (output + 1 if instruction is last else 0), instruction
         needed = sorted({array.instruction for array in reached}, key=number.__getitem__)
-        yield _parameter_answer(walk, start, output, tuple(needed), reached)
+        yield _parameter_answer(start, output, tuple(needed), reached, entry_of)
 
 
 def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
@@ -115,6 +117,19 @@ _SHARED: Final = Memo[Hashable, _Contents](1 << 12)
 
 
 class _Entry(NamedTuple):
+    """The entry of one operand or output in each field of `_Contents`."""
+
+    maps: tuple[IndexingMap, ...] = ()
+    paths: tuple[Path, ...] = ()
+    unknown: Unknown | None = None
+    reasons: tuple[tuple[Reason, ...], ...] = ()
+    control: tuple[bool, ...] = ()
+
+
+_UNREAD: Final = _Entry()
+
+
+class _PlacedEdge(NamedTuple):
     """An edge from one array to another, with its position and path in the answer."""
 
     position: int
@@ -125,25 +140,38 @@ class _Entry(NamedTuple):
 
 
 def _parameter_answer(
-    walk: Walk,
     start: ArrayRef,
     output_id: int,
     parameters: tuple[Instruction, ...],
     reached: dict[ArrayRef, MapSet],
+    entry_of: Callable[[Path, MapSet], _Entry],
 ) -> Answer:
     """Return the answer for `parameters`, from the maps to all arrays that were reached."""
-    position = {parameter: k for k, parameter in enumerate(parameters)}
-    map_sets: dict[int, dict[Path, MapSet]] = {}
+    entries: dict[Instruction, list[_Entry]] = {each: [] for each in parameters}
     for end, maps in reached.items():
-        if end.instruction in position:
-            if len(maps.maps) > 1:  # later maps may subsume earlier ones
-                several = walk.edges.empty_map_set(start, end)
-                simplified = walk.edges.options.simplified
-                several.extend(maps.effective, maps.unknown, maps.reasons, maps.control, simplified)
-                maps = several
-            map_sets.setdefault(position[end.instruction], {})[end.path] = maps
-    contents = _contents(len(parameters), map_sets)
+        if end.instruction in entries:
+            entries[end.instruction].append(entry_of(end.path, maps))
+    contents = _contents(entries.values())
     return Answer(start.instruction, "output-to-input", output_id, parameters, *contents)
+
+
+def _memoised_entries(walk: Walk) -> Callable[[Path, MapSet], _Entry]:
+    """Return the function that lists a map set for a leaf of a parameter.
+
+    Many parameters have one map set: see `indexing.dataflow.compositions`.
+    """
+    options = walk.edges.options
+
+    @lru_cache(maxsize=1 << 12)
+    def entry(path: Path, maps: MapSet) -> _Entry:
+        if len(maps.maps) < 2:
+            return _leaf_entry(path, maps)
+        several = MapSet((), maps.spaces, options)  # later maps may subsume earlier ones
+        reasons, control = maps.reasons, maps.control
+        several.extend(maps.effective, maps.unknown, reasons, control, options.simplified)
+        return _leaf_entry(path, several)
+
+    return entry
 
 
 def _answer(
@@ -152,7 +180,7 @@ def _answer(
     direction: Direction,
     number: int,
     operands: tuple[Instruction, ...],
-    entries: Callable[[], Iterable[_Entry]],
+    entries: Callable[[], Iterable[_PlacedEdge]],
 ) -> Answer:
     """Return the answer with these entries; instructions with the same op and shapes share it."""
     if not operands:
@@ -160,38 +188,53 @@ def _answer(
     key = walk.edges.sharing_key(instruction, direction, number)
     contents = None if key is None else _SHARED.get(key)
     if contents is None:
-        contents = _contents(len(operands), _map_sets(walk, entries()))
+        contents = _contents(_operand_entries(walk, len(operands), entries()))
         if key is not None and contents.is_of_shapes:
             _SHARED.keep(key, contents)
     return Answer(instruction, direction, number, operands, *contents)
 
 
-def _map_sets(walk: Walk, entries: Iterable[_Entry]) -> dict[int, dict[Path, MapSet]]:
-    """Return the maps of entries by position and path, without duplicates."""
-    edges, simplified = walk.edges, walk.edges.options.simplified
-    map_sets: dict[int, dict[Path, MapSet]] = {}
-    for entry in entries:
-        by_path = map_sets.setdefault(entry.position, {})
-        if entry.path not in by_path:
-            by_path[entry.path] = edges.empty_map_set(entry.start, entry.end)
-        edge = entry.edge
-        by_path[entry.path].extend(edge.maps, edge.unknown, edge.reasons, edge.control, simplified)
-    return map_sets
+def _operand_entries(
+    walk: Walk, count: int, edges: Iterable[_PlacedEdge]
+) -> Iterator[list[_Entry]]:
+    """Yield the entries of the leaves of `count` operands or outputs, without duplicate maps."""
+    simplified = walk.edges.options.simplified
+    map_sets: list[dict[Path, MapSet]] = [{} for _ in range(count)]
+    for position, path, start, end, edge in edges:
+        by_path = map_sets[position]
+        if path not in by_path:
+            by_path[path] = walk.edges.empty_map_set(start, end)
+        by_path[path].extend(edge.maps, edge.unknown, edge.reasons, edge.control, simplified)
+    for by_path in map_sets:
+        yield [_leaf_entry(path, maps) for path, maps in by_path.items()]
 
 
-def _contents(count: int, map_sets: Mapping[int, Mapping[Path, MapSet]]) -> _Contents:
-    """Return the contents for `count` operands or outputs, whose maps are keyed by position."""
-    maps: list[tuple[IndexingMap, ...]] = [()] * count
-    paths: list[tuple[Path, ...]] = [()] * count
-    reasons: list[tuple[tuple[Reason, ...], ...]] = [()] * count
-    control: list[tuple[bool, ...]] = [()] * count
-    unknown: list[Unknown | None] = [None] * count
-    for position, sets in map_sets.items():
-        entries = [(*each, path) for path, maps_ in sets.items() for each in maps_.distinct]
-        maps[position] = tuple([m for m, _, _ in entries])
-        paths[position] = tuple([path for _, _, path in entries])
-        reasons[position] = tuple([sets[path].reasons_of(m) for m, _, path in entries])
-        control[position] = tuple([is_control for _, is_control, _ in entries])
-        unknown[position] = first_unknown(*[each.unknown for each in sets.values()])
-    every = tuple(maps), tuple(paths), tuple(unknown), tuple(reasons), tuple(control)
-    return _Contents(*every)
+def _leaf_entry(path: Path, maps: MapSet) -> _Entry:
+    """Return the entry of an operand with one leaf, at `path`."""
+    distinct = maps.distinct
+    return _Entry(
+        tuple([m for m, _ in distinct]),
+        (path,) * len(distinct),
+        maps.unknown,
+        tuple([maps.reasons_of(m) for m, _ in distinct]),
+        tuple([is_control for _, is_control in distinct]),
+    )
+
+
+def _contents(entries: Iterable[Sequence[_Entry]]) -> _Contents:
+    """Return the contents with these entries of the leaves of each operand or output."""
+    columns = tuple(zip(*map(_united, entries), strict=True))
+    return _Contents(*columns) if columns else _NOTHING
+
+
+def _united(leaf_entries: Sequence[_Entry]) -> _Entry:
+    """Return the entry of an operand or output from those of its leaves."""
+    if len(leaf_entries) < 2:
+        return leaf_entries[0] if leaf_entries else _UNREAD
+    return _Entry(
+        tuple([m for each in leaf_entries for m in each.maps]),
+        tuple([path for each in leaf_entries for path in each.paths]),
+        first_unknown(*[each.unknown for each in leaf_entries]),
+        tuple([reasons for each in leaf_entries for reasons in each.reasons]),
+        tuple([is_control for each in leaf_entries for is_control in each.control]),
+    )

@@ -9,7 +9,7 @@ import pytest
 import hlo
 import indexing
 from hlo import Computation
-from indexing.dataflow import compositions
+from indexing.dataflow import answering, compositions
 from indexing.maps.certificate import proofs
 from indexing.maps.map_set import MapSet
 from tests.growth.work import calls_of
@@ -58,6 +58,17 @@ def test_equal_layers_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None
         *_, last = indexing.all_to_parameters(layers(count))
         counts.append(len(calls))
         assert [len(maps) for maps in last.maps] == [2, 2] * (count > 0) + [2] * (count - 1) + [1]
+        calls.clear()
+    assert counts[0] == counts[1] < 40
+
+
+def test_equal_layers_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each listing compares the maps of a set as relations."""
+    calls = calls_of(monkeypatch, answering, "_leaf_entry")
+    counts = []
+    for count in (8, 16):
+        assert list(indexing.all_to_parameters(layers(count)))
+        counts.append(len(calls))
         calls.clear()
     assert counts[0] == counts[1] < 40
 
