@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,26 @@ def test_each_public_name_has_an_entry_in_the_reference(stub: Path) -> None:
     names = EXPORT.findall(stub.read_text())
     assert names
     assert [name for name in names if f"{package}.{name}" not in entries] == []
+
+
+def test_the_reference_has_the_names_of_the_guide_to_own_ops() -> None:
+    guide = (ROOT / "docs" / "adding_an_op.md").read_text()
+    imports = re.findall(r"^from ((?:hlo|indexing)\.ops\.\S+) import (.+)$", guide, re.MULTILINE)
+    used = {
+        getattr(import_module(module), name): name
+        for module, names in imports
+        for name in names.split(", ")
+    }
+    assert len(used) > 8
+    own = [
+        getattr(import_module(module), name)
+        for module, names in reference.OWN_OPS.items()
+        for name in names
+    ]
+    missing = [name for value, name in used.items() if value not in own]
+    assert set(missing) <= {"Shape", "ElementRule"}  # a public name of hlo; an alias of the rules
+    page = reference.pages()["own_ops.rst"]
+    assert all(name in page for name in used.values() if name not in missing)
 
 
 @pytest.mark.parametrize("module", [commands, reference, related, sources])

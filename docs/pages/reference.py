@@ -34,6 +34,21 @@ ROOMS: Final = {
 }
 """The packages with public names, in the order of the reference."""
 
+OWN_OPS: Final = {
+    "hlo.ops.op": ("op", "custom_call", "configured", "attribute", "constraint", "Op"),
+    "hlo.ops.rules": ("Fault", "HOLDS"),
+    "hlo.ops.attributes": ("at_least", "integer"),
+    "indexing.ops.base": (
+        *("MappedOp", "NullaryOp", "UnaryOp", "BinaryOp", "TernaryOp", "VariadicOp"),
+    ),
+    "indexing.ops.needed_operands": ("NeededOperands",),
+    "indexing.ops.element": (
+        *("ConstantRule", "IotaRule", "ElementwiseRule", "CopyRule", "ReductionRule"),
+        *("OpaqueRule", "Work"),
+    ),
+}
+"""The names with which users declare ops of their own, by module: :doc:`/adding_an_op`."""
+
 
 @cache
 def public_names() -> dict[str, dict[str, Any]]:
@@ -101,7 +116,7 @@ def parameters() -> frozenset[str]:
 
 def pages() -> dict[str, str]:
     """Return the reStructuredText of each page by its file name."""
-    result = {"index.rst": "\n".join(_index())}
+    result = {"index.rst": "\n".join(_index()), "own_ops.rst": "\n".join(_own_ops())}
     for room, names in public_names().items():
         result[f"{room}.rst"] = "\n".join(_room(room))
         for name, value in names.items():
@@ -125,11 +140,13 @@ def _index() -> Iterator[str]:
         "``indexing.NAME``. :doc:`/python` is a tour with examples.",
         "",
         *(f"* :doc:`{room} <{room}>`: {text}" for room, text in ROOMS.items()),
+        "* :doc:`Ops of your own <own_ops>`: declarations of ops and custom-call targets",
         "",
         ".. toctree::",
         "   :hidden:",
         "",
         *(f"   {room}" for room in ROOMS),
+        "   own_ops",
         "",
     )
 
@@ -157,6 +174,25 @@ def _room(room: str) -> Iterator[str]:
         yield from ("Of arguments, attributes and results; not names of the package itself.", "")
         for other in others:
             yield from (f".. autoclass:: {other}", "   :members:", "")
+
+
+def _own_ops() -> Iterator[str]:
+    """Yield the page of the names for ops of users; other pages may have their details."""
+    yield from _title("Ops of your own")
+    yield from (":doc:`/adding_an_op` is a guide with an example.", "")
+    elsewhere = link_targets()
+    for module, names in OWN_OPS.items():
+        yield from _title(f"``{module}``", "-")
+        for name in names:
+            value = getattr(import_module(module), name)
+            is_class, is_function = inspect.isclass(value), inspect.isroutine(value)
+            if (is_class or is_function) and value in elsewhere:
+                yield f"* :py:obj:`{name} <{elsewhere[value]}>`: {summary(value)}"
+                yield ""
+                continue
+            kind = "autoclass" if is_class else "autofunction" if is_function else "autodata"
+            yield f".. {kind}:: {module}.{name}"
+            yield from (*(("   :members:",) if is_class else ()), "")
 
 
 def _links(title: str, room: str, values: dict[str, Any]) -> Iterator[str]:
