@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, reduce
 from operator import or_
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
@@ -32,19 +32,22 @@ def regions_at(
     _check_values(answer, values)
     _check_start(answer)
     _check_point(answer, point)
-    return tuple([_region(answer, k, point, values) for k in range(len(answer.operands))])
+
+    @cache  # hundreds of operands may share a few maps
+    def region_of(m: IndexingMap) -> Region:
+        own = {name: value for name, value in values.items() if name in _names(m)}
+        return region_inside(m, point, own)
+
+    return tuple([_region(answer, k, region_of) for k in range(len(answer.operands))])
 
 
-def _region(
-    answer: Answer, k: int, point: Sequence[Index], values: Mapping[str, ArrayLike]
-) -> OperandRegion:
+def _region(answer: Answer, k: int, region_of: Callable[[IndexingMap], Region]) -> OperandRegion:
     unknown = answer.unknown[k]
     if unknown is not None:
         return unknown
     regions: dict[Path, list[Region]] = {}
     for m, path in zip(answer.maps[k], answer.paths[k], strict=True):
-        own = {name: value for name, value in values.items() if name in _names(m)}
-        regions.setdefault(path, []).append(region_inside(m, point, own))
+        regions.setdefault(path, []).append(region_of(m))
     if answer.direction == "input-to-output":
         path, _ = leaves(answer.operands[k].shape)[k]
         return _union(regions.get((), ()), ArrayRef(answer.operands[k], path))
