@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from indexing.cli.dispatch import SAME_VERSIONS, ClusterError, Dispatcher
 from indexing.cli.tasks import Task
 from indexing.cli.versions import Environment, differences, environment
-from indexing.cli.workers import WorkerDeath
+from indexing.cli.workers import WorkerDeath, interrupts_blocked
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
@@ -33,6 +33,7 @@ NOT_INSTALLED: Final = "--scheduler needs Dask, which is not installed"
 INSTALL: Final = "install it: pip install 'hlo-indexing[dask]'"
 START_SCHEDULER: Final = "start one: dask scheduler; or use --scheduler local:N"
 NAME_CERTIFICATE: Final = "name the files in Dask's configuration, distributed.comm.tls"
+KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows, SIGTERM kills
 LOCAL_ADDRESS: Final = "127.0.0.1"
 LOCAL_CONFIG: Final = {
     # no pages about the tasks
@@ -160,11 +161,9 @@ def _local_cluster(workers: int) -> Iterator[LocalCluster]:
         folder = resources.enter_context(TemporaryDirectory(prefix="hlo-indexing-"))
         settings = {**LOCAL_CONFIG, "temporary-directory": folder}
         resources.enter_context(dask.config.set(settings))
-        resource_tracker.ensure_running()  # starting it unblocks SIGINT
-        # Ctrl-C reaches the whole process group, and only this thread responds to it: the thread
-        # of the cluster, and the workers that it starts, inherit the mask.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
+        if os.name == "posix":
+            resource_tracker.ensure_running()  # starting it unblocks SIGINT
+        with interrupts_blocked():  # the thread of the cluster, and its workers, inherit the mask
             cluster = LocalCluster(
                 n_workers=0,
                 threads_per_worker=1,
@@ -177,8 +176,6 @@ def _local_cluster(workers: int) -> Iterator[LocalCluster]:
                 security=security,
                 silence_logs=logging.CRITICAL,
             )
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         resources.enter_context(cluster)
         resources.callback(_kill_workers, cluster)
         cluster.scale(workers)
@@ -190,7 +187,7 @@ def _kill_workers(cluster: LocalCluster) -> None:
     for nanny in cluster.workers.values():
         nanny.close_gracefully()
         with suppress(OSError, TypeError):  # it ended, or it has not started
-            os.kill(nanny.pid, signal.SIGKILL)
+            os.kill(nanny.pid, KILL)
 
 
 def _check_certificate() -> None:

@@ -187,14 +187,14 @@ def _started(
     process: BaseProcess = context.Process(  # type: ignore[attr-defined]  # typeshed: on subclasses
         target=_work, args=(function, theirs, task), daemon=True
     )
-    with _interrupts_blocked():
+    with interrupts_blocked():
         process.start()
     theirs.close()
     return _Worker(process, ours, position)
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def interrupts_blocked() -> Iterator[None]:
     """Start processes that Ctrl-C does not end: it reaches the whole group; the parent responds."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
