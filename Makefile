@@ -11,6 +11,7 @@
 #   make site     the documentation site in build/site; its first page is index.html
 #   make notebooks  execute the notebooks and write their outputs; Chromium draws pictures that changed
 #   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
+#   make check-wheels  this wheel and the pure one, each installed into an environment of its own
 #   make test-compiled   the tests with that wheel
 #   make fuzz     a million mutants of small modules, each with questions to the analysis (FUZZ_COUNT, FUZZ_SEED)
 #   make figures  measure all figures of README.md and docs/ and write them there; needs half an hour
@@ -40,11 +41,14 @@ DEMO := examples/attention.opt.hlo
 COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
+SOURCES := pyproject.toml README.md LICENSE $(shell find $(PACKAGES) docs/man docs/errors -type f -not -path '*/__pycache__/*')
+# Tests need the sources, so they replace an installed wheel, and the demo then runs the sources, too.
+INSTALLED = $(firstword $(wildcard $(VENV)/.develops) $(VENV)/.runs)
 
-.PHONY: demo test slow quick check format docs site pictures notebooks fuzz figures wheel compiled test-compiled lock clean
+.PHONY: demo test slow quick check format docs site pictures notebooks fuzz figures wheel check-wheels compiled test-compiled lock clean
 .DELETE_ON_ERROR:
 
-demo: $(VENV)/.runs
+demo: $(INSTALLED)
 	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
 
 test: $(VENV)/.develops
@@ -66,7 +70,7 @@ format: $(VENV)/.develops
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-docs: $(VENV)/.runs
+docs: $(INSTALLED)
 	$(BIN)/hlo-indexing ops --format markdown > docs/coverage.md
 	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
 	$(BIN)/python -c 'from indexing.equivalence.values.laws_page import page; print(page(), end="")' > docs/value_laws.md
@@ -89,14 +93,31 @@ figures: $(VENV)/.develops compiled
 	$(BIN)/python -m benchmarks
 
 # From copies: compiled modules hide their sources, wherever they lie beside them.
-wheel: $(VENV)/.develops
-	rm -rf build/sources dist
-	mkdir -p build/sources/docs
-	cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources
-	cp -R docs/man docs/errors build/sources/docs
-	HATCH_BUILD_HOOKS_ENABLE=1 $(CONSTRAINED) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist build/sources
+COPY_SOURCES = rm -rf build/sources && mkdir -p build/sources/docs \
+	&& cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources && cp -R docs/man docs/errors build/sources/docs
+PIP_WHEEL = $(CONSTRAINED) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps
+BUILD_WHEEL = $(COPY_SOURCES) && rm -rf dist \
+	&& HATCH_BUILD_HOOKS_ENABLE=1 $(PIP_WHEEL) --wheel-dir dist build/sources && touch build/.wheel
 
-compiled: wheel
+wheel: build/.wheel
+
+build/.wheel: $(SOURCES) | $(BIN)/python
+	$(BUILD_WHEEL)
+
+check-wheels: build/.wheel
+	rm -rf build/interpreted && $(COPY_SOURCES)
+	$(PIP_WHEEL) --wheel-dir build/interpreted build/sources
+	$(call CHECK_WHEEL,compiled,dist)
+	$(call CHECK_WHEEL,interpreted,build/interpreted)
+
+define CHECK_WHEEL
+	rm -rf build/environment
+	$(BIN)/python -m venv build/environment
+	$(CONSTRAINED) build/environment/bin/python -m pip install --quiet --disable-pip-version-check $(2)/*.whl
+	build/environment/bin/python .ci/check_wheel.py $(1)
+endef
+
+compiled: build/.wheel $(VENV)/.develops
 	rm -rf $(COMPILED)
 	$(PIP) --no-deps --target $(COMPILED) dist/*.whl
 	cp -R pyproject.toml .pre-commit-config.yaml $(LOCK) Makefile LICENSE *.md benchmarks changelog.d docs examples notebooks tests $(COMPILED)
@@ -124,9 +145,14 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# mypyc needs a C compiler and Python.h.
+HAS_COMPILER = $(CC) -fsyntax-only -x c -include Python.h /dev/null 2>/dev/null \
+	-I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+
 # The stamps make a second run start at once.
-$(VENV)/.runs: pyproject.toml | $(BIN)/python
-	$(PIP) -e .
+$(VENV)/.runs: $(SOURCES) | $(BIN)/python
+	@$(BIN)/python -m pip uninstall --yes -qq hlo-indexing
+	@if $(HAS_COMPILER) && $(BUILD_WHEEL); then $(PIP) dist/*.whl; else $(PIP) -e .; fi
 	@touch $@
 
 $(VENV)/.develops: pyproject.toml | $(BIN)/python

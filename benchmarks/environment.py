@@ -12,14 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from simplifier import linear
+from indexing.cli.build import build
 
 PEERS: Final = ("jaxlib", "islpy", "sympy", "apache-tvm", "tinygrad", "distributed")
-
-
-def build() -> str:
-    """Return "compiled" if the innermost modules are compiled, else "interpreted"."""
-    return "interpreted" if linear.__file__.endswith(".py") else "compiled"
 
 
 def processor() -> str:

@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from benchmarks.environment import build
 from benchmarks.figures import COMPILED, ROOT
 from benchmarks.maps import measured
 from benchmarks.parse import measure
@@ -25,6 +24,7 @@ from benchmarks.problems import NAMED
 from benchmarks.question import default_name
 from benchmarks.question import measured as questions
 from benchmarks.simplify import mean, measure_speed
+from indexing.cli.build import build
 
 REPEAT: Final = 5
 JAXLIB: Final = "jaxlib's parser"

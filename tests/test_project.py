@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from indexing.cli.build import COMPILED
 from tests.test_layers import MAX_COMPLEXITY, MAX_LINES
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +37,21 @@ def test_hooks_run_the_tools_of_make_check() -> None:
     assert [entry.replace(" --force-exclude", "") for entry in entries] == [
         command.replace(" --check", "") for command in commands
     ]
+
+
+def test_the_compiled_modules_are_those_of_the_wheel() -> None:
+    """`--version` reports whether these are compiled."""
+    hook = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["mypyc"]
+    files = [f"{name.replace('.', '/')}.py" for name in COMPILED]
+    assert hook["include"] == files
+    assert all((ROOT / file).exists() for file in files)
+
+
+def test_wheels_are_built_for_the_declared_versions_of_python() -> None:
+    project = PROJECT["project"]
+    declared = re.findall(r"Python :: 3\.(\d+)", "\n".join(project["classifiers"]))
+    assert project["requires-python"] == f">=3.{declared[0]}"
+    assert PROJECT["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in declared]
 
 
 def test_contributing_states_the_limits() -> None:

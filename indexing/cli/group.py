@@ -101,10 +101,25 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not context.resilient_parsing:
+        from indexing.cli.build import version_text
+
+        click.echo(version_text(PROGRAM))
+        context.exit()
+
+
 @click.group(
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(package_name="hlo-indexing", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version, whether its innermost modules are compiled, and that of Python",
+)
 @click.option("--debug", is_flag=True, help="Print the traceback of internal errors")
 @click.pass_obj
 def cli(reporter: Reporter, debug: bool) -> None:

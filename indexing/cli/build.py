@@ -1,0 +1,49 @@
+"""``hlo-indexing --version``: the version, and whether the innermost modules are compiled."""
+
+from __future__ import annotations
+
+import platform
+from importlib.machinery import ExtensionFileLoader
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Final
+
+COMPILED: Final = (
+    "simplifier.interval",
+    "simplifier.linear",
+    "simplifier.mods",
+    "simplifier.bounds",
+    "simplifier.divmod",
+    "simplifier.substitute",
+    "simplifier.residues",
+    "simplifier.constraints",
+    "simplifier.rewrite",
+    "simplifier.domain",
+    "simplifier.solve",
+)
+"""The modules that `make wheel` compiles; `pyproject.toml` lists their files."""
+
+
+def build() -> str:
+    """Return "compiled" or "interpreted", by the files that Python imports the modules from.
+
+    If only some modules are compiled, return their number.
+
+    >>> from simplifier import linear
+    >>> (build() == "interpreted") == linear.__file__.endswith(".py")
+    True
+    """
+    count = sum(_is_compiled(name) for name in COMPILED)
+    if count in (0, len(COMPILED)):
+        return "compiled" if count else "interpreted"
+    return f"{count} of {len(COMPILED)} modules compiled"
+
+
+def _is_compiled(name: str) -> bool:
+    spec = find_spec(name)
+    return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
+
+
+def version_text(program: str) -> str:
+    """Return the line that ``--version`` prints."""
+    return f"{program} {version(program)} ({build()}; Python {platform.python_version()})"
