@@ -30,14 +30,25 @@ SOURCES = [
 def caches() -> Iterator[tuple[str, int | None]]:
     """Yield the place and the size of each cache of the process; None without a limit.
 
-    The cache of a function without arguments has one entry.
+    The cache of a function without arguments has one entry; that of a function inside of another
+    one ends with its call.
     """
     for path in SOURCES:
         text, place = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
         if not any(word in text for word in ("cache", "memoised", "Memo[")):
             continue
-        for node in ast.walk(ast.parse(text)):
+        tree = ast.parse(text)
+        inner = {
+            each
+            for outer in ast.walk(tree)
+            if isinstance(outer, ast.FunctionDef)
+            for each in ast.walk(outer)
+            if each is not outer
+        }
+        for node in ast.walk(tree):
             match node:
+                case ast.FunctionDef() if node in inner:
+                    continue
                 case ast.FunctionDef(args=ast.arguments(args=[_, *_]), decorator_list=decorators):
                     names = {each.id for each in decorators if isinstance(each, ast.Name)}
                     if names & {"cache", "lru_cache"}:
