@@ -59,7 +59,7 @@ def extreme_samples(variables: Sequence[Variable], constraint: Constraint) -> Sa
 
     >>> d0, d1 = Variable("d0", 0, 10), Variable("d1", 0, 127)
     >>> extreme_samples([d0, d1], Constraint(d0 * 128 + d1, 0, 1299)).values(d0 * 128 + d1)
-    [0, 1299, 1151]
+    [0, 1299, 1279]
     """
     terms: list[tuple[Variable, int]] = []
     for atom, coefficient in constraint.expr.parts.items():

@@ -3,7 +3,7 @@
 import gc
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -22,6 +22,8 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import tests.oracles  # noqa: F401 - loads the Hypothesis profile before any test module
+from indexing.dataflow import answering, edges
+from indexing.ops import base
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))
@@ -31,6 +33,23 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))
 def root() -> Path:
     """Folder of the packages, examples and documentation."""
     return ROOT
+
+
+@pytest.fixture
+def forget_maps() -> Iterator[Callable[[], None]]:
+    """Forget the memoised maps of ops, now, when it is called, and after the test.
+
+    For tests with wrong maps: what the process memoised would hide them, and show them later.
+    """
+    tables = (base._MAPS, edges._SHARED, answering._SHARED)
+
+    def forget() -> None:
+        for table in tables:
+            table.clear()
+
+    forget()
+    yield forget
+    forget()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -30,14 +30,16 @@ def words(text: str) -> set[str]:
 
 ENGLISH = words("""
     a accuracy add all an and any are as at beside best between by change checked command
-    compared completion contribute decision difference documentation drawn each every exactly
-    executing fault faults find four from generated glossary go guarantee how in is kind known
-    later level limit limits line method move next not number numbering of on once one or other
-    part quality question reason repair result run search several specified speed start
-    supported term that the through to together two use value what where with without
+    compared completion continue contribute decision depth die difference documentation drawn
+    each errors every exactly executing fault faults find four from generated get glossary go
+    guarantee how in interrupted is it kind known large later level limit limits line many
+    method move next not number numbering of on once one or other own part quality question
+    reason repair result run search several specified speed start supported term that the
+    through to together total trust two use value was what where with without your
 """)
 FIELD = words("""
     access bank compiler conflict derivation dump equivalence file hlo jax jitted protobuf text
+    cluster execution folder machine model slider worker
     algebra coordinate cute linear order swizzle triton
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer cost custom dimension domain evaluation expression floordiv formula

@@ -85,6 +85,7 @@ def test_the_command_reports_the_read(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"an exact map reads q at [{line.split('[')[1][0]}], but {NO_EFFECT}" in line
 
 
+@pytest.mark.usefixtures("forget_maps")
 def test_an_additional_exact_map_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     both = Transpose.output_to_input
 
@@ -96,7 +97,6 @@ def test_an_additional_exact_map_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
     root = instruction_of("f32[4,2,3] transpose(f32[2,3,4] p), dimensions={2,0,1}")
     assert not details(validated(root, 0, 4096))
     root = instruction_of("f32[9,7] transpose(f32[7,9] p), dimensions={1,0}")
-    monkeypatch.setattr("indexing.ops.base._MAPS", {})
     monkeypatch.setattr(Transpose, "output_to_input", with_first_element)
     monkeypatch.setattr("indexing.codegen.validation._Case.nests", lambda *args: iter(()))
     assert details(validated(root, 0, 4096))

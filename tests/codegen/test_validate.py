@@ -58,11 +58,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
-@pytest.fixture
-def _empty_map_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexing.ops.base._MAPS", {})
-
-
 def test_every_instruction_and_fusion_is_checked(run: Run) -> None:
     status, lines, errors = run("m.hlo", "--no-xla")
     assert (status, errors) == (0, "")
@@ -179,7 +174,7 @@ def test_a_dynamic_size_that_changes_with_a_poke_is_not_an_error(run: Run, tmp_p
     assert lines[-1] == "d.hlo: 1 ok, 0 skipped, 0 wrong"
 
 
-@pytest.mark.usefixtures("_empty_map_cache")
+@pytest.mark.usefixtures("forget_maps")
 def test_a_wrong_map_is_reported_with_the_element_and_the_reads_of_both_sides(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +194,7 @@ def test_a_wrong_map_is_reported_with_the_element_and_the_reads_of_both_sides(
     assert lines[-1] == "m.hlo: 0 ok, 0 skipped, 1 wrong"
 
 
-@pytest.mark.usefixtures("_empty_map_cache")
+@pytest.mark.usefixtures("forget_maps")
 def test_the_first_element_that_differs_is_reported(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +222,7 @@ def test_a_poke_with_too_many_reads_to_enumerate_is_skipped(
     assert " poke (partly: cannot enumerate the elements of s that the maps read, for " in lines[0]
 
 
-@pytest.mark.usefixtures("_empty_map_cache")
+@pytest.mark.usefixtures("forget_maps")
 def test_a_reduction_map_that_omits_an_element_is_wrong(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
