@@ -228,7 +228,10 @@ def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:
         return OpaqueRule("the opcode is not registered" if op is None else NO_RULE)
     arrays: list[AnyShape] = [shape for _, shape in leaves(instruction.shape)]
     out = arrays[output_id] if arrays else instruction.shape
-    return op.element(out, *[operand.shape for operand in instruction.operands])
+    shapes = instruction.module.memoised(  # n outputs of a variadic reduce ask for 2n shapes each
+        (element_of, instruction), lambda: [operand.shape for operand in instruction.operands]
+    )
+    return op.element(out, *shapes)
 
 
 OLD_NAMES: Final = {

@@ -24,7 +24,7 @@ def runner(capsys: pytest.CaptureFixture[str], *words: str) -> Run:
     def ran(line: str) -> tuple[int, str, str]:
         status = cli.run([*words, *shlex.split(line)])
         captured = capsys.readouterr()
-        assert "error[internal]" not in captured.err
+        assert "error[internal]" not in captured.err, captured.err
         return status, captured.out, captured.err
 
     return ran

@@ -182,12 +182,12 @@ def test_the_death_of_a_worker_in_the_middle_changes_nothing(
         prints = Reporter.print
         printed = 0
 
-        def print_and_kill(reporter: Reporter, line: str) -> None:
+        def print_and_kill(reporter: Reporter, *lines: str) -> None:
             nonlocal printed
             printed += 1
             if printed == 10:
                 processes.kill("alice")
-            prints(reporter, line)
+            prints(reporter, *lines)
 
         monkeypatch.setattr(Reporter, "print", print_and_kill)
         assert run(f"--scheduler {processes.address}") == alone
