@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import math
 import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +20,8 @@ from typing import Any, Final
 
 import nbformat
 from nbclient import NotebookClient
+
+from tests.screenshots import screenshot
 
 ROOT: Final = Path(__file__).parent.parent
 NOTEBOOKS: Final = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -107,35 +106,10 @@ def _size(svg: str) -> tuple[int, int]:
 
 def _png(svg: str) -> bytes:
     """Return a picture as an image with few colours."""
-    from PIL import Image
-
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        sys.exit("pictures changed, and no Chromium draws them: apt-get install chromium")
-    width, height = _size(svg)
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "picture.svg").write_text(svg, encoding="utf-8")
-        subprocess.run(
-            [
-                browser,
-                "--headless",
-                "--no-sandbox",
-                "--hide-scrollbars",
-                f"--force-device-scale-factor={_SCALE}",
-                f"--user-data-dir={folder / 'profile'}",
-                f"--window-size={width},{height}",
-                f"--screenshot={folder / 'picture.png'}",
-                (folder / "picture.svg").as_uri(),
-            ],
-            check=True,
-            capture_output=True,
-        )
-        image = Image.open(folder / "picture.png").convert("RGB")
-    few = image.quantize(_COLOURS, dither=Image.Dither.NONE)
-    file = io.BytesIO()
-    few.save(file, "PNG", optimize=True)
-    return file.getvalue()
+        file = Path(name) / "picture.svg"
+        file.write_text(svg, encoding="utf-8")
+        return screenshot(file, _size(svg), _SCALE, _COLOURS)
 
 
 def main(paths: list[Path]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import hlo
 import indexing
+from tests.screenshots import screenshot
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "pictures"
@@ -31,9 +33,24 @@ def traffic() -> indexing.Drawing:
 PICTURES: dict[str, Callable[[], indexing.Drawing]] = {"reads.svg": reads, "bytes.svg": traffic}
 
 
+REPORT = "report.png"
+"""The picture of a page; Chromium draws it, so the tests do not compare it."""
+
+
+def report_page() -> bytes:
+    """Return what a browser shows of the report of a small GPT-2."""
+    module = hlo.load(ROOT / "examples" / "gpt2_tiny.opt.hlo")
+    module.source.filename = module.source.filename.rpartition("/")[2]
+    with TemporaryDirectory() as name:
+        file = Path(name) / "report.html"
+        indexing.report(module).save(file)
+        return screenshot(file, (1280, 680), 1, 64)
+
+
 def main() -> None:
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
+    (FOLDER / REPORT).write_bytes(report_page())
     for name, drawn in PICTURES.items():
         drawn().save(FOLDER / name)
 

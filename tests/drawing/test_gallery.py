@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.drawing.gallery import FOLDER, PICTURES
+from tests.drawing.gallery import FOLDER, PICTURES, REPORT
 from tests.drawing.pictures import tree
 
 
@@ -16,4 +16,4 @@ def test_a_picture_is_up_to_date(name: str) -> None:
 
 
 def test_no_other_pictures_are_stored() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == set(PICTURES)
+    assert {path.name for path in FOLDER.iterdir()} == {*PICTURES, REPORT}
