@@ -162,7 +162,7 @@ def _memoised_entries(walk: Walk) -> Callable[[Path, MapSet], _Entry]:
     """
     options = walk.edges.options
 
-    @lru_cache(maxsize=1 << 16)  # as long as the walk; arrays and parameters come in cycles
+    @lru_cache(maxsize=1 << 12)
     def entry(path: Path, maps: MapSet) -> _Entry:
         if len(maps.maps) < 2:
             return _leaf_entry(path, maps)
