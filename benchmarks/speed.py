@@ -45,10 +45,10 @@ def of_module(path: Path) -> Ratios:
     assert isinstance(jaxlib, float)
     return {
         "parse": (JAXLIB, parsing.parsing / parsing.jaxlib),
-        "parse, all maps": (JAXLIB, (result.parsing + result.mapping) / result.jaxlib),
-        "`maps --all`, process": (JAXLIB, result.command / result.jaxlib),
-        "`maps -i NAME`, process": (JAXLIB, times["maps -i NAME"] / jaxlib),
-        "`maps -i NAME --to parameters`, process": (
+        "parse and all maps": (JAXLIB, (result.parsing + result.mapping) / result.jaxlib),
+        "`maps --all`, from its start": (JAXLIB, result.command / result.jaxlib),
+        "`maps -i NAME`, from its start": (JAXLIB, times["maps -i NAME"] / jaxlib),
+        "`maps -i NAME --to parameters`, from its start": (
             JAXLIB,
             times["maps -i NAME --to parameters"] / jaxlib,
         ),

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -22,8 +23,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import tests.oracles  # noqa: F401 - loads the Hypothesis profile before any test module
-from indexing.dataflow import answering, edges
-from indexing.ops import base
+from tests import memos
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))
@@ -41,12 +41,7 @@ def forget_maps() -> Iterator[Callable[[], None]]:
 
     For tests with wrong maps: what the process memoised would hide them, and show them later.
     """
-    tables = (base._MAPS, edges._SHARED, answering._SHARED)
-
-    def forget() -> None:
-        for table in tables:
-            table.clear()
-
+    forget = partial(memos.forget, *memos.OF_MAPS)
     forget()
     yield forget
     forget()

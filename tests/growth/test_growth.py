@@ -15,17 +15,15 @@ import pytest
 import hlo
 import indexing
 from hlo import Module
-from hlo.modules import bind, instruction_checks
 from indexing.codegen import running
 from indexing.codegen.running import nests_of
-from indexing.dataflow import answering, edges
 from indexing.execution.interpreter import plan
 from indexing.execution.values import ExecutionError
 from indexing.maps import map_set
 from indexing.maps.answers import Answer, Unknown
-from indexing.ops import base
 from tests.growth.programs import PROGRAMS
 from tests.growth.work import calls_in
+from tests.memos import OF_CHECKS, OF_MAPS, forget
 
 for _family in ("chains", "nested", "wide"):
     import_module(f"tests.growth.{_family}")
@@ -39,16 +37,6 @@ MAX_GROWTH: Final = 2.0
 
 It is 1.4 for work of n log n, and 4 for quadratic work.
 """
-
-SHARED: Final = (
-    bind._READ,
-    instruction_checks._CHECKED,
-    instruction_checks._VALID,
-    base._MAPS,
-    edges._SHARED,
-    answering._SHARED,
-)
-"""The tables of results that all modules share."""
 
 Question = Callable[[Module], int]
 
@@ -101,8 +89,7 @@ def work(program: str, question: str, n: int) -> float:
     What all modules share, such as the shapes that were read before, is made before the count, and
     fits into tables that nothing else has filled.
     """
-    for table in SHARED:
-        table.clear()
+    forget(*OF_MAPS, *OF_CHECKS)
     text = PROGRAMS[program](n)
     if question == "parse":
         hlo.parse(text)
