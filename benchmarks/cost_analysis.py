@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import hlo
+from benchmarks.examples import EXAMPLES
 from indexing.memory import traffic
 from indexing.memory.movement.figures import TotalBounds, Totals
 from indexing.views.alignment import aligned
 
-EXAMPLES: Final = Path(__file__).parent.parent / "examples"
 HEAD: Final = ["module", "bytes", "XLA", "flops", "XLA", "transcendentals", "XLA", "s"]
 
 

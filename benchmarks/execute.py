@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 import hlo
 import indexing
+from benchmarks.examples import largest_example
 from hlo.modules.module import Instruction, Module
 from hlo.ops.op import OPS
 from hlo.shapes.shape import Shape, dtype
@@ -38,7 +39,6 @@ from indexing.ops.elementwise import BinaryTableOp, UnaryTableOp
 
 Array: TypeAlias = NDArray[Any]
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
 SIDE = 1024
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",  # read when NumPy is loaded
@@ -302,8 +302,7 @@ def main(arguments: list[str]) -> None:
     single_ops()
     building()
     tiled()
-    largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
-    for argument in arguments or [str(largest)]:
+    for argument in arguments or [str(largest_example())]:
         whole_module(Path(argument))
 
 

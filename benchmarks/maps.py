@@ -22,7 +22,8 @@ from typing import TypeVar
 
 import hlo
 import indexing
-from benchmarks.parse import EXAMPLES, jaxlib_seconds
+from benchmarks.examples import largest_example
+from benchmarks.parse import jaxlib_seconds
 from hlo.modules.module import Module
 from hlo.shapes.shape import leaves
 
@@ -129,8 +130,7 @@ def main(arguments: list[str]) -> None:
         for argument in arguments:
             subprocess.run([sys.executable, "-m", "benchmarks.maps", argument], check=True)
         return
-    largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
-    path = Path(arguments[0]) if arguments else largest
+    path = Path(arguments[0]) if arguments else largest_example()
     show(path, measured(path))
 
 

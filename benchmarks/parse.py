@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hlo
+from benchmarks.examples import largest_example
 from hlo.formats.files import read_text
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
 REPEAT = 5
 
 
@@ -119,9 +119,8 @@ def show_totals(every: Sequence[Measurements]) -> None:
 
 def main(arguments: list[str]) -> None:
     """Measure the given files, or the largest example."""
-    largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
     every = []
-    for path in map(Path, arguments or [str(largest)]):
+    for path in map(Path, arguments or [str(largest_example())]):
         every.append(measure(path))
         show(path, every[-1])
     if len(every) > 1:

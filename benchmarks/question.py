@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Final
 
 import hlo
-from benchmarks.parse import EXAMPLES, jaxlib_seconds
+from benchmarks.examples import EXAMPLES, largest_example
+from benchmarks.parse import jaxlib_seconds
 from hlo.formats.files import read_text
 
 REPEAT: Final = 3
@@ -97,8 +98,7 @@ def _measured(
 
 def main(arguments: list[str]) -> None:
     """Measure the questions about one file."""
-    largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
-    file = arguments[0] if arguments else str(largest)
+    file = arguments[0] if arguments else str(largest_example())
     name = arguments[1] if len(arguments) > 1 else default_name(file)
     times, jaxlib = measured(file, name)
     print(f"{Path(file).name}: {name}")

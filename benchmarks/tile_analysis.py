@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import hlo
+from benchmarks.examples import largest_example
 from hlo import Computation, Instruction, Module
 from indexing.maps.answers import Unknown
 from indexing.tiling import tile_analysis
 
-EXAMPLES: Final = Path(__file__).parent.parent / "examples"
 MEDIAN: Final = 5.0  # milliseconds
 MAXIMUM: Final = 1000.0
 SLOWEST: Final = 5
@@ -91,8 +91,7 @@ def report(times: list[Measured]) -> Iterator[str]:
 
 def main(arguments: list[str]) -> None:
     """Print the distribution for the fusions of a module, then the time of the chains."""
-    largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
-    file = Path(arguments[0]) if arguments else largest
+    file = Path(arguments[0]) if arguments else largest_example()
     module = hlo.load(str(file))
     gc.freeze()
     times = [measured(each.name, each) for each in fusions(module)]

@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-EXAMPLES: Final = Path(__file__).parent.parent / "examples"
+from benchmarks.examples import largest_example
+
 COMMANDS: Final = {"maps --all": ("maps", "--all"), "bytes": ("bytes",)}
 
 
@@ -34,8 +35,7 @@ def processor_time(command: tuple[str, ...], file: str) -> float:
 
 def main(arguments: list[str]) -> None:
     """Print the time of each command."""
-    largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
-    for file in arguments or [str(largest)]:
+    for file in arguments or [str(largest_example())]:
         for name, command in COMMANDS.items():
             print(f"{Path(file).name}: {name:12} {processor_time(command, file):6.1f} s")
 
