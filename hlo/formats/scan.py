@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from hlo.formats.asynchronous import SUFFIXES
 from hlo.formats.body import BodyReader
 from hlo.modules.deferred import DeferredBody
+from hlo.modules.forms import METADATA, InstructionForm, Values
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, find_shape
 from hlo.text.lexer import MAX_DIGITS, NAME, check_numbers
@@ -53,6 +54,7 @@ _LINE: Final = re.compile(
     re.ASCII,
 )
 _CLOSED: Final = re.compile(r"\s*+\}", re.ASCII)
+_CONFIG: Final = "backend_config"
 _CALLEES: Final = re.compile(rf"%?{_NAME}|\{{%?{_NAME}(?:, ?%?{_NAME})*+\}}", re.ASCII)
 
 
@@ -84,6 +86,10 @@ class _Attributes(NamedTuple):
     called: tuple[Computation, ...] = ()
 
 
+_FormText: TypeAlias = tuple[str, str, str | None, str, str | None]
+"""The text of a form: its shape, opcode, literal, attributes and ``backend_config``."""
+
+
 class BodyScanner(BodyReader):
     """Parser of computations that can leave the instructions of regular bodies for later.
 
@@ -95,6 +101,7 @@ class BodyScanner(BodyReader):
         self.accepted_shapes: dict[str, AnyShape] = {}
         self.accepted_opcodes: dict[str, str] = {}
         self.accepted_attributes = {"": _Attributes()}
+        self.forms: dict[_FormText, _LineForm] = {}
 
     def scanned(self, position: int) -> ScannedBody | None:
         """Return the body with its first instruction at `position`; None if it is not regular."""
@@ -138,44 +145,57 @@ class BodyScanner(BodyReader):
 
     def _make(self, computation: Computation, position: int) -> None:
         """Make the instructions of a regular body, the first one at `position`."""
-        source, shapes, opcodes = self.source, self.accepted_shapes, self.accepted_opcodes
+        source, text, forms = self.source, self.text, self.forms
         made: dict[str, Instruction] = {}
         root: Instruction | None = None
-        while line := _LINE.match(self.text, position):
-            mark, name, shape, opcode, inside, literal, listed, metadata, config = line.groups()
-            position = read_value(source, line.end()) if config else line.end()
-            known, first = self.accepted_attributes[listed], line.start(7)
-            attributes = {
-                key: AttributeText(text, source, first + start, first + end)
-                for key, text, start, end in known.texts
-            }
-            if metadata:
-                attributes["metadata"] = self.attribute_text(*line.span(8))
+        while line := _LINE.match(text, position):
+            mark, name, shape, opcode, inside, literal, listed, _, config = line.groups()
+            position = line.end()
             if config:
-                attributes["backend_config"] = self.attribute_text(line.end(), position)
+                position = read_value(source, position)
+                config = text[line.end() : position]
             operands: tuple[Instruction, ...] = ()
-            value = None
-            if literal is not None or inside in _KEYWORDS:
-                value = self.attribute_text(*line.span(5 if literal is None else 6))
+            if inside in _KEYWORDS:
+                literal = inside
             elif inside:
                 operands = tuple([made[each] for each in _names(inside)])
+            key = shape, opcode, literal, listed, config
+            form = forms.get(key) or self._form(key)
             made[name] = instruction = Instruction(
                 name,
-                opcodes[opcode],
-                shapes[shape],
+                form.opcode,
+                form.shape,
                 computation=computation,
                 index=len(made),
                 start=line.start(2),
                 end=position,
                 operands=operands,
-                literal=value,
-                attributes=attributes or _NOTHING,
-                called_computations=known.called,
+                form=form,
+                attributes=None,
+                called_computations=form.called_computations,
             )
             if mark:
                 root = instruction
         computation.instructions = tuple(made.values())
         computation.root = root or instruction
+
+    def _form(self, key: _FormText) -> _LineForm:
+        """Make the form of the lines with the shape, opcode, literal and attributes of `key`."""
+        shape, opcode, literal, listed, config = key
+        literal, config = self._interned(literal), self._interned(config)
+        form = _LineForm(
+            self,
+            self.accepted_opcodes[opcode],
+            self.accepted_shapes[shape],
+            literal,
+            self.accepted_attributes[listed],
+            config,
+        )
+        self.forms[shape, opcode, literal, listed, config] = form
+        return form
+
+    def _interned(self, text: str | None) -> str | None:
+        return None if text is None else self.words.setdefault(text, text)
 
     def _accepts(self, line: re.Match[str], end: int) -> bool:
         """Return True if the parser accepts the literal, shape, opcode and attributes of a line.
@@ -224,6 +244,51 @@ class BodyScanner(BodyReader):
                 texts.append((name, text, value.start - first, value.end - first))
         self.accepted_attributes[line[7]] = _Attributes(tuple(texts), called)
         return True
+
+
+class _LineForm(InstructionForm):
+    """The form of lines of regular bodies.
+
+    Attributes:
+        called_computations: the computations that the attributes name.
+    """
+
+    __slots__ = ("_known", "_scanner", "called_computations")
+
+    def __init__(
+        self,
+        scanner: BodyScanner,
+        opcode: str,
+        shape: AnyShape,
+        literal: str | None,
+        known: _Attributes,
+        config: str | None,
+    ) -> None:
+        attributes = {name: text for name, text, _, _ in known.texts}
+        if config is not None:
+            attributes[_CONFIG] = config
+        super().__init__(opcode, shape, literal, attributes)
+        self._scanner = scanner
+        self._known = known
+        self.called_computations = known.called
+
+    def values(self, start: int) -> Values:
+        scanner, source = self._scanner, self._scanner.source
+        line = _LINE.match(source.text, start)
+        assert line is not None  # `BodyScanner` matched it
+        origin, end = line.start(7), line.end()
+        attributes = {
+            name: AttributeText(text, source, origin + first, origin + last)
+            for name, text, first, last in self._known.texts
+        }
+        if line[8]:
+            attributes[METADATA] = scanner.attribute_text(*line.span(8))
+        if line[9]:
+            attributes[_CONFIG] = scanner.attribute_text(end, read_value(source, end))
+        literal = None
+        if self.literal is not None:
+            literal = scanner.attribute_text(*line.span(5 if line[6] is None else 6))
+        return literal, attributes or _NOTHING
 
 
 def _fits(name: str, operands: str | None, names: Mapping[str, None]) -> bool:

@@ -7,7 +7,7 @@ memoised by text, since a module has few distinct ops.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, KeysView
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final
@@ -73,15 +73,21 @@ def bind_op(instruction: Instruction) -> Op | None:
     Raises:
         HloError: an attribute is missing or invalid.
     """
-    return read_op(instruction, instruction.shape)
+    form = instruction.form
+    if form is None:
+        return read_op(instruction, instruction.shape)
+    op = form.op
+    if type(op) is not op_class(instruction):  # not bound yet, or to an earlier registration
+        form.op = op = read_op(instruction, form.shape)
+    return op
 
 
 def op_class(instruction: Instruction) -> type[Op] | None:
     """Return the class of an instruction's op; for a custom call, of its target if registered."""
     if instruction.opcode != CUSTOM_CALL:
         return find_op(instruction.opcode)
-    target = instruction.attributes.get("custom_call_target")
-    return find_op(CUSTOM_CALL, target.text.strip('"') if target else "")
+    target = instruction.text_of("custom_call_target")
+    return find_op(CUSTOM_CALL, target.strip('"') if target else "")
 
 
 def default_shape(instruction: Instruction) -> AnyShape | None:
@@ -96,17 +102,16 @@ def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
     if cls is None:
         return None
     parts: list[Hashable] = [cls]
-    attributes, literal = instruction.attributes, instruction.literal
     for source in _sources(cls):
         if source is _SHAPE:
             parts.append(shape)
         elif source is not _LITERAL:
-            text = attributes.get(source)
-            parts.append(None if text is None else text.text)
-        elif literal is None or len(literal.text) > _MAX_LITERAL:  # rarely equal to others
-            return _read(instruction, cls, shape)
+            parts.append(instruction.text_of(source))
         else:
-            parts.append(literal.text)
+            literal = instruction.literal_text
+            if literal is None or len(literal) > _MAX_LITERAL:  # rarely equal to others
+                return _read(instruction, cls, shape)
+            parts.append(literal)
     key = tuple(parts)
     return _READ.get(key) or _READ.keep(key, _read(instruction, cls, shape))
 
@@ -137,12 +142,12 @@ def _read(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op
 def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) -> bool:
     match field.role:
         case "attribute":
-            return field.name in instruction.attributes
+            return instruction.text_of(field.name) is not None
         case "config":
             config = instruction.attributes.get(_CONFIG)
             return config is not None and find_entry(config.span, field.name) is not None
         case "contents":
-            return instruction.literal is not None
+            return instruction.literal_text is not None
         case _:
             return shape is not None
 
@@ -199,8 +204,9 @@ def _entry(instruction: Instruction, field: Field) -> Any:
 def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
     """Yield an error for each attribute that neither the op nor every instruction has."""
     cls = op_class(instruction)
-    known = _known_attributes(cls) if cls else instruction.attributes.keys()
-    for name in instruction.attributes:
+    given = _given_attributes(instruction)
+    known = _known_attributes(cls) if cls else given
+    for name in given:
         if name not in known:
             help = nearest(name, sorted(known)) or "remove the attribute"  # noqa: A001
             yield _no_attribute(instruction, name, help)
@@ -213,13 +219,13 @@ def misleading_attribute(instruction: Instruction) -> HloError | None:
     instruction: a name close to that of a missing attribute, whose default would take the place of
     the value; and a second callee, which the op would take for its own.
     """
-    given = instruction.attributes
+    given = _given_attributes(instruction)
     cls = op_class(instruction) if given else None
-    if cls is None or given.keys() <= _known_attributes(cls):
+    if cls is None or given <= _known_attributes(cls):
         return None
     known = _known_attributes(cls)
     callees = sorted(known & CALLEE_ATTRIBUTES)
-    lacking = {_stem(name): name for name in sorted(known - COMMON_ATTRIBUTES - given.keys())}
+    lacking = {_stem(name): name for name in sorted(known - COMMON_ATTRIBUTES - given)}
     for name in given:
         if name in known:
             continue
@@ -229,6 +235,12 @@ def misleading_attribute(instruction: Instruction) -> HloError | None:
             help = f"it names its computations in {' and '.join(callees)}"  # noqa: A001
             return _no_attribute(instruction, name, help)
     return None
+
+
+def _given_attributes(instruction: Instruction) -> KeysView[str]:
+    """Return the names of the attributes; with a form, without metadata, which is always known."""
+    form = instruction.form
+    return instruction.attributes.keys() if form is None else form.attributes.keys()
 
 
 @cache

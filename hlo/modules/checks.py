@@ -6,6 +6,7 @@ errors of a module together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Final
@@ -21,6 +22,8 @@ from hlo.shapes.shape import AnyShape, Shape, leaves
 from hlo.shapes.tiling import tile_fault
 from hlo.text.cursor import Cursor
 from hlo.text.source import HloError
+
+_SHORT_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
 @checked
@@ -91,16 +94,12 @@ def parameter_errors(computation: Computation) -> Iterator[HloError]:
     """Yield an error for each parameter number that is missing or duplicate."""
     seen: dict[int, Instruction] = {}
     for instruction in computation.instructions:
-        if instruction.opcode != "parameter" or instruction.literal is None:
+        if instruction.opcode != "parameter" or (text := instruction.literal_text) is None:
             continue
         try:
-            index = integer.parse(instruction.literal.span, "the number of a parameter")
+            index = int(text) if _SHORT_NUMBER.fullmatch(text) else _parameter_number(instruction)
         except HloError as error:
             yield error
-            return
-        if index < 0:
-            message = f"the number of a parameter must not be negative: {index}"
-            yield HloError(message, instruction.literal.span, "parameter")
             return
         if index in seen:
             note = f"the first parameter {index} is at {seen[index].span.place()}"
@@ -112,6 +111,17 @@ def parameter_errors(computation: Computation) -> Iterator[HloError]:
         message = f"`{computation.name}` has a parameter {max(seen)}, but no parameter {missing}"
         label = "parameters are numbered from 0"
         yield HloError(message, seen[max(seen)].span, "parameter", label)
+
+
+def _parameter_number(parameter: Instruction) -> int:
+    """Return the number of a parameter, any text."""
+    assert parameter.literal is not None
+    span = parameter.literal.span
+    number = integer.parse(span, "the number of a parameter")
+    if number < 0:
+        message = f"the number of a parameter must not be negative: {number}"
+        raise HloError(message, span, "parameter")
+    return number
 
 
 def _sharding_errors(instruction: Instruction) -> Iterator[HloError]:

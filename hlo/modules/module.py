@@ -17,6 +17,7 @@ from hlo import methods
 from hlo.arguments import checked
 from hlo.html import Preformatted
 from hlo.modules.deferred import Deferrable
+from hlo.modules.forms import METADATA, InstructionForm, InstructionText
 from hlo.modules.header import value_of
 from hlo.modules.module_search import ModuleSearch
 from hlo.modules.op_source import OpSource, op_source
@@ -24,7 +25,7 @@ from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
 from hlo.text.names import UnknownName
 from hlo.text.source import Source, Span
-from hlo.text.syntax import AttributeText, attributes_text, parameter_number
+from hlo.text.syntax import AttributeText, attributes_text
 
 if TYPE_CHECKING:
     from hlo.shardings.mesh import Mesh
@@ -48,7 +49,7 @@ class Semantics(NamedTuple):
     infer: Callable[[Instruction], AnyShape]
 
 
-class Instruction(Preformatted):
+class Instruction(InstructionText, Preformatted):
     """One instruction: its name, opcode, operands and attributes.
 
     Attributes:
@@ -56,8 +57,6 @@ class Instruction(Preformatted):
         opcode: as in the text, registered or not.
         operands: the operands, earlier instructions of the same computation.
         called_computations: the computations that the attributes name, in text order.
-        attributes: the text of each attribute; the value of a called computation is its name.
-        literal: the number of a parameter or the value of a constant, as text; otherwise None.
         declared_shape: the result shape in the text, or None.
         computation: the computation of the instruction.
         index: position in the computation.
@@ -72,17 +71,14 @@ class Instruction(Preformatted):
         "_op",
         "_shape",
         "_users",
-        "attributes",
         "called_computations",
         "computation",
         "declared_shape",
         "end",
         "index",
-        "literal",
         "name",
         "opcode",
         "operands",
-        "start",
     )
 
     def __init__(
@@ -97,15 +93,17 @@ class Instruction(Preformatted):
         end: int,
         operands: tuple[Instruction, ...] = (),
         literal: AttributeText | None = None,
-        attributes: Mapping[str, AttributeText] = _NOTHING,
+        attributes: Mapping[str, AttributeText] | None = _NOTHING,
         called_computations: tuple[Computation, ...] = (),
+        form: InstructionForm | None = None,
     ) -> None:
         self.name = name
         self.opcode = opcode
         self.declared_shape = shape
         self.operands = operands
-        self.literal = literal
-        self.attributes = attributes
+        self._literal = literal
+        self._attributes = attributes
+        self.form = form
         self.called_computations = called_computations
         self.computation = computation
         self.index = index
@@ -169,7 +167,7 @@ class Instruction(Preformatted):
     @property
     def source(self) -> OpSource:
         """The operation and the place in a program of which it is made, from the metadata."""
-        return op_source(self.attributes.get("metadata"), self.module.tables)
+        return op_source(self.attributes.get(METADATA), self.module.tables)
 
     @property
     def span(self) -> Span:
@@ -233,7 +231,7 @@ class Computation(Deferrable, Preformatted):
         """The parameters in the order of their numbers; raises `HloError` if one has no number."""
         if self._parameters is None:
             parameters = [i for i in self.instructions if i.opcode == "parameter"]
-            numbered = [(parameter_number(i.literal), i) for i in parameters if i.literal]
+            numbered = [(n, i) for i in parameters if (n := i.parameter_number) is not None]
             self._parameters = tuple([i for _, i in sorted(numbered, key=lambda pair: pair[0])])
         return self._parameters
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hlo.text.lexer import COMMENT, PLAIN, SPACE, STRING, balanced, expected
-from hlo.text.source import HloError, Source, Span
+from hlo.text.source import Source, Span
 
 CALLEE_ATTRIBUTES: Final = frozenset(
     {
@@ -100,19 +100,6 @@ class AttributeText:
 
     def __str__(self) -> str:
         return self.text
-
-
-def parameter_number(literal: AttributeText) -> int:
-    """Return the number of a parameter; raise `HloError` if the literal is not one.
-
-    >>> parameter_number(AttributeText.of(" 3 "))
-    3
-    """
-    text = literal.text.strip()
-    if not (text.isdecimal() and len(text) < 10):
-        message = "a parameter must have a number, for example parameter(0)"
-        raise HloError(message, literal.span, "attribute", "not a parameter number")
-    return int(text)
 
 
 def attributes_text(attributes: Mapping[str, AttributeText]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
 
 
 def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:
@@ -27,3 +27,17 @@ def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:
                 needed[operand] = None
                 pending.append(operand)
     return sorted(needed, key=lambda instruction: instruction.index)
+
+
+def needed_by_root(computation: Computation) -> list[Instruction]:
+    """Return the parameters of a computation and what its root depends on, in text order."""
+    is_needed = {computation.root}
+    needed: list[Instruction] = []
+    for instruction in reversed(computation.instructions):
+        if instruction in is_needed:
+            is_needed.update(instruction.operands)
+            needed.append(instruction)
+        elif instruction.opcode == "parameter":
+            needed.append(instruction)
+    needed.reverse()
+    return needed

@@ -8,7 +8,7 @@ may be invalid.  Maps, loop nests and executions of sound instructions need no c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from hlo.modules.calls import signature_errors
 from hlo.modules.checks import layout_fault, parameter_errors
@@ -16,7 +16,7 @@ from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.op import OPS, OPS_BY_TARGET
 from hlo.text.source import HloError
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import needed_by_root
 
 
 def require_sound(instructions: Iterable[Instruction]) -> None:
@@ -42,14 +42,8 @@ def require_sound(instructions: Iterable[Instruction]) -> None:
      --> <string>:3:35
     ...
     """
-    memo: _Memo = {}
-    module: Module | None = None
     for instruction in instructions:
-        if instruction.computation.module is not module:
-            module = instruction.module
-            memo = _memo(module)
-        error = memo[instruction] if instruction in memo else _memoised_fault(instruction, memo)
-        if error is not None:
+        if error := fault_of(instruction):
             raise error.with_traceback(None)
 
 
@@ -64,64 +58,73 @@ def fault_of(instruction: Instruction) -> HloError | None:
 
     The result is memoised.
     """
-    memo = _memo(instruction.module)
-    return memo[instruction] if instruction in memo else _memoised_fault(instruction, memo)
+    faults = _faults(instruction.computation.module)
+    if instruction not in faults.errors:
+        if instruction.called_computations:
+            _check_called(instruction, faults)
+        faults.errors[instruction] = _fault(instruction, faults)
+    return faults.errors[instruction]
 
 
 # ---------------------------------------------------------------- implementation
 
 
-_Memo = dict[Instruction | Computation, HloError | None]
+class _Faults:
+    """Memoised errors of the instructions of a module.
+
+    Attributes:
+        errors: the error of an instruction or of what the root of a computation needs, or None.
+        sound_forms: the forms of sound instructions, each with the shapes of the operands; they
+            determine that other instructions are sound.
+    """
+
+    __slots__ = ("errors", "sound_forms")
+
+    def __init__(self) -> None:
+        self.errors: dict[Instruction | Computation, HloError | None] = {}
+        self.sound_forms: set[Hashable] = set()
 
 
-def _memo(module: Module) -> _Memo:
+def _faults(module: Module) -> _Faults:
     """Return the faults of `module`, for the ops that are registered now."""
-    memo: _Memo = module.memo.setdefault((fault_of, len(OPS), len(OPS_BY_TARGET)), {})
-    return memo
+    key = fault_of, len(OPS), len(OPS_BY_TARGET)
+    faults: _Faults = module.memo.get(key) or module.memo.setdefault(key, _Faults())
+    return faults
 
 
-def _memoised_fault(instruction: Instruction, memo: _Memo) -> HloError | None:
-    """Memoise and return the error of an instruction and of the computations that it calls."""
-    if instruction.called_computations:
-        for called in _innermost_first(instruction.called_computations, memo):
-            memo[called] = _computation_fault(called, memo)
-    memo[instruction] = error = _fault(instruction, memo)
-    return error
-
-
-def _innermost_first(called: Iterable[Computation], memo: _Memo) -> list[Computation]:
-    """Return `called` and the computations that they call, callees first, without memoised ones."""
-    order: dict[Computation, None] = {}
-    pending = list(called)
+def _check_called(instruction: Instruction, faults: _Faults) -> None:
+    """Memoise the errors of the computations that an instruction calls, callees first."""
+    errors = faults.errors
+    needed: dict[Computation, list[Instruction]] = {}
+    pending = list(instruction.called_computations)
     while pending:
         computation = pending[-1]
-        if computation in order or computation in memo:
+        if computation in errors:
             pending.pop()
             continue
+        if computation not in needed:
+            needed[computation] = needed_by_root(computation)
         missing = [
-            inner
-            for instruction in _needed(computation)
-            for inner in instruction.called_computations
-            if inner not in order and inner not in memo
+            callee
+            for each in needed[computation]
+            if each.called_computations
+            for callee in each.called_computations
+            if callee not in errors
         ]
         if not missing:
-            order[computation] = None
+            errors[computation] = _computation_fault(computation, needed[computation], faults)
         pending.extend(missing)
-    return list(order)
 
 
-def _needed(computation: Computation) -> list[Instruction]:
-    """Return the parameters of a computation, and what its root needs."""
-    parameters = [i for i in computation.instructions if i.opcode == "parameter"]
-    return needed_by([*parameters, computation.root])
-
-
-def _computation_fault(computation: Computation, memo: _Memo) -> HloError | None:
-    """Return the first error of what the root of a computation needs."""
-    for instruction in _needed(computation):
-        if instruction not in memo:
-            memo[instruction] = _fault(instruction, memo)
-        if error := memo[instruction]:
+def _computation_fault(
+    computation: Computation, needed: Iterable[Instruction], faults: _Faults
+) -> HloError | None:
+    """Return the first error of what the root of a computation needs, given its callees' errors."""
+    errors = faults.errors
+    for instruction in needed:
+        if instruction not in errors:
+            errors[instruction] = _fault(instruction, faults)
+        if error := errors[instruction]:
             return error
     return _parameter_fault(computation)
 
@@ -132,8 +135,20 @@ def _parameter_fault(computation: Computation) -> HloError | None:
     )
 
 
-def _fault(instruction: Instruction, memo: _Memo) -> HloError | None:
+def _fault(instruction: Instruction, faults: _Faults) -> HloError | None:
     """Return the error of an instruction, given those of the computations that it calls."""
+    if instruction.form is None or instruction.called_computations:
+        return _checked_fault(instruction, faults)
+    key = instruction.form, *[operand.shape for operand in instruction.operands]
+    if key in faults.sound_forms:
+        return None
+    error = _checked_fault(instruction, faults)
+    if error is None:
+        faults.sound_forms.add(key)
+    return error
+
+
+def _checked_fault(instruction: Instruction, faults: _Faults) -> HloError | None:
     if error := check_instruction(instruction):
         return error
     try:
@@ -148,5 +163,5 @@ def _fault(instruction: Instruction, memo: _Memo) -> HloError | None:
             return error
     except HloError as error:  # a missing shape of an operand cannot be inferred
         return error
-    errors = (memo[called] for called in instruction.called_computations)
+    errors = (faults.errors[called] for called in instruction.called_computations)
     return next((error for error in errors if error), None)

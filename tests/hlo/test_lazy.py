@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 import hlo
+from hlo.modules.checks import parameter_errors
+from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
+from hlo.text.syntax import AttributeText
 from tests.growth.work import calls_of
 from tests.hlo.fuzz import mutated, texts
 from tests.hlo.test_bad_input import BAD
 from tests.hlo.test_fuzz_parser import SMALL
+from tests.threads import in_threads
 
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.hlo"))
 COMMENTED = {"rnn.pre.hlo": 2}
@@ -148,6 +152,51 @@ def test_mutated_texts_have_the_outcome_of_the_parser(seed: int) -> None:
     for number in range(seed, seed + 40):
         text = mutated(pieces[number % len(pieces)], number)
         assert outcome(text, is_lazy=True) == outcome(text, is_lazy=False), f"seed {number}"
+
+
+def test_attributes_are_made_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ops, checks and parameter numbers do not need the locations of attributes."""
+    text = EXAMPLES[0].read_text()
+    module, expected = lazy(text), hlo.parse(text)
+    regular = [module.computations[name] for name in deferred(module)]
+    same = [i for computation in regular for i in expected.computations[computation.name]]
+    expected_ops = [i.op for i in same]  # a new op is read from the attributes
+    made = calls_of(monkeypatch, AttributeText, "__init__")
+    instructions = [i for computation in regular for i in computation]
+    assert [i.op for i in instructions] == expected_ops
+    wrong = [check_instruction(i) for i in instructions if not i.called_computations]
+    numbers = [list(parameter_errors(each)) or each.parameters for each in regular]
+    assert any(wrong) is False
+    assert sum(map(len, numbers)) == sum(i.opcode == "parameter" for i in instructions)
+    assert not made
+    for one, other in zip(instructions, same, strict=True):
+        assert one.attributes == other.attributes
+        assert one.attributes is one.attributes
+        assert one.literal is one.literal
+        assert one.literal_text == other.literal_text
+        assert [one.text_of(name) for name in (*other.attributes, "none")] == [
+            *[value.text for value in other.attributes.values()],
+            None,
+        ]
+    assert 0 < len(made) == sum(len(i.attributes) + (i.literal is not None) for i in same)
+
+
+def test_equal_instructions_share_a_form() -> None:
+    lines = ["a = f32[2] negate(p)", "b = f32[2] negate(a), metadata={}", "c = f32[2]{0} negate(a)"]
+    body = "\n".join(["p = f32[2] parameter(0)", *lines])
+    module = lazy(f"f {{ {body} }} g {{ {body} }} ENTRY e {{ x = f32[2] parameter(0) }}")
+    (p, a, b, c), others = (tuple(module.computations[name]) for name in "fg")
+    assert a.form is b.form is not c.form
+    assert [i.form for i in others] == [i.form for i in (p, a, b, c)]
+    assert a.op is b.op
+    assert module.entry.root.form is None
+
+
+def test_threads_get_equal_attributes() -> None:
+    text = EXAMPLES[0].read_text()
+    expected = places(hlo.parse(text))
+    module = lazy(text)
+    assert all(each == [expected] for each in in_threads(lambda _: places(module), 1))
 
 
 def test_threads_get_the_same_instructions() -> None:

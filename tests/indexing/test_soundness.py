@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import pytest
 import hlo
 import indexing
 from hlo.modules import instruction_checks
+from hlo.ops.op import OPS, Op, op
+from hlo.shapes.shape import Shape
 from indexing.codegen import loop_nest
 from indexing.codegen.validation import validated
 from indexing.dataflow import (
@@ -28,6 +31,7 @@ from indexing.dataflow import (
 from indexing.execution import evaluate, run
 from indexing.memory import read_counts
 from indexing.tiling import collapse, gather_of
+from tests.hlo.fuzz import mutated, texts
 
 # the body of the loop returns a wrong shape, in a computation that another one calls
 NESTED = """
@@ -50,6 +54,7 @@ ENTRY e {
 
 VALID = NESTED.replace("x = f32[4] get-tuple-element(p), index=1", "x = (s32[], f32[4]) copy(p)")
 VALID = VALID.replace("constant(5)", "constant(0)")
+EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.hlo"))
 FLOATS = np.array([1, 2, 3, 4], np.float32)
 
 
@@ -179,3 +184,71 @@ def test_shared_computations_are_checked_once(checked: Counter[str]) -> None:
     ]
     assert soundness.fault_of(hlo.parse("\n".join(lines)).entry.root) is None
     assert checked["n0"] == checked["n20"] == 1
+
+
+def faults(module: hlo.Module, step: int) -> list[str]:
+    """The fault of each instruction in text order, found in that order or in reverse."""
+    instructions = list(module.instructions)
+    for instruction in instructions[::step]:
+        soundness.fault_of(instruction)
+    return [str(soundness.fault_of(instruction)) for instruction in instructions]
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_instructions_of_one_form_have_their_own_faults(step: int) -> None:
+    """Forms are shared by instructions of lazily parsed bodies; their operands differ."""
+    lines = [
+        "p = f32[2] parameter(0)",
+        "q = f32[3] parameter(1)",
+        "bad = f32[2] negate(q)",
+        "good = f32[2] negate(p), metadata={}",
+        "two = f32[2] negate(p, p)",
+        "again = f32[2] negate(bad)",
+        "flat = f32[2,1]{1,0:T(8,0)} parameter(2)",
+        "b = f32[2] bitcast(flat)",
+        "copied = f32[2] bitcast(p)",
+    ]
+    text = "main {{ {} }} ENTRY e {{ x = f32[] parameter(0) }}".format("\n".join(lines))
+    module = hlo.parse(text, lazy=True)
+    forms = [instruction.form for instruction in module.computations["main"]]
+    assert forms[2] is forms[3] is forms[4] is forms[5] is not None
+    expected = faults(hlo.parse(text), 1)
+    wrong = [name for name, fault in zip("pqbgtafbcx", expected, strict=True) if fault != "None"]
+    assert "".join(wrong) == "btfb"
+    assert faults(module, step) == expected
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_lazily_parsed_instructions_have_the_faults_of_parsed_ones(step: int) -> None:
+    pieces = [text.replace("ENTRY ", "") for text in texts(EXAMPLES)[:40]]
+    invalid = 0
+    for seed in range(400):
+        text = mutated(pieces[seed % len(pieces)], seed)
+        with suppress(hlo.HloError):
+            expected = faults(hlo.parse(text), 1)
+            assert faults(hlo.parse(text, lazy=True), step) == expected, f"seed {seed}"
+            invalid += any(fault != "None" for fault in expected)
+    assert invalid > 30
+
+
+def test_an_op_registered_later_is_that_of_lazily_parsed_instructions() -> None:
+    lines = [f"{name} = f32[2] flip-later(p)" for name in ("first", "second", "third")]
+    body = "\n".join(["p = f32[2] parameter(0)", *lines])
+    module = hlo.parse(f"main {{ {body} }} ENTRY e {{ x = f32[] parameter(0) }}", lazy=True)
+    _, *flips = module.computations["main"]
+    assert (flips[0].op, soundness.fault_of(flips[0])) == (None, None)
+    for number, instruction in enumerate(flips):
+
+        @op("flip-later", samples=["f32[2] flip-later(f32[2] p)"])
+        class Flip(Op):
+            """Reverses the elements."""
+
+            min_operands = max_operands = 1
+
+            def infer_shape(self, operand: Shape) -> Shape:
+                return operand
+
+        try:
+            assert type(instruction.op) is Flip, number
+        finally:
+            del OPS["flip-later"]
