@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
@@ -16,6 +16,7 @@ from indexing.maps.answers import Answer, Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
+from indexing.maps.over_approximation import is_within_limits
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from simplifier.unknown import first_unknown
@@ -23,11 +24,12 @@ from simplifier.unknown import first_unknown
 
 def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each operand."""
-    start = output_of(instruction, output_id)
+    path = _output_path(instruction, output_id)
     walk.prepare([instruction], backward=True)
     operands = instruction.operands
 
     def entries() -> Iterator[_PlacedEdge]:
+        start = ArrayRef(instruction, path)
         for edge in walk.backward_edges(start):
             end = ArrayRef(operands[edge.operand], edge.operand_path)
             yield _PlacedEdge(edge.operand, end.path, start, end, edge)
@@ -84,12 +86,16 @@ def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
     Raises:
         IndexError: `output_id` is out of range.
     """
+    return ArrayRef(instruction, _output_path(instruction, output_id))
+
+
+def _output_path(instruction: Instruction, output_id: int) -> Path:
     outputs = leaves(instruction.shape)
     if not 0 <= output_id < max(len(outputs), 1):
         raise IndexError(
             f"`{instruction.name}` has no output {output_id} (number of outputs: {len(outputs)})"
         )
-    return ArrayRef(instruction, outputs[output_id][0] if outputs else ())
+    return outputs[output_id][0] if outputs else ()
 
 
 class _Contents(NamedTuple):
@@ -147,11 +153,12 @@ def _parameter_answer(
     entry_of: Callable[[Path, MapSet], _Entry],
 ) -> Answer:
     """Return the answer for `parameters`, from the maps to all arrays that were reached."""
-    entries: dict[Instruction, list[_Entry]] = {each: [] for each in parameters}
+    position = {parameter: k for k, parameter in enumerate(parameters)}
+    entries: dict[int, list[_Entry]] = {}
     for end, maps in reached.items():
-        if end.instruction in entries:
-            entries[end.instruction].append(entry_of(end.path, maps))
-    contents = _contents(entries.values())
+        if end.instruction in position:
+            entries.setdefault(position[end.instruction], []).append(entry_of(end.path, maps))
+    contents = _contents(len(parameters), entries.items())
     return Answer(start.instruction, "output-to-input", output_id, parameters, *contents)
 
 
@@ -188,25 +195,37 @@ def _answer(
     key = walk.edges.sharing_key(instruction, direction, number)
     contents = None if key is None else _SHARED.get(key)
     if contents is None:
-        contents = _contents(_operand_entries(walk, len(operands), entries()))
+        contents = _contents(len(operands), _operand_entries(walk, entries()))
         if key is not None and contents.is_of_shapes:
             _SHARED.keep(key, contents)
     return Answer(instruction, direction, number, operands, *contents)
 
 
 def _operand_entries(
-    walk: Walk, count: int, edges: Iterable[_PlacedEdge]
-) -> Iterator[list[_Entry]]:
-    """Yield the entries of the leaves of `count` operands or outputs, without duplicate maps."""
-    simplified = walk.edges.options.simplified
-    map_sets: list[dict[Path, MapSet]] = [{} for _ in range(count)]
-    for position, path, start, end, edge in edges:
-        by_path = map_sets[position]
-        if path not in by_path:
-            by_path[path] = walk.edges.empty_map_set(start, end)
-        by_path[path].extend(edge.maps, edge.unknown, edge.reasons, edge.control, simplified)
-    for by_path in map_sets:
-        yield [_leaf_entry(path, maps) for path, maps in by_path.items()]
+    walk: Walk, edges: Iterable[_PlacedEdge]
+) -> Iterator[tuple[int, list[_Entry]]]:
+    """Yield the position of each operand or output that edges reach, and the entries of its leaves.
+
+    The entries have no duplicate maps.
+    """
+    by_position: dict[int, dict[Path, list[_PlacedEdge]]] = {}
+    for placed in edges:
+        by_position.setdefault(placed.position, {}).setdefault(placed.path, []).append(placed)
+    for position, by_path in by_position.items():
+        yield position, [_edges_entry(walk, path, placed) for path, placed in by_path.items()]
+
+
+def _edges_entry(walk: Walk, path: Path, placed: Sequence[_PlacedEdge]) -> _Entry:
+    """Return the entry of one leaf from the edges to it."""
+    simplified, edge = walk.edges.options.simplified, placed[0].edge
+    if len(placed) == 1 and len(edge.maps) == 1 and edge.is_exact:
+        only = simplified(edge.maps[0])
+        if is_within_limits(only):
+            return _Entry((only,), (path,), None, ((),), (edge.maps[0] in edge.control,))
+    maps = walk.edges.empty_map_set(placed[0].start, placed[0].end)
+    for *_, edge in placed:
+        maps.extend(edge.maps, edge.unknown, edge.reasons, edge.control, simplified)
+    return _leaf_entry(path, maps)
 
 
 def _leaf_entry(path: Path, maps: MapSet) -> _Entry:
@@ -221,16 +240,23 @@ def _leaf_entry(path: Path, maps: MapSet) -> _Entry:
     )
 
 
-def _contents(entries: Iterable[Sequence[_Entry]]) -> _Contents:
-    """Return the contents with these entries of the leaves of each operand or output."""
-    columns = tuple(zip(*map(_united, entries), strict=True))
-    return _Contents(*columns) if columns else _NOTHING
+def _contents(count: int, entries: Iterable[tuple[int, Sequence[_Entry]]]) -> _Contents:
+    """Return the contents for `count` operands or outputs, most of which may not be accessed.
+
+    Args:
+        entries: the positions of the others, and the entries of their leaves.
+    """
+    columns: tuple[list[Any], ...] = tuple([[nothing] * count for nothing in _UNREAD])
+    for position, leaf_entries in entries:
+        for column, field in zip(columns, _united(leaf_entries), strict=True):
+            column[position] = field
+    return _Contents(*map(tuple, columns))
 
 
 def _united(leaf_entries: Sequence[_Entry]) -> _Entry:
     """Return the entry of an operand or output from those of its leaves."""
-    if len(leaf_entries) < 2:
-        return leaf_entries[0] if leaf_entries else _UNREAD
+    if len(leaf_entries) == 1:
+        return leaf_entries[0]
     return _Entry(
         tuple([m for each in leaf_entries for m in each.maps]),
         tuple([path for each in leaf_entries for path in each.paths]),

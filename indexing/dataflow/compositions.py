@@ -17,9 +17,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
-from indexing.maps.space_pairs import SpacePair, Spaces
+from indexing.maps.space_pairs import Space, SpacePair
 from indexing.ops.access_edge import AccessEdge
-from simplifier.atoms import Variable
 
 MAX_SHARED: Final = 1 << 16
 """Limit on the maps of the sets that one walk shares; beyond it, they are composed again."""
@@ -51,62 +50,76 @@ class Compositions:
         self._is_sharing = not (options.certify or is_explaining())
         self._edges: Final[dict[Hashable, EdgeMaps]] = {}
         self._sets: Final[dict[Hashable, MapSet]] = {}
-        self._empty: Final[dict[tuple[tuple[Variable, ...] | None, MapSet], MapSet]] = {}
+        self._firsts: Final[dict[tuple[Space, EdgeMaps, MapSet], MapSet]] = {}
         self._sums: Final[dict[tuple[MapSet, EdgeMaps, MapSet], MapSet]] = {}
         self._size = 0
 
     def edge(self, edge: AccessEdge) -> EdgeMaps:
         """Return the part of `edge` on which compositions depend."""
-        part = EdgeMaps(edge.maps, edge.unknown, edge.reasons, edge.control)
         if not self._is_sharing:
-            return part
-        key = edge.maps, edge.unknown, edge.reasons, frozenset(edge.control)
-        return self._edges.setdefault(key, part)
+            return EdgeMaps(edge.maps, edge.unknown, edge.reasons, edge.control)
+        is_exact = edge.unknown is None and not edge.reasons and not edge.control
+        key = (
+            edge.maps
+            if is_exact
+            else (edge.maps, edge.unknown, edge.reasons, frozenset(edge.control))
+        )
+        part = self._edges.get(key)
+        if part is None:
+            part = EdgeMaps(edge.maps, edge.unknown, edge.reasons, edge.control)
+            self._edges[key] = part
+        return part
 
     def shared(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`."""
         return self._sets.setdefault(maps.state, maps) if self._is_sharing else maps
 
-    def empty(self, spaces: Spaces) -> MapSet:
-        """Return the set of no maps between two index spaces."""
-        return self.shared(MapSet((), spaces, self._options))
+    def first(self, space: Space, edge: EdgeMaps, maps: MapSet) -> MapSet:
+        """Return the compositions of an edge and `maps`.
 
-    def empty_before(self, dims: tuple[Variable, ...] | None, maps: MapSet) -> MapSet:
-        """Return the set of no maps from the array with `dims` to the array that `maps` lead to."""
-        if not self._is_sharing:
-            return self.empty(SpacePair(dims, maps.spaces.sizes))
-        key = dims, maps
-        known = self._empty.get(key)
-        if known is None:
-            known = self._empty[key] = self.empty(SpacePair(dims, maps.spaces.sizes))
-        return known
+        Args:
+            space: the index space of the array at the end of the edge that `maps` do not reach.
+        """
+        key = space, edge, maps
+        known = self._firsts.get(key)
+        if known is not None:
+            return known
+        there = maps.spaces
+        spaces = (
+            SpacePair(space, there.sizes) if self._edges_first else SpacePair(there.start, space)
+        )
+        total = MapSet((), spaces, self._options)
+        self._add(total, edge, maps)
+        if self._is_sharing:
+            total = self._counted(total)
+            self._firsts[key] = total
+        return total
 
     def added(self, total: MapSet, edge: EdgeMaps, maps: MapSet) -> MapSet:
         """Return `total` with the compositions of an edge and `maps`.
 
         Args:
-            total: a result of `empty` or `added`, which is not used any more.
+            total: a result of `first` or `added`, which is not used any more.
         """
         if not self._is_sharing:
             self._add(total, edge, maps)
             return total
         key = total, edge, maps
         known = self._sums.get(key)
-        return self._summed(key) if known is None else known
+        if known is None:
+            copied = total.copy()
+            self._add(copied, edge, maps)
+            known = self._sums[key] = self._counted(copied)
+        return known
 
-    def _summed(self, key: tuple[MapSet, EdgeMaps, MapSet]) -> MapSet:
-        total, edge, maps = key
-        copied = total.copy()
-        self._add(copied, edge, maps)
-        self._size += 1 + len(copied.maps)
+    def _counted(self, maps: MapSet) -> MapSet:
+        """Return the shared set that is equal to `maps`; forget all sets beyond the limit."""
+        self._size += 1 + len(maps.maps)
         if self._size > MAX_SHARED:
             self._size = 0
-            self._edges.clear()
-            self._sets.clear()
-            self._sums.clear()
-            self._empty.clear()
-        self._sums[key] = summed = self.shared(copied)
-        return summed
+            for table in (self._edges, self._sets, self._firsts, self._sums):
+                table.clear()
+        return self.shared(maps)
 
     def _add(self, total: MapSet, edge: EdgeMaps, maps: MapSet) -> None:
         first, second = (edge, maps) if self._edges_first else (maps, edge)

@@ -24,12 +24,12 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import Options
 from indexing.maps.over_approximation import full_map
 from indexing.maps.reasons import Reason
-from indexing.maps.space_pairs import SpacePair
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.collective_bases import IGNORED, SENT, Collective, ReducingCollective
 from indexing.ops.control import AsyncStart, Conditional, While
 from indexing.ops.structured_ops import InlineOp, StructuredOp, Summaries
 from indexing.ops.transfers import Recv
+from simplifier.atoms import Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,13 @@ class DeviceEdges(Edges):
         shape = array.shape
         return (self.devices.identity(shape),) if isinstance(shape, Shape) else ()
 
-    def spaces(self, start: ArrayRef, end: ArrayRef) -> SpacePair:
-        source, target = start.shape, end.shape
-        return SpacePair(
-            self.devices.dims(source) if isinstance(source, Shape) else None,
-            (self.devices.count, *target.dims) if isinstance(target, Shape) else None,
-        )
+    def dims(self, array: ArrayRef) -> tuple[Variable, ...] | None:
+        shape = array.array_shape
+        return None if shape is None else self.devices.dims(shape)
+
+    def sizes(self, array: ArrayRef) -> tuple[int, ...] | None:
+        shape = array.array_shape
+        return None if shape is None else (self.devices.count, *shape.dims)
 
     def _with_devices(
         self,

@@ -15,22 +15,23 @@ from typing import Final, Protocol
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
-from indexing.dataflow.array_pair import ArrayPair
 from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.runtime import folded
 from indexing.dataflow.scalars import scalar_value
+from indexing.dataflow.shaped_ops import shaped_op
 from indexing.maps.answers import Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
-from indexing.maps.space_pairs import Spaces
-from indexing.ops.access_edge import AccessEdge, identity, unbounded
+from indexing.maps.space_pairs import SpacePair
+from indexing.ops.access_edge import AccessEdge, dims, identity, unbounded
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
 from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
+from simplifier.atoms import Variable
 from simplifier.unknown import first_unknown
 
 
@@ -91,8 +92,16 @@ class Edges(ABC):
         """Return the identity map of an array; no map for a leaf such as a token."""
 
     @abstractmethod
-    def spaces(self, start: ArrayRef, end: ArrayRef) -> Spaces:
+    def dims(self, array: ArrayRef) -> tuple[Variable, ...] | None:
+        """Return the dimensions of maps from an array; None for a leaf such as a token."""
+
+    @abstractmethod
+    def sizes(self, array: ArrayRef) -> tuple[int, ...] | None:
+        """Return the sizes of the space that maps to an array lead to; None for a token."""
+
+    def spaces(self, start: ArrayRef, end: ArrayRef) -> SpacePair:
         """Return the index spaces of maps from one array to another."""
+        return SpacePair(self.dims(start), self.sizes(end))
 
     def empty_map_set(self, start: ArrayRef, end: ArrayRef) -> MapSet:
         """Return an empty set for maps from one array to another."""
@@ -162,13 +171,8 @@ class LocalEdges(Edges):
     def sharing_key(
         self, instruction: Instruction, direction: Direction, output: int | Path
     ) -> Hashable | None:
-        op = instruction.op
-        if instruction.called_computations or not isinstance(op, MappedOp):
-            return None
-        if (key := self.options.sharing_key) is None:
-            return None
-        shapes = tuple([operand.shape for operand in instruction.operands])
-        return direction, output, key, op.opcode, op, instruction.shape, shapes
+        shaped, key = shaped_op(instruction), self.options.sharing_key
+        return None if shaped is None or key is None else (shaped, direction, output, key)
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
@@ -278,8 +282,12 @@ class LocalEdges(Edges):
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         return identity(array)
 
-    def spaces(self, start: ArrayRef, end: ArrayRef) -> Spaces:
-        return ArrayPair(start, end)
+    def dims(self, array: ArrayRef) -> tuple[Variable, ...] | None:
+        return dims(array)
+
+    def sizes(self, array: ArrayRef) -> tuple[int, ...] | None:
+        shape = array.array_shape
+        return None if shape is None else shape.dims
 
 
 def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
@@ -302,9 +310,11 @@ def _bounded(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
 
     The maps of a `MappedOp` need no such check: its `reads` and `writes` give the reason.
     """
+    if not edge.maps:
+        return edge
     operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
     reason = first_unknown(unbounded(ArrayRef(instruction, edge.output_path)), unbounded(operand))
-    if reason is None or not edge.maps:
+    if reason is None:
         return edge
     return replace(edge, maps=(), unknown=first_unknown(edge.unknown, reason))
 

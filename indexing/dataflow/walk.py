@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import positions
@@ -21,6 +20,7 @@ from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.loop_reads import LoopReads
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
+from indexing.dataflow.users_first import UsersFirst
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.converse import converse
 from indexing.maps.map_set import MapSet
@@ -43,8 +43,9 @@ class Walk:
         Args:
             fold: replace runtime variables by their value if the program determines it.
         """
-        if not leaves(array.shape):  # the empty tuple: it has no outputs
-            return ()
+        instruction = array.instruction
+        if not instruction.operands or (array.path == () and not leaves(instruction.shape)):
+            return ()  # the empty tuple has no outputs
         return self.edges.backward_edges(array, self, fold=fold)
 
     def forward_edges(
@@ -75,21 +76,24 @@ class Walk:
         """
         compositions = Compositions(self.edges.options, edges_first=False)
         map_sets = {start: compositions.shared(self._start(start))}
-        waiting = _UsersFirst(start, within)
+        waiting = UsersFirst(start, within)
         for instruction, arrays in waiting:
+            operands = instruction.operands
             for array in arrays:
                 here = map_sets[array]
                 lost = here.lost_exactness
                 walk = self._inexact(instruction, backward=True) if lost else self
                 for edge in walk.backward_edges(array, fold=True):
-                    to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-                    if toward is not None and to.instruction not in toward:
+                    operand = operands[edge.operand]
+                    if toward is not None and operand not in toward:
                         continue
-                    if to not in map_sets:
-                        map_sets[to] = compositions.empty(self.edges.spaces(start, to))
+                    to = ArrayRef(operand, edge.operand_path)
+                    part, total = compositions.edge(edge), map_sets.get(to)
+                    if total is None:
+                        map_sets[to] = compositions.first(self.edges.sizes(to), part, here)
                         waiting.add(to)
-                    part = compositions.edge(edge)
-                    map_sets[to] = compositions.added(map_sets[to], part, here)
+                    else:
+                        map_sets[to] = compositions.added(total, part, here)
         return map_sets
 
     def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
@@ -115,7 +119,7 @@ class Walk:
         """Return the arrays on the way from `start` to parameters, users before operands."""
         toward = _dependent_on_parameters(start.instruction.computation)
         reached = {start: None}
-        waiting = _UsersFirst(start, None)
+        waiting = UsersFirst(start, None)
         order: list[ArrayRef] = []
         for instruction, arrays in waiting:
             order += arrays
@@ -140,7 +144,7 @@ class Walk:
         """
         compositions = Compositions(self.edges.options, edges_first=True)
         map_sets = {end: compositions.shared(self._start(end))}
-        waiting = _UsersFirst(end, within)
+        waiting = UsersFirst(end, within)
         for instruction, arrays in waiting:
             outputs = sorted([array.path for array in arrays])
             operands: Collection[int] = range(len(instruction.operands))
@@ -151,11 +155,12 @@ class Walk:
             for edge in walk.forward_edges(instruction, operands, outputs, fold=True):
                 later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-                if start not in map_sets:
-                    map_sets[start] = compositions.empty(self.edges.spaces(start, end))
+                part, total = compositions.edge(edge), map_sets.get(start)
+                if total is None:
+                    map_sets[start] = compositions.first(self.edges.dims(start), part, later)
                     waiting.add(start)
-                part = compositions.edge(edge)
-                map_sets[start] = compositions.added(map_sets[start], part, later)
+                else:
+                    map_sets[start] = compositions.added(total, part, later)
         return map_sets
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
@@ -209,7 +214,7 @@ class Walk:
             True if there are other map sets.
         """
         are_others = False
-        dims = self.edges.spaces(array, array).start
+        dims = self.edges.dims(array)
         for edge in walk.backward_edges(array, fold=True):
             operand = ArrayRef(array.instruction.operands[edge.operand], edge.operand_path)
             part = compositions.edge(edge)
@@ -219,8 +224,9 @@ class Walk:
                     continue
                 total = reached.get(parameter)
                 if total is None:
-                    total = compositions.empty_before(dims, later)
-                reached[parameter] = compositions.added(total, part, later)
+                    reached[parameter] = compositions.first(dims, part, later)
+                else:
+                    reached[parameter] = compositions.added(total, part, later)
         return are_others
 
     def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
@@ -307,7 +313,8 @@ class Walk:
         """
         instructions = list(instructions)
         require_sound(instructions)
-        if not any(instruction.called_computations for instruction in instructions):
+        instructions = [each for each in instructions if each.called_computations]
+        if not instructions:
             return
         memo = instructions[0].module.memo
         prepared: set[Computation] = memo.setdefault((Walk.prepare, self, backward), set())
@@ -366,34 +373,3 @@ def _dependent_on_parameters(computation: Computation) -> Collection[Instruction
         return reached
 
     return computation.module.memoised((_dependent_on_parameters, computation), dependent)
-
-
-class _UsersFirst:
-    """The arrays that a walk has reached, by instruction; iterates over users before operands.
-
-    A walk takes time for the arrays that it reaches, not for all arrays of the computation.
-
-    Args:
-        within: skip all other instructions; by default, none.
-    """
-
-    def __init__(self, start: ArrayRef, within: Collection[Instruction] | None) -> None:
-        self._within = None if within is None else set(within)
-        self._arrays: dict[int, list[ArrayRef]] = {}
-        self._order: list[int] = []  # a heap of negated positions in the computation
-        self.add(start)
-
-    def add(self, array: ArrayRef) -> None:
-        """Add an array of an instruction that has not been visited yet."""
-        instruction = array.instruction
-        if self._within is not None and instruction not in self._within:
-            return
-        if instruction.index not in self._arrays:
-            self._arrays[instruction.index] = []
-            heappush(self._order, -instruction.index)
-        self._arrays[instruction.index].append(array)
-
-    def __iter__(self) -> Iterator[tuple[Instruction, list[ArrayRef]]]:
-        while self._order:
-            arrays = self._arrays.pop(-heappop(self._order))
-            yield arrays[0].instruction, arrays

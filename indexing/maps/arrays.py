@@ -39,7 +39,9 @@ class ArrayRef(NamedTuple):
     @property
     def array_shape(self) -> Shape | None:
         """The shape if it is an array shape; `None` for tokens and tuples."""
-        shape = self.shape
+        shape = self.instruction.shape
+        if self.path or not isinstance(shape, Shape):
+            shape = leaf_at(shape, self.path)
         return shape if isinstance(shape, Shape) else None
 
     @property

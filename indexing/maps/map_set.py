@@ -14,24 +14,22 @@ from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.options import Options
 from indexing.maps.over_approximation import (
+    MAX_PARTS,
     MAX_WEIGHT,
     OPTIONS,
     full_map,
+    is_within_limits,
     over_approximate,
     parts,
-    weight,
 )
 from indexing.maps.products import BoxIndex, is_box, is_full, reads_everything, united
 from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
-from indexing.maps.space_pairs import NO_SPACES, Spaces
+from indexing.maps.space_pairs import NO_SPACES, SpacePair
 from simplifier.unknown import first_unknown
 
 MAX_MAPS = 256
 """Limit on distinct maps between two arrays; beyond it, the full `may` map (every index to every
 index)."""
-MAX_PARTS = 32
-"""Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
-over-approximated.  A chain of windows adds parts with each window."""
 MAX_PARTS_TOGETHER = 96
 """Limit on the parts of all maps between two arrays; beyond it, maps with more than `FEW_PARTS`
 parts are over-approximated."""
@@ -78,7 +76,7 @@ class MapSet:
     def __init__(
         self,
         maps: Iterable[IndexingMap] = (),
-        spaces: Spaces = NO_SPACES,
+        spaces: SpacePair = NO_SPACES,
         options: Options = OPTIONS,
     ) -> None:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
@@ -263,7 +261,7 @@ class MapSet:
         An empty relation is kept only if it is the only map: then there is an access that reads
         nothing.
         """
-        if parts(m) > MAX_PARTS or weight(m) > MAX_WEIGHT:
+        if not is_within_limits(m):
             m = over_approximate(m, self.spaces.sizes)
             self.add_reasons([_LONG_MAP])
         if self.maps:

@@ -8,20 +8,23 @@ from typing import Final
 from hlo.shapes.shape import Shape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.options import Options
-from indexing.maps.space_pairs import Spaces
+from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import sum_bounds
 from simplifier.interval import contains, intersected
 from simplifier.linear import Expr
 
+MAX_PARTS = 32
+"""Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
+over-approximated.  A chain of windows adds parts with each window."""
 MAX_WEIGHT: Final = 1 << 20
 """Limit on the atoms in the text of one map; beyond it, the map is over-approximated.  A chain of
 reshapes and reverses that do not cancel multiplies them with each reshape."""
 OPTIONS: Final = Options()
 
 
-def full_map(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
+def full_map(spaces: SpacePair, options: Options = OPTIONS) -> IndexingMap:
     """Return the full `may` map: each index of one space to every index of another."""
     assert spaces.start is not None
     assert spaces.sizes is not None
@@ -91,6 +94,11 @@ def parts(m: IndexingMap) -> int:
 def weight(m: IndexingMap) -> int:
     """Return the number of atoms in the text of a map."""
     return _weight(m) if m.runtime else _weight_once(m)
+
+
+def is_within_limits(m: IndexingMap) -> bool:
+    """Return True if a map is short enough to be kept as it is."""
+    return parts(m) <= MAX_PARTS and weight(m) <= MAX_WEIGHT
 
 
 @lru_cache(maxsize=1 << 11)

@@ -16,7 +16,7 @@ import numpy as np
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.over_approximation import over_approximate
 from indexing.maps.regions.boxes import Progression, progression
-from indexing.maps.space_pairs import Spaces
+from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains
 from simplifier.linear import Expr, as_expr
@@ -58,7 +58,7 @@ def reads_everything(m: IndexingMap, sizes: Sequence[int] | None) -> bool:
     )
 
 
-def is_full(box: IndexingMap, spaces: Spaces) -> bool:
+def is_full(box: IndexingMap, spaces: SpacePair) -> bool:
     """True if a box relates every index of one space to every index of another."""
     start = spaces.start
     return (

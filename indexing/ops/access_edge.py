@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Final
 
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import dims as dims_of_sizes
 from indexing.maps.reasons import Reason
+from simplifier.atoms import Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,13 @@ class AccessEdge:
         """True if no part refers to an instruction: the edge follows from an op and its shapes."""
         return self.unknown is None and not self.reasons and not any(m.runtime for m in self.maps)
 
+    @property
+    def is_exact(self) -> bool:
+        """True if the edge has all maps, and none of them is `may`."""
+        return (
+            self.unknown is None and not self.reasons and all(m.grade == "exact" for m in self.maps)
+        )
+
     def over_approximated(self, reason: Reason) -> AccessEdge:
         """Return the edge with `may` maps, and one more reason for this grade."""
         edge = self.changed(lambda m: [m.with_grade("may")])
@@ -62,6 +72,15 @@ def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:
 @lru_cache(maxsize=1 << 11)
 def _identity(sizes: tuple[int, ...]) -> tuple[IndexingMap, ...]:
     return (IndexingMap.identity(sizes),)
+
+
+def dims(array: ArrayRef) -> tuple[Variable, ...] | None:
+    """Return the dimensions of maps from an array; None for a leaf without elements."""
+    shape = array.array_shape
+    return None if shape is None else _dims(shape.dims)
+
+
+_dims: Final = lru_cache(maxsize=1 << 11)(dims_of_sizes)
 
 
 def unbounded(array: ArrayRef) -> Unknown | None:

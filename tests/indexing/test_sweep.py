@@ -141,7 +141,7 @@ def test_a_map_that_is_too_long_is_over_approximated(
     exact = indexing.to_parameters(main.root).maps[0]
     assert {m.grade for m in exact} == {"exact"}
     assert union(exact) == expected
-    monkeypatch.setattr(map_set, "MAX_PARTS", 3)
+    monkeypatch.setattr("indexing.maps.over_approximation.MAX_PARTS", 3)
     (over_approximation,) = indexing.to_parameters(main.root).maps[0]
     assert over_approximation.grade == "may"
     assert len(over_approximation.ranges) + len(over_approximation.constraints) <= 3

@@ -261,7 +261,7 @@ class LoopReads:
 
     def _timed_sizes(self, leaf: Path) -> tuple[int, ...]:
         array = ArrayRef(self.loop, leaf)
-        sizes = self.edges.spaces(array, array).sizes
+        sizes = self.edges.sizes(array)
         assert sizes is not None
         return (*sizes, self.last + 1)
 
@@ -276,10 +276,9 @@ class LoopReads:
         if leaf not in sets:
             if dims is None:
                 sizes = self._timed_sizes(start.path)
-                spaces = self.edges.spaces(start, start)
-                assert spaces.start is not None
-                time = Variable(f"d{len(spaces.start)}", 0, sizes[-1] - 1)
-                dims = (*spaces.start, time)
+                outer = self.edges.dims(start)
+                assert outer is not None
+                dims = (*outer, Variable(f"d{len(outer)}", 0, sizes[-1] - 1))
             pair = SpacePair(dims, self._timed_sizes(leaf))
             sets[leaf] = MapSet((), pair, Options(exact=True, keep_multiplicity=self.counts))
         return sets[leaf]

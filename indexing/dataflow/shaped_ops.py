@@ -1,0 +1,55 @@
+"""`ShapedOp`: an op with its shapes, from which the maps of most instructions follow.
+
+Programs repeat few shaped ops: the layers of a network are equal.  Edges and answers that follow
+from a shaped op are computed once for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hlo.memo import Memo
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import AnyShape
+from indexing.ops.base import MappedOp
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapedOp:
+    """An op with the shapes of its result and of its operands; a key of memoised results."""
+
+    op: MappedOp
+    result: AnyShape
+    operands: tuple[AnyShape, ...]
+
+
+_KNOWN: Final = Memo[tuple[int, ...], ShapedOp](1 << 13)
+"""Shaped ops by the identities of their parts, which they keep alive.
+
+Hashes of ops and shapes take longer than all else.  The parser makes equal parts one object; where
+it does not, a shaped op is made twice.
+"""
+
+
+def shaped_op(instruction: Instruction) -> ShapedOp | None:
+    """Return the op of an instruction with its shapes; None if its maps follow from more than that.
+
+    >>> import hlo, indexing
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[2] parameter(0)
+    ...   a = f32[2] negate(p)
+    ...   ROOT b = f32[2] negate(a)
+    ... }''').entry
+    >>> shaped_op(entry["a"]) is shaped_op(entry["b"])
+    True
+    """
+    if instruction.called_computations:
+        return None
+    op, result = instruction.op, instruction.shape
+    operands = [operand.shape for operand in instruction.operands]
+    key = (id(op), id(result), *map(id, operands))
+    known = _KNOWN.get(key)
+    if known is None and isinstance(op, MappedOp):
+        known = _KNOWN.keep(key, ShapedOp(op, result, tuple(operands)))
+    return known
