@@ -40,32 +40,90 @@ class BudgetExhaustedError(ValueError):
 
 
 def to_int(value: isl.Val) -> int:
-    """The integer of an isl value; its conversion needs isl operations.
+    """The integer of an isl value.
 
     Raises:
-        BudgetExhaustedError: no operations are left.
+        BudgetExhaustedError: isl has no operations left to write a large number.
+        ValueError: the value is no integer.
     """
-    try:
-        return int(value.to_python())
-    except TypeError:  # isl returned no text
-        raise BudgetExhaustedError from None
+    if not value.is_int():
+        raise ValueError(f"expected an integer, got {value}")
+    return numerator(value)
+
+
+def numerator(value: isl.Val) -> int:
+    """The numerator of an isl value, a rational number.
+
+    Raises:
+        BudgetExhaustedError: isl has no operations left to write a large number.
+    """
+    number = int(value.get_num_si())
+    if number or value.is_zero():
+        return number
+    text = value.to_str()  # a number that exceeds a machine word is 0 above
+    if text is None:
+        raise BudgetExhaustedError
+    return int(text.partition("/")[0])
 
 
 def within_budget(compute: Callable[[Any], T], budget: int, kind: str = "other") -> T | Unknown:
-    """Return ``compute(context)`` with a new isl context; `Unknown` beyond `budget` operations.
+    """Return ``compute(context)`` with an isl context; `Unknown` beyond `budget` operations.
 
-    isl reports a text that it has no budget left to read as a syntax error.
+    The answer does not depend on earlier queries: a query that needs more than half of the budget
+    in a used context is computed again in a new one, with the whole budget.
     """
     count_query(kind)
-    ctx = isl.Context()
-    ctx.set_max_operations(budget)
     try:
-        return compute(ctx)
+        context = _idle.pop()
+    except IndexError:
+        context = isl.Context()
+    try:
+        return _computed(compute, context, max(1, budget // 2))
+    except _Exhausted:
+        pass
+    finally:
+        _idle.append(context)
+    try:
+        return _computed(compute, isl.Context(), budget)
+    except _Exhausted:
+        return Unknown(f"beyond the budget of {budget} isl operations")
+
+
+_idle: Final[list[isl.Context]] = []
+"""Contexts that no query uses: islpy 2026.2 frees no context, and keeps 4 kB of each or more.
+
+An operation of isl is an allocation. A context has up to 20 freed blocks of numbers that matrices
+and vectors take instead, so queries in a used context count fewer operations than in a new one;
+not less than half, since each matrix or vector has further allocations of its own.
+"""
+
+
+class _Exhausted(Exception):
+    """isl has no operations left."""
+
+
+def _computed(compute: Callable[[Any], T], context: isl.Context, budget: int) -> T | Unknown:
+    """Return ``compute(context)``; `Unknown` if isl cannot represent the query.
+
+    isl reports a text that it has no budget left to read as a syntax error, and some functions
+    ignore an exhausted budget: ``isl_set_count_val`` returns 0.  One more operation detects it.
+
+    Raises:
+        _Exhausted: the budget does not suffice.
+    """
+    context.reset_operations()
+    context.set_max_operations(budget)
+    try:
+        answer = compute(context)
+        isl.Val.zero(context)
+        return answer
     except NotAffineError as error:
         return Unknown(str(error))
     except BudgetExhaustedError as error:
-        return Unknown(str(error) or f"beyond the budget of {budget} isl operations")
+        if str(error):  # a budget of our own
+            return Unknown(str(error))
+        raise _Exhausted from None
     except isl.Error as error:
         if not any(word in str(error) for word in ("operations", "quota", "syntax error")):
             raise
-        return Unknown(f"beyond the budget of {budget} isl operations")
+        raise _Exhausted from None

@@ -10,7 +10,7 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import to_int
+from simplifier.exact.context import numerator, to_int
 from simplifier.exact.encode import Relation
 from simplifier.linear import Affine, Expr, as_expr, constant
 
@@ -113,7 +113,8 @@ def _scaled(aff: isl.Aff, variables: Sequence[Affine], factor: int) -> Expr:
     """``factor · aff``, where the factor cancels all denominators."""
 
     def times(value: isl.Val) -> int:
-        return to_int(value * isl.Val(str(factor), value.get_ctx()))  # it may exceed 64 bits
+        denominator = 1 if value.is_int() else to_int(value.get_den_val())
+        return numerator(value) * factor // denominator
 
     total = constant(times(aff.get_constant_val()))
     for k, variable in enumerate(variables):

@@ -21,7 +21,7 @@ import islpy as isl
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.cardinality import cardinality
-from simplifier.exact.context import BUDGET, within_budget
+from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.elements import first_uncovered
 from simplifier.exact.encode import Relation, as_map, as_set
@@ -220,4 +220,4 @@ def _sample(points: isl.Set) -> Point | None:
     point = points.sample_point()
     count = points.dim(isl.dim_type.set)
     coordinates = [point.get_coordinate_val(isl.dim_type.set, k) for k in range(count)]
-    return tuple([int(value.to_python()) for value in coordinates])
+    return tuple([to_int(value) for value in coordinates])
