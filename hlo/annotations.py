@@ -103,6 +103,18 @@ def predicate(hint: Any) -> Predicate:
     return lambda value: any(test(value) for test in tests)
 
 
+def own_classes(hint: Any) -> frozenset[type]:
+    """Return classes whose own instances, not those of subclasses, fit an annotation.
+
+    The exact class of an argument is quicker to test than its `predicate`.
+
+    >>> own_classes(int | None) == {int, NoneType}, own_classes(Sequence[int])
+    (True, frozenset())
+    """
+    classes = [each for each in alternatives(hint) if isinstance(each, type)]
+    return frozenset([cls for cls in classes if get_origin(cls) is None])
+
+
 def _predicate_of_one(hint: Any) -> Predicate:
     """The test for an annotation that is not a union."""
     element, origin = element_of(hint), get_origin(hint)

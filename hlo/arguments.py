@@ -25,11 +25,11 @@ from typing import Any, Final, ParamSpec, TypeVar, Unpack, get_args, get_origin,
 from hlo.annotations import (
     Predicate,
     alternatives,
-    any_value,
     choices,
     element_of,
     fits,
     hints_of,
+    own_classes,
     predicate,
     words,
 )
@@ -145,14 +145,14 @@ def checked_on_failure(function: Callable[P, R]) -> Callable[P, R]:
 
     For functions that are called often: the check costs nothing while they succeed.
     """
-    check = _checker(function)
+    parameters = _parameters_of(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except (AttributeError, TypeError, ValueError):
-            check(args, kwargs)
+            parameters().check(args, kwargs)
             raise
 
     return call
@@ -176,31 +176,21 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             unknown option of ``**options: Unpack[…]``.
         ValueError: an argument is not one of the literals.
     """
-    check = _checker(function)
+    parameters = _parameters_of(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        check(args, kwargs)
+        expected = parameters()
+        if not expected.fit(args, kwargs):
+            expected.check(args, kwargs)
         return function(*args, **kwargs)
 
     return call
 
 
-def _checker(
-    function: Callable[..., Any],
-) -> Callable[[tuple[object, ...], Mapping[str, object]], None]:
-    """Return a function that raises the error for the first argument that is of the wrong kind."""
-
-    @cache
-    def parameters() -> _Parameters:
-        return _Parameters(function)
-
-    def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-        expected = parameters()
-        if not expected.fit(args, kwargs):
-            expected.check(args, kwargs)
-
-    return check
+def _parameters_of(function: Callable[..., Any]) -> Callable[[], _Parameters]:
+    """Return a function that returns the parameters of `function`, computed on its first call."""
+    return cache(lambda: _Parameters(function))
 
 
 class _Parameters:
@@ -219,27 +209,31 @@ class _Parameters:
             if parameter.kind == Parameter.VAR_KEYWORD and get_origin(hint) is Unpack:
                 self._options = get_type_hints(get_args(hint)[0])
         self._positional = [
-            self._predicate(parameter.name)
+            _test(self._hints.get(parameter.name, Any))
             for parameter in self._parameters
             if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         ]
         self._named = {
-            **{name: predicate(hint) for name, hint in self._options.items()},
-            **{p.name: self._predicate(p.name) for p in self._parameters if p.kind in _BY_NAME},
+            **{name: _test(hint) for name, hint in self._options.items()},
+            **{
+                p.name: _test(self._hints.get(p.name, Any))
+                for p in self._parameters
+                if p.kind in _BY_NAME
+            },
         }
-
-    def _predicate(self, name: str) -> Predicate:
-        return predicate(self._hints[name]) if name in self._hints else any_value
 
     def fit(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
         """Return True if the arguments are those that `check` accepts; False if it decides."""
         if len(args) > len(self._positional):
             return False
-        for fits_one, value in zip(self._positional, args, strict=False):
-            if not fits_one(value):
+        for (classes, fits_one), value in zip(self._positional, args, strict=False):
+            if type(value) not in classes and not fits_one(value):
                 return False
         for name, value in kwargs.items():
-            if name not in self._named or not self._named[name](value):
+            if name not in self._named:
+                return False
+            classes, fits_one = self._named[name]
+            if type(value) not in classes and not fits_one(value):
                 return False
         return True
 
@@ -275,6 +269,11 @@ class _Parameters:
                 raise TypeError(f"{self._function}: there is no option `{name}`; {hint}")
             if not fits(value, self._options[name]):
                 raise wrong_argument(self._function, name, self._options[name], value)
+
+
+def _test(hint: Any) -> tuple[frozenset[type], Predicate]:
+    """Return the classes of arguments that need no other test, and the test of others."""
+    return own_classes(hint), predicate(hint)
 
 
 def _called(function: Callable[..., Any]) -> str:

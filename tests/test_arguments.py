@@ -16,6 +16,8 @@ import hlo
 import indexing
 import simplifier
 import simplifier.linear
+from hlo.annotations import fits, own_classes
+from hlo.arguments import checked
 from hlo.shardings.mesh import Mesh
 from hlo.shardings.sharding import Hints
 from hlo.text.names import UnknownName
@@ -517,3 +519,34 @@ def test_integers_of_numpy_and_mappings_to_integers_are_accepted() -> None:
         assert MAP.substituted({D0: one})[0][0] == simplifier.constant(1)
     assert indexing.dims(np.array([4, 5])) == indexing.dims((4, 5))
     assert indexing.image(MAP, np.array([1, 2])) == indexing.image(MAP, (1, 2))
+
+
+VALUES = [0, True, 1.5, "a", b"", None, (1,), [2], {}, {3}, np.int64(4), np.float32(5), hlo.Shape]
+HINTS = [
+    *(int, bool, float, str, bytes, Any, type, object, np.int64),
+    *(int | None, str | bytes, list[int], tuple[int, ...], dict[str, int], Callable[[int], int]),
+]
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=str)
+def test_instances_of_an_accepted_class_fit(hint: Any) -> None:
+    accepted = [value for value in VALUES if type(value) in own_classes(hint)]
+    assert all(fits(value, hint) for value in accepted)
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=str)
+def test_a_checked_function_accepts_what_fits(hint: Any) -> None:
+    @checked
+    def function(value: Any, *, named: Any = 0) -> None:
+        return None
+
+    plain: Any = function.__wrapped__  # type: ignore[attr-defined]  # of `functools.wraps`
+    plain.__annotations__ = {"value": hint, "named": hint}
+    valid = next(value for value in VALUES if fits(value, hint))
+    for value in VALUES:
+        for one, other in ((value, valid), (valid, value)):
+            if fits(value, hint):
+                function(one, named=other)
+            else:
+                with pytest.raises(TypeError, match="must be"):
+                    function(one, named=other)
