@@ -59,11 +59,17 @@ def fault_of(instruction: Instruction) -> HloError | None:
     The result is memoised.
     """
     faults = _faults(instruction.computation.module)
-    if instruction not in faults.errors:
-        if instruction.called_computations:
-            _check_called(instruction, faults)
-        faults.errors[instruction] = _fault(instruction, faults)
-    return faults.errors[instruction]
+    errors, computation = faults.errors, instruction.computation
+    if computation not in faults.are_sound:
+        faults.are_sound[computation] = _are_sound(computation, faults)
+    if faults.are_sound[computation]:
+        return None
+    if instruction in errors:
+        return errors[instruction]
+    if instruction.called_computations:
+        _check_called(instruction, faults)
+    errors[instruction] = error = _fault(instruction, faults)
+    return error
 
 
 # ---------------------------------------------------------------- implementation
@@ -73,14 +79,17 @@ class _Faults:
     """Memoised errors of the instructions of a module.
 
     Attributes:
+        are_sound: True if all instructions of a computation were of sound forms when one of them
+            was first checked; their errors are not memoised.
         errors: the error of an instruction or of what the root of a computation needs, or None.
         sound_forms: the forms of sound instructions, each with the shapes of the operands; they
             determine that other instructions are sound.
     """
 
-    __slots__ = ("errors", "sound_forms")
+    __slots__ = ("are_sound", "errors", "sound_forms")
 
     def __init__(self) -> None:
+        self.are_sound: dict[Computation, bool] = {}
         self.errors: dict[Instruction | Computation, HloError | None] = {}
         self.sound_forms: set[Hashable] = set()
 
@@ -90,6 +99,23 @@ def _faults(module: Module) -> _Faults:
     key = fault_of, len(OPS), len(OPS_BY_TARGET)
     faults: _Faults = module.memo.get(key) or module.memo.setdefault(key, _Faults())
     return faults
+
+
+def _are_sound(computation: Computation, faults: _Faults) -> bool:
+    """Return True if all instructions of a computation are known to be sound, by their forms."""
+    sound_forms = faults.sound_forms
+    for instruction in computation.instructions:
+        if instruction.called_computations or _key(instruction) not in sound_forms:
+            return False
+    return True
+
+
+def _key(instruction: Instruction) -> Hashable:
+    """Return what determines whether an instruction is sound, if it has a form and calls nothing.
+
+    Operands of an instruction with a form are declared.
+    """
+    return instruction.form, *[operand.declared_shape for operand in instruction.operands]
 
 
 def _check_called(instruction: Instruction, faults: _Faults) -> None:
@@ -103,7 +129,8 @@ def _check_called(instruction: Instruction, faults: _Faults) -> None:
             pending.pop()
             continue
         if computation not in needed:
-            needed[computation] = needed_by_root(computation)
+            is_sound = faults.are_sound.get(computation)
+            needed[computation] = [] if is_sound else needed_by_root(computation)
         missing = [
             callee
             for each in needed[computation]
@@ -139,7 +166,7 @@ def _fault(instruction: Instruction, faults: _Faults) -> HloError | None:
     """Return the error of an instruction, given those of the computations that it calls."""
     if instruction.form is None or instruction.called_computations:
         return _checked_fault(instruction, faults)
-    key = instruction.form, *[operand.shape for operand in instruction.operands]
+    key = _key(instruction)
     if key in faults.sound_forms:
         return None
     error = _checked_fault(instruction, faults)

@@ -18,7 +18,7 @@ from indexing.dataflow.compositions import Compositions
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.loop_reads import LoopReads
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import needed_by, needed_by_root
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.users_first import UsersFirst
 from indexing.maps.arrays import ArrayRef, Path
@@ -351,7 +351,7 @@ def callees(
 
 def _called_in(computation: Computation) -> list[Computation]:
     return computation.module.memoised(
-        (_called_in, computation), lambda: _called(needed_by([computation.root]))
+        (_called_in, computation), lambda: _called(needed_by_root(computation))
     )
 
 
