@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
@@ -246,11 +246,10 @@ def _contents(count: int, entries: Iterable[tuple[int, Sequence[_Entry]]]) -> _C
     Args:
         entries: the positions of the others, and the entries of their leaves.
     """
-    columns: tuple[list[Any], ...] = tuple([[nothing] * count for nothing in _UNREAD])
+    listed = [_UNREAD] * count
     for position, leaf_entries in entries:
-        for column, field in zip(columns, _united(leaf_entries), strict=True):
-            column[position] = field
-    return _Contents(*map(tuple, columns))
+        listed[position] = _united(leaf_entries)
+    return _Contents(*zip(*listed, strict=True)) if listed else _NOTHING
 
 
 def _united(leaf_entries: Sequence[_Entry]) -> _Entry:

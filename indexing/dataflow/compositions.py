@@ -7,31 +7,17 @@ set once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable
 from typing import Final
 
-from indexing.maps.answers import Unknown
 from indexing.maps.explanation import is_explaining
-from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
-from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import Space, SpacePair
 from indexing.ops.access_edge import AccessEdge
 
 MAX_SHARED: Final = 1 << 16
 """Limit on the maps of the sets that one walk shares; beyond it, they are composed again."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EdgeMaps:
-    """The part of an edge on which compositions depend; a walk shares equal parts."""
-
-    maps: tuple[IndexingMap, ...]
-    unknown: Unknown | None
-    reasons: tuple[Reason, ...]
-    control: Collection[IndexingMap]
 
 
 class Compositions:
@@ -46,83 +32,90 @@ class Compositions:
     """
 
     def __init__(self, options: Options, *, edges_first: bool) -> None:
-        self._options, self._edges_first = options, edges_first
-        self._is_sharing = not (options.certify or is_explaining())
-        self._edges: Final[dict[Hashable, EdgeMaps]] = {}
+        self.options, self.edges_first = options, edges_first
+        self.is_sharing = not (options.certify or is_explaining())
+        self._along: Final[dict[Hashable, EdgeCompositions]] = {}
         self._sets: Final[dict[Hashable, MapSet]] = {}
-        self._firsts: Final[dict[tuple[Space, EdgeMaps, MapSet], MapSet]] = {}
-        self._sums: Final[dict[tuple[MapSet, EdgeMaps, MapSet], MapSet]] = {}
         self._size = 0
 
-    def edge(self, edge: AccessEdge) -> EdgeMaps:
-        """Return the part of `edge` on which compositions depend."""
-        if not self._is_sharing:
-            return EdgeMaps(edge.maps, edge.unknown, edge.reasons, edge.control)
-        is_exact = edge.unknown is None and not edge.reasons and not edge.control
-        key = (
-            edge.maps
-            if is_exact
-            else (edge.maps, edge.unknown, edge.reasons, frozenset(edge.control))
-        )
-        part = self._edges.get(key)
-        if part is None:
-            part = EdgeMaps(edge.maps, edge.unknown, edge.reasons, edge.control)
-            self._edges[key] = part
-        return part
+    def along(self, edge: AccessEdge, space: Space) -> EdgeCompositions:
+        """Return the compositions with an edge.
+
+        Args:
+            space: the index space of the array at the end of the edge where the sets are placed.
+        """
+        if not self.is_sharing:
+            return EdgeCompositions(self, edge, space)
+        key: Hashable = (space, edge.maps)
+        if edge.unknown is not None or edge.reasons or edge.control:
+            key = (space, edge.maps, edge.unknown, edge.reasons, frozenset(edge.control))
+        known = self._along.get(key)
+        if known is None:
+            known = self._along[key] = EdgeCompositions(self, edge, space)
+        return known
 
     def shared(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`."""
-        return self._sets.setdefault(maps.state, maps) if self._is_sharing else maps
+        return self._sets.setdefault(maps.state, maps) if self.is_sharing else maps
 
-    def first(self, space: Space, edge: EdgeMaps, maps: MapSet) -> MapSet:
-        """Return the compositions of an edge and `maps`.
-
-        Args:
-            space: the index space of the array at the end of the edge that `maps` do not reach.
-        """
-        key = space, edge, maps
-        known = self._firsts.get(key)
-        if known is not None:
-            return known
-        there = maps.spaces
-        spaces = (
-            SpacePair(space, there.sizes) if self._edges_first else SpacePair(there.start, space)
-        )
-        total = MapSet((), spaces, self._options)
-        self._add(total, edge, maps)
-        if self._is_sharing:
-            total = self._counted(total)
-            self._firsts[key] = total
-        return total
-
-    def added(self, total: MapSet, edge: EdgeMaps, maps: MapSet) -> MapSet:
-        """Return `total` with the compositions of an edge and `maps`.
-
-        Args:
-            total: a result of `first` or `added`, which is not used any more.
-        """
-        if not self._is_sharing:
-            self._add(total, edge, maps)
-            return total
-        key = total, edge, maps
-        known = self._sums.get(key)
-        if known is None:
-            copied = total.copy()
-            self._add(copied, edge, maps)
-            known = self._sums[key] = self._counted(copied)
-        return known
-
-    def _counted(self, maps: MapSet) -> MapSet:
+    def counted(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`; forget all sets beyond the limit."""
         self._size += 1 + len(maps.maps)
         if self._size > MAX_SHARED:
             self._size = 0
-            for table in (self._edges, self._sets, self._firsts, self._sums):
-                table.clear()
+            self._along.clear()
+            self._sets.clear()
         return self.shared(maps)
 
-    def _add(self, total: MapSet, edge: EdgeMaps, maps: MapSet) -> None:
-        first, second = (edge, maps) if self._edges_first else (maps, edge)
+
+class EdgeCompositions:
+    """The compositions of one walk with equal edges, whose sets have one index space in common."""
+
+    __slots__ = ("_edge", "_firsts", "_space", "_sums", "_walk")
+
+    def __init__(self, walk: Compositions, edge: AccessEdge, space: Space) -> None:
+        self._walk, self._edge, self._space = walk, edge, space
+        self._firsts: dict[MapSet, MapSet] = {}
+        self._sums: dict[tuple[MapSet, MapSet], MapSet] = {}
+
+    def first(self, maps: MapSet) -> MapSet:
+        """Return the compositions of the edge and `maps`."""
+        known = self._firsts.get(maps)
+        if known is not None:
+            return known
+        total = MapSet((), self._spaces(maps), self._walk.options)
+        self._add(total, maps)
+        if self._walk.is_sharing:
+            total = self._firsts[maps] = self._walk.counted(total)
+        return total
+
+    def added(self, total: MapSet, maps: MapSet) -> MapSet:
+        """Return `total` with the compositions of the edge and `maps`.
+
+        Args:
+            total: a result of `first` or `added`, which is not used any more.
+        """
+        if not self._walk.is_sharing:
+            self._add(total, maps)
+            return total
+        known = self._sums.get((total, maps))
+        if known is None:
+            copied = total.copy()
+            self._add(copied, maps)
+            known = self._sums[total, maps] = self._walk.counted(copied)
+        return known
+
+    def _spaces(self, maps: MapSet) -> SpacePair:
+        start, sizes = maps.spaces
+        return (
+            SpacePair(self._space, sizes)
+            if self._walk.edges_first
+            else SpacePair(start, self._space)
+        )
+
+    def _add(self, total: MapSet, maps: MapSet) -> None:
+        edge = self._edge
+        first, second = (edge, maps) if self._walk.edges_first else (maps, edge)
         total.is_over_budget |= maps.is_over_budget
         total.add_composed(
             first.maps,

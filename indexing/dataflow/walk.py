@@ -88,12 +88,13 @@ class Walk:
                     if toward is not None and operand not in toward:
                         continue
                     to = ArrayRef(operand, edge.operand_path)
-                    part, total = compositions.edge(edge), map_sets.get(to)
+                    along = compositions.along(edge, self.edges.sizes(to))
+                    total = map_sets.get(to)
                     if total is None:
-                        map_sets[to] = compositions.first(self.edges.sizes(to), part, here)
+                        map_sets[to] = along.first(here)
                         waiting.add(to)
                     else:
-                        map_sets[to] = compositions.added(total, part, here)
+                        map_sets[to] = along.added(total, here)
         return map_sets
 
     def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
@@ -155,12 +156,13 @@ class Walk:
             for edge in walk.forward_edges(instruction, operands, outputs, fold=True):
                 later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-                part, total = compositions.edge(edge), map_sets.get(start)
+                along = compositions.along(edge, self.edges.dims(start))
+                total = map_sets.get(start)
                 if total is None:
-                    map_sets[start] = compositions.first(self.edges.dims(start), part, later)
+                    map_sets[start] = along.first(later)
                     waiting.add(start)
                 else:
-                    map_sets[start] = compositions.added(total, part, later)
+                    map_sets[start] = along.added(total, later)
         return map_sets
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
@@ -214,19 +216,18 @@ class Walk:
             True if there are other map sets.
         """
         are_others = False
-        dims = self.edges.dims(array)
+        dims, operands = self.edges.dims(array), array.instruction.operands
         for edge in walk.backward_edges(array, fold=True):
-            operand = ArrayRef(array.instruction.operands[edge.operand], edge.operand_path)
-            part = compositions.edge(edge)
+            operand = ArrayRef(operands[edge.operand], edge.operand_path)
+            along = compositions.along(edge, dims)
             for parameter, later in computed.get(operand, {}).items():
-                if later.lost_exactness != lost:
+                if (later.is_over_budget and later.lost_exactness) != lost:
                     are_others = True
                     continue
                 total = reached.get(parameter)
-                if total is None:
-                    reached[parameter] = compositions.first(dims, part, later)
-                else:
-                    reached[parameter] = compositions.added(total, part, later)
+                reached[parameter] = (
+                    along.first(later) if total is None else along.added(total, later)
+                )
         return are_others
 
     def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
