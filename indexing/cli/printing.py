@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from indexing.views.selection import Condition, Selection
     from indexing.views.terminal import Terminal
 
+_formats = cache(partial(import_module, "indexing.views.formats"))  # help does without
 
 MAX_OUTPUTS: Final = 64
 """Maximum number of outputs of a root that is printed as text without being selected."""
@@ -90,12 +92,12 @@ def batches(
 
     A terminal gets all outputs of an instruction together; otherwise, each is printed at once.
     """
-    is_together = reporter.width is not None
-    for key, group in groupby(answered, lambda each: (each[1], each[0].direction)):
-        if is_together:
-            yield [table for table, _ in group], key[0]
-        else:
-            yield from (([table], done) for table, done in group)
+    if reporter.width is None:
+        for table, done in answered:
+            yield [table], done
+        return
+    for (done, _), group in groupby(answered, lambda each: (each[1], each[0].direction)):
+        yield [table for table, _ in group], done
 
 
 def tables(
@@ -157,14 +159,12 @@ def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
 
 def print_tables(reporter: Reporter, batch: Sequence[MapTable], request: Request) -> None:
     """Print the maps of an instruction, or the regions at the requested point."""
-    from indexing.views.formats import lines
-
-    location = f"{batch[0].file}: {batch[0].computation}: {batch[0].instruction}"
+    first, terminal = batch[0], terminal_of(reporter, request)
     reporter.has_answer = True
-    terminal = terminal_of(reporter, request)
-    with reporter.reporting(location):
+    with reporter.reporting(f"{first.file}: {first.computation}: {first.instruction}"):
+        paint = reporter.paint if reporter.coloured else _formats().plain
         printed: Iterable[str] = (
-            lines(batch, request.notation, reporter.paint, terminal)
+            _formats().lines(batch, request.notation, paint, terminal)
             if request.point is None
             else lines_at(reporter, batch, request, terminal)
         )
@@ -228,9 +228,12 @@ def refuse_root(reporter: Reporter, module: Module, outputs: int) -> None:
 
 def count_maps(reporter: Reporter, table: MapTable) -> None:
     """Count the maps of `table` by grade, and its unknown accesses."""
-    reporter.counts.update(row.map.grade for row in table.rows if row.map is not None)
-    if unknown := sum(row.unknown is not None for row in table.rows):
-        reporter.counts["unknown"] += unknown
+    counts = reporter.counts
+    for row in table.rows:
+        if row.map is not None:
+            counts[row.map.grade] += 1
+        elif row.unknown is not None:
+            counts["unknown"] += 1
 
 
 def note_unmarked(reporter: Reporter, notation: str) -> None:
@@ -289,17 +292,17 @@ def _answers(
 ) -> Iterator[MapTable]:
     """Yield the answers for some instructions of one computation."""
     from hlo.shapes.shape import leaves
-    from indexing.views.map_tables import answer, answers_to_parameters
+    from indexing.views.map_answers import answer, answers_to_parameters
 
     query, computation = request.query, instructions[0].computation
+    place = f"{module.filename}: {computation.name}"
     if query.to_parameters and len(instructions) > 1 and is_valid(computation):
-        with reporter.reporting(f"{module.filename}: {computation.name}"):
+        with reporter.reporting(place):
             selected = set(instructions)
             yield from answers_to_parameters(computation, selected, query, module.filename)
         return
     for instruction in instructions:
-        location = f"{module.filename}: {computation.name}: {instruction.name}"
-        with reporter.reporting(location):
+        with reporter.reporting(location := f"{place}: {instruction.name}"):
             if missing := query.missing_in(instruction):
                 if request.selection.is_by_name:
                     reporter.error(f"error[name]: {location} has no {missing}")

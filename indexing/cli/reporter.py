@@ -190,9 +190,15 @@ class Reporter:
             return
         self.has_printed = True
         self.lines += len(lines)
-        text = "".join([f"{printable(line)}\n" for line in lines])
-        with self._output_errors():
-            self._stream().write(text.translate(_COLOURED) if self.coloured else text)
+        if not "".join(lines).isprintable():
+            lines = tuple(map(printable, lines))
+        text = "\n".join([*lines, ""])
+        if self.coloured:
+            text = text.translate(_COLOURED)
+        try:
+            self._stream().write(text)
+        except OSError as error:
+            raise self._output_error(error) from None
 
     def table(self, title: str, rows: Sequence[tuple[str, ...]]) -> None:
         """Print a table on a terminal.
@@ -209,8 +215,10 @@ class Reporter:
 
     def flush(self) -> None:
         """Write all results."""
-        with self._output_errors():
+        try:
             sys.stdout.flush()
+        except OSError as error:
+            raise self._output_error(error) from None
 
     def note(self, message: str) -> None:
         """Print a note about the run on standard error, unless the run is quiet."""
@@ -218,16 +226,11 @@ class Reporter:
             self.flush()
             sys.stderr.write(printable(message) + "\n")
 
-    @contextmanager
-    def _output_errors(self) -> Iterator[None]:
-        """Raise an `OutputError`, which is no error of an input, if writing fails."""
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            file = self._path or "standard output"
-            raise OutputError(file, error.strerror or str(error)) from None
+    def _output_error(self, error: OSError) -> Exception:
+        """Return the exception for a failed write, which is no error of an input."""
+        if isinstance(error, BrokenPipeError):
+            return error
+        return OutputError(self._path or "standard output", error.strerror or str(error))
 
     def error(self, *lines: str) -> None:
         """Report an error in the input, once; the run continues and exits with status 1."""

@@ -6,14 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlo.shapes.shape import AnyShape, leaves
-from indexing.views.map_tables import (
-    MapRow,
-    MapTable,
-    map_line,
-    operand_rows,
-    shape_text,
-    text_lines,
-)
+from indexing.views.map_answers import operand_rows
+from indexing.views.map_tables import MapRow, MapTable, map_line, shape_text, text_lines
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction

@@ -31,7 +31,7 @@ def lines(
         case "text" if terminal is not None:
             return terminal.answer_lines(tables)
         case "text":
-            return chain.from_iterable(text_lines(table, paint) for table in tables)
+            return chain.from_iterable([text_lines(table, paint) for table in tables])
         case "json":
             return chain.from_iterable(map(json_lines, tables))
         case _:

@@ -10,26 +10,29 @@ prints as a header line and one indented line per map:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from hlo.modules.patterns import Pattern
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.names import did_you_mean, similar
-from indexing.maps.arrays import leaf_at
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 
 if TYPE_CHECKING:
-    from hlo.modules.module import Computation, Instruction
+    from hlo.modules.module import Instruction
     from hlo.modules.op_source import OpSource
-    from indexing.maps.answers import Answer, Direction, Path
+    from indexing.maps.answers import Direction, Path
     from indexing.maps.indexing_map import IndexingMap
     from indexing.maps.reasons import Reason
 
 CONTROL: Final = "decides only which iterations or branches are executed"
 """The note on maps whose elements decide only control."""
+
+# Other views do not need this module.  To import it for each table takes as long as its header.
+_explanation = cache(partial(import_module, "indexing.maps.explanation"))
 
 Paint = Callable[[str, str], str]  # (text, style) -> text, coloured or not
 
@@ -73,6 +76,8 @@ class Query:
 
     def missing_in(self, instruction: Instruction) -> str | None:
         """Return the requested operand or output that `instruction` lacks, or None."""
+        if self.operand is None and self.output_id is None:
+            return None
         computation = instruction.computation
         operands = computation.parameters if self.to_parameters else instruction.operands
         if isinstance(self.operand, str):
@@ -87,8 +92,12 @@ class Query:
         return None
 
 
-class MapRow(NamedTuple):
-    """One map of one operand, or the reason why it is unknown, or neither if nothing is read."""
+@dataclass(slots=True)
+class MapRow:
+    """One map of one operand, or the reason why it is unknown, or neither if nothing is read.
+
+    Tables of a sweep share rows, so a row keeps its text.
+    """
 
     operand: int
     name: str
@@ -100,6 +109,8 @@ class MapRow(NamedTuple):
     parameter: int | None = None  # the number of the parameter that the operand is
     reasons: tuple[Reason, ...] = ()  # why the map has the grade `may`
     control: bool = False  # the elements decide only `CONTROL`
+    lines: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
+    json_fields: tuple[str, str] | None = field(default=None, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,161 +128,6 @@ class MapTable:
     rows: tuple[MapRow, ...]
     source: OpSource | None = None  # of the instruction, if requested
     to_parameters: bool = False  # operands are the parameters of the computation
-
-
-def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTable]:
-    """Yield a table for each requested direction and output of `instruction`."""
-    shapes = [leaf for _, leaf in leaves(instruction.shape)]
-    outputs = [n for n in range(len(shapes)) if query.output_id in (None, n)]
-    for direction in query.directions:
-        rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
-        operands, answers = rows_of(instruction, query, outputs)
-        for output, rows in _complete(operands, answers, query):
-            yield _table(instruction, direction, output, shapes, rows, file, query)
-
-
-def answers_to_parameters(
-    computation: Computation, selected: Collection[Instruction], query: Query, file: str
-) -> Iterator[MapTable]:
-    """Yield the tables of several instructions of a computation, in one sweep.
-
-    Parameters that are not read are omitted: there may be hundreds for each instruction.
-    """
-    from indexing.dataflow import all_to_parameters
-
-    last, shapes = None, []
-    number = {parameter: k for k, parameter in enumerate(computation.parameters)}
-    for result in all_to_parameters(computation, **query.options):
-        if result.instruction in selected and query.output_id in (None, result.domain_id):
-            if result.instruction is not last:
-                last = result.instruction
-                shapes = [leaf for _, leaf in leaves(last.shape)]
-            rows = [
-                row
-                for k, parameter in enumerate(result.operands)
-                if query.reads(number[parameter], parameter)
-                for row in operand_rows(number[parameter], parameter, result, k)
-            ]
-            direction, output = result.direction, result.domain_id
-            yield _table(last, direction, output, shapes, rows, file, query)
-
-
-def _complete(
-    operands: Sequence[Instruction],
-    answers: Mapping[int, Mapping[int, list[MapRow]]],
-    query: Query,
-) -> Iterator[tuple[int, list[MapRow]]]:
-    """Yield the rows of each output, with a row for each operand that no output reads.
-
-    An operand read by other outputs only gets no row: a tuple of n elements would take n² lines.
-    """
-    requested = [k for k, operand in enumerate(operands) if query.reads(k, operand)]
-    if len(answers) == 1:
-        read: Collection[int] = next(iter(answers.values()))
-    else:
-        read = set().union(*answers.values())
-    unread = {k: _unread_row(k, operands[k]) for k in requested if k not in read}
-    for output, answered in answers.items():
-        rows = {**unread, **answered} if unread else answered
-        if not rows:
-            rows = {k: _unread_row(k, operands[k]) for k in requested}
-        yield output, [row for k in sorted(rows) for row in rows[k]]
-
-
-def _unread_row(number: int, operand: Instruction) -> list[MapRow]:
-    return [MapRow(number, operand.name, operand.shape, parameter=parameter_number(operand))]
-
-
-def _table(
-    instruction: Instruction,
-    direction: Direction,
-    output: int,
-    shapes: Sequence[AnyShape],
-    rows: Iterable[MapRow],
-    file: str,
-    query: Query,
-) -> MapTable:
-    return MapTable(
-        file=file,
-        computation=instruction.computation.name,
-        instruction=instruction.name,
-        opcode=instruction.opcode,
-        direction=direction,
-        output=output,
-        outputs=len(shapes),
-        shape=shapes[output],
-        rows=tuple(rows),
-        source=instruction.source if query.source else None,
-        to_parameters=query.to_parameters and direction == "output-to-input",
-    )
-
-
-def _backward_rows(
-    instruction: Instruction, query: Query, outputs: Sequence[int]
-) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
-    """Return the operands or parameters, and for each output the rows of the maps to them."""
-    from indexing import dataflow
-
-    maps_of = dataflow.to_parameters if query.to_parameters else dataflow.output_to_input
-    operands: Sequence[Instruction] = ()
-    answers: dict[int, dict[int, list[MapRow]]] = {}
-    for output in outputs:
-        result = maps_of(instruction, output_id=output, **query.options)
-        operands = result.operands
-        answers[output] = {
-            k: operand_rows(k, operands[k], result, k)
-            for k, (maps, unknown) in enumerate(zip(result.maps, result.unknown, strict=True))
-            if (maps or unknown is not None) and query.reads(k, operands[k])
-        }
-    return operands, answers
-
-
-def _forward_rows(
-    instruction: Instruction, query: Query, outputs: Sequence[int]
-) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
-    """Return the operands, and for each output the rows of the maps from them."""
-    from indexing import dataflow
-
-    operands = instruction.operands
-    answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
-    for k, operand in enumerate(operands):
-        if query.reads(k, operand):
-            result = dataflow.input_to_output(instruction, input_id=k, **query.options)
-            for output in outputs:
-                if rows := operand_rows(k, operand, result, output):
-                    answers[output][k] = rows
-    return operands, answers
-
-
-def operand_rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:
-    """Return the rows of `operand`, at `position` of the answer; none if nothing is read."""
-    maps, unknown = result.maps[position], result.unknown[position]
-    if not maps and unknown is None:
-        return []
-    from indexing.maps.explanation import steps_of
-
-    name, shape, parameter = operand.name, operand.shape, parameter_number(operand)
-    rows = []
-    paths, reasons = result.paths[position], result.reasons[position]
-    control = result.control[position]
-    for each, path, why, is_control in zip(maps, paths, reasons, control, strict=True):
-        is_tuple = isinstance(shape, TupleShape)
-        leaf, inside = (leaf_at(shape, path), path) if is_tuple else (shape, None)
-        steps = steps_of(each)
-        row = MapRow(number, name, leaf, inside, each, None, steps, parameter, why, is_control)
-        rows.append(row)
-    if unknown is not None:
-        rows.append(MapRow(number, name, shape, unknown=unknown.reason, parameter=parameter))
-    return rows
-
-
-def parameter_number(operand: Instruction) -> int | None:
-    """Return the number of a parameter; None for other instructions."""
-    if operand.opcode != "parameter":
-        return None
-    from indexing.ops.structured_ops import parameter_numbers
-
-    return parameter_numbers(operand.computation).get(operand)
 
 
 @lru_cache(maxsize=1 << 11)
@@ -303,33 +159,42 @@ def map_lines(table: MapTable, notation: str) -> Iterator[str]:
             yield NOTATIONS[notation](row.map)
 
 
-def text_lines(table: MapTable, paint: Paint = plain) -> Iterator[str]:
-    """Yield a header line, and an indented line for each map of `table`."""
-    from indexing.maps.explanation import is_explaining
-
-    yield table_head(table, paint)
-    yield from source_lines(table)
+def text_lines(table: MapTable, paint: Paint = plain) -> list[str]:
+    """Return a header line, and an indented line for each map of `table`."""
+    lines = [table_head(table, paint), *source_lines(table)]
     if not table.rows:
-        yield "  no operands"
+        lines.append("  no operands")
+    keeps_text = paint is plain and not _explanation().is_explaining()
     for row in table.rows:
-        prefix = row_head(row, paint)
-        if row.unknown is not None:
-            yield prefix + paint("unknown: ", "unknown") + row.unknown
-        elif row.map is None:
-            yield prefix + "nothing is read"
-        else:
-            grade = "" if row.map.grade == "exact" else paint(f"{row.map.grade}: ", "may")
-            yield prefix + grade + map_line(row.map)
-            for variable in row.map.runtime:
-                yield f"    {runtime_text(variable, paint)}"
-        if row.control:
-            yield f"    {CONTROL}"
-        for reason in row.reasons if is_explaining() else ():
-            yield f"      {reason_text(reason)}"
-        for step in row.steps:
-            yield f"      {step}"
-        if row.map is not None and not row.steps and is_explaining():
-            yield "      already simplified"
+        if not keeps_text:
+            lines += row_lines(row, paint)
+            continue
+        if row.lines is None:
+            row.lines = tuple(row_lines(row))
+        lines += row.lines
+    return lines
+
+
+def row_lines(row: MapRow, paint: Paint = plain) -> Iterator[str]:
+    """Yield the indented lines of one map."""
+    prefix, is_explaining = row_head(row, paint), _explanation().is_explaining()
+    if row.unknown is not None:
+        yield prefix + paint("unknown: ", "unknown") + row.unknown
+    elif row.map is None:
+        yield prefix + "nothing is read"
+    else:
+        grade = "" if row.map.grade == "exact" else paint(f"{row.map.grade}: ", "may")
+        yield prefix + grade + map_line(row.map)
+        for variable in row.map.runtime:
+            yield f"    {runtime_text(variable, paint)}"
+    if row.control:
+        yield f"    {CONTROL}"
+    for reason in row.reasons if is_explaining else ():
+        yield f"      {reason_text(reason)}"
+    for step in row.steps:
+        yield f"      {step}"
+    if row.map is not None and not row.steps and is_explaining:
+        yield "      already simplified"
 
 
 def table_head(table: MapTable, paint: Paint = plain) -> str:

@@ -48,20 +48,28 @@ def json_lines(table: MapTable) -> Iterator[str]:
         fields = f'"grade": "exact", {_NOTHING}{output}, {names}'
         yield f'{head}, "operand": null, {fields}{_NO_PARTS}}}'
     for row in table.rows:
-        operand = (
-            f'"operand_name": {_quoted(row.name)}, "operand_shape": {_shape_json(row.shape)}'
-            f', "parameter": {"null" if row.parameter is None else row.parameter}'
-        )
-        fields, parts = _map_fields(row)
-        if row.reasons:
-            parts += f', "reasons": [{", ".join(map(_reason_json, row.reasons))}]'
-        if row.control:
-            parts += ', "control": true'
-        if row.steps:
-            parts += f', "steps": {json.dumps(row.steps)}'
-        if row.path is not None:
-            parts += f', "path": {json.dumps(row.path)}'
-        yield f'{head}, "operand": {row.operand}, {fields}{output}, {operand}{parts}}}'
+        if row.json_fields is None:
+            row.json_fields = _row_fields(row)
+        before, after = row.json_fields
+        yield f"{head}{before}{output}{after}"
+
+
+def _row_fields(row: MapRow) -> tuple[str, str]:
+    """Return the fields of a row before and after those of the output."""
+    operand = (
+        f'"operand_name": {_quoted(row.name)}, "operand_shape": {_shape_json(row.shape)}'
+        f', "parameter": {"null" if row.parameter is None else row.parameter}'
+    )
+    fields, parts = _map_fields(row)
+    if row.reasons:
+        parts += f', "reasons": [{", ".join(map(_reason_json, row.reasons))}]'
+    if row.control:
+        parts += ', "control": true'
+    if row.steps:
+        parts += f', "steps": {json.dumps(row.steps)}'
+    if row.path is not None:
+        parts += f', "path": {json.dumps(row.path)}'
+    return f', "operand": {row.operand}, {fields}', f", {operand}{parts}}}"
 
 
 def shape_record(shape: AnyShape) -> dict[str, Any]:
@@ -123,9 +131,18 @@ def _map_fields(row: MapRow) -> tuple[str, str]:
         return fields, _NO_PARTS
     if row.map is None:
         return f'"grade": "exact", {_NOTHING}', _NO_PARTS
-    text = _quoted(map_line(row.map))
-    fields = f'"grade": "{row.map.grade}", "unknown": null, "map": {text}'
-    return f'{fields}, "runtime": {_runtime_json(row.map)}', _parts_json(row.map)
+    return _map_json(row.map) if row.map.runtime else _map_json_once(row.map)
+
+
+def _map_json(m: IndexingMap) -> tuple[str, str]:
+    fields = f'"grade": "{m.grade}", "unknown": null, "map": {_quoted(map_line(m))}'
+    return f'{fields}, "runtime": {_runtime_json(m)}', _parts_json(m)
+
+
+@lru_cache(maxsize=1 << 11)
+def _map_json_once(m: IndexingMap) -> tuple[str, str]:
+    """`_map_json`, memoised: maps without runtime variables keep no module alive."""
+    return _map_json(m)
 
 
 def map_json(indexing_map: IndexingMap, steps: Sequence[str] | None = None) -> str:

@@ -184,7 +184,7 @@ def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> 
     own = [each for each in table.rows if (each.operand, each.path) == (row.operand, row.path)]
     reasons = tuple(dict.fromkeys([reason for each in own for reason in each.reasons]))
     control = all(each.control for each in own)
-    row = row._replace(map=None, steps=(), reasons=reasons, control=control)
+    row = replace(row, map=None, steps=(), reasons=reasons, control=control)
     (line,) = json_lines(replace(table, rows=(row,)))
     record = json.loads(line)
     record |= {"at": at, "region": None, "box": None, "boxes": None}

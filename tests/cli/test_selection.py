@@ -10,7 +10,7 @@ import pytest
 
 import indexing
 from indexing import cli
-from indexing.views import map_tables
+from indexing.views import map_answers
 from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
 from tests.growth.work import calls_of
 
@@ -138,7 +138,7 @@ def test_a_limit_prints_the_first_answers(run: Run) -> None:
 def test_no_instruction_is_answered_beyond_the_limit(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = calls_of(monkeypatch, map_tables, "answer")
+    calls = calls_of(monkeypatch, map_answers, "answer")
     assert selected(run("--all", "--kind", "transposing", "--limit", "1")[1]) == ["flip"]
     answered = [instruction.name for instruction, *_ in calls]
     assert len(answered) <= [*answered, "zero"].index("flip") + 2

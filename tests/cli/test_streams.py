@@ -142,11 +142,11 @@ def test_an_interrupt_during_an_import_prints_no_traceback(module: str, tmp_path
 BLOCKED = """\
 import atexit, os, signal, sys
 from indexing import cli
-from indexing.views import map_tables
+from indexing.views import map_answers
 def answer(*_):
     sys.stdout.write("x")  # waits in the buffer
     raise KeyboardInterrupt
-map_tables.answer = answer
+map_answers.answer = answer
 atexit.register(print, "the interpreter ends", file=sys.stderr)
 cli.main(["maps", "m.hlo"])
 """

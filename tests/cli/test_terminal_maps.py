@@ -21,7 +21,8 @@ import hlo
 from indexing import cli, parse_map
 from indexing.maps.containment import containers
 from indexing.views.formats import lines
-from indexing.views.map_tables import DIRECTIONS_BY_OPTION, MapTable, Query, answer, plain
+from indexing.views.map_answers import answer
+from indexing.views.map_tables import DIRECTIONS_BY_OPTION, MapTable, Query, plain
 from indexing.views.regions import table_regions, terminal_lines
 from indexing.views.terminal import Terminal
 from tests.oracles import sampled
@@ -338,7 +339,7 @@ def test_names_are_escaped_before_they_are_measured() -> None:
                 file=name,
                 computation=name,
                 instruction=name,
-                rows=tuple([row._replace(name=name) for row in table.rows]),
+                rows=tuple([replace(row, name=name) for row in table.rows]),
             )
             for table in batch
         ]

@@ -1,0 +1,185 @@
+"""Tables of the answers to a query, in the order in which `hlo-indexing maps` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from hlo.memo import Memo
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import AnyShape, TupleShape, leaves
+from indexing import dataflow
+from indexing.maps.answers import Answer, Direction
+from indexing.maps.arrays import leaf_at
+from indexing.maps.explanation import steps_of
+from indexing.ops.structured_ops import parameter_numbers
+from indexing.views.map_tables import MapRow, MapTable, Query
+
+MAX_SHARED_ROWS: Final = 1 << 14
+"""Limit on the operands whose rows the tables of a sweep share."""
+
+
+def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTable]:
+    """Yield a table for each requested direction and output of `instruction`."""
+    shapes = [leaf for _, leaf in leaves(instruction.shape)]
+    outputs = range(len(shapes))
+    if query.output_id is not None:
+        outputs = range(query.output_id, min(query.output_id + 1, len(shapes)))
+    for direction in query.directions:
+        rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
+        operands, answers = rows_of(instruction, query, outputs)
+        for output, rows in _complete(operands, answers, query):
+            yield _table(instruction, direction, output, shapes, rows, file, query)
+
+
+def answers_to_parameters(
+    computation: Computation, selected: Collection[Instruction], query: Query, file: str
+) -> Iterator[MapTable]:
+    """Yield the tables of several instructions of a computation, in one sweep.
+
+    Parameters that are not read are omitted: there may be hundreds for each instruction.
+    """
+    rows_of = operand_rows if query.explain else shared_rows()
+    last, shapes = None, []
+    number = {parameter: k for k, parameter in enumerate(computation.parameters)}
+    for result in dataflow.all_to_parameters(computation, **query.options):
+        if result.instruction in selected and query.output_id in (None, result.domain_id):
+            if result.instruction is not last:
+                last = result.instruction
+                shapes = [leaf for _, leaf in leaves(last.shape)]
+            rows: list[MapRow] = []
+            for k, parameter in enumerate(result.operands):
+                if query.reads(number[parameter], parameter):
+                    rows += rows_of(number[parameter], parameter, result, k)
+            direction, output = result.direction, result.domain_id
+            yield _table(last, direction, output, shapes, rows, file, query)
+
+
+def _complete(
+    operands: Sequence[Instruction],
+    answers: Mapping[int, Mapping[int, list[MapRow]]],
+    query: Query,
+) -> Iterator[tuple[int, list[MapRow]]]:
+    """Yield the rows of each output, with a row for each operand that no output reads.
+
+    An operand read by other outputs only gets no row: a tuple of n elements would take n² lines.
+    """
+    requested = [k for k, operand in enumerate(operands) if query.reads(k, operand)]
+    if len(answers) == 1:
+        read: Collection[int] = next(iter(answers.values()))
+    else:
+        read = set().union(*answers.values())
+    unread = {k: _unread_row(k, operands[k]) for k in requested if k not in read}
+    for output, answered in answers.items():
+        rows = {**unread, **answered} if unread else answered
+        if not rows:
+            rows = {k: _unread_row(k, operands[k]) for k in requested}
+        yield output, [row for k in sorted(rows) for row in rows[k]]
+
+
+def _unread_row(number: int, operand: Instruction) -> list[MapRow]:
+    return [MapRow(number, operand.name, operand.shape, parameter=parameter_number(operand))]
+
+
+def _table(
+    instruction: Instruction,
+    direction: Direction,
+    output: int,
+    shapes: Sequence[AnyShape],
+    rows: Iterable[MapRow],
+    file: str,
+    query: Query,
+) -> MapTable:
+    return MapTable(
+        file=file,
+        computation=instruction.computation.name,
+        instruction=instruction.name,
+        opcode=instruction.opcode,
+        direction=direction,
+        output=output,
+        outputs=len(shapes),
+        shape=shapes[output],
+        rows=tuple(rows),
+        source=instruction.source if query.source else None,
+        to_parameters=query.to_parameters and direction == "output-to-input",
+    )
+
+
+def _backward_rows(
+    instruction: Instruction, query: Query, outputs: Sequence[int]
+) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
+    """Return the operands or parameters, and for each output the rows of the maps to them."""
+    maps_of = dataflow.to_parameters if query.to_parameters else dataflow.output_to_input
+    operands: Sequence[Instruction] = ()
+    answers: dict[int, dict[int, list[MapRow]]] = {}
+    for output in outputs:
+        result = maps_of(instruction, output_id=output, **query.options)
+        operands = result.operands
+        answers[output] = {
+            k: operand_rows(k, operands[k], result, k)
+            for k, (maps, unknown) in enumerate(zip(result.maps, result.unknown, strict=True))
+            if (maps or unknown is not None) and query.reads(k, operands[k])
+        }
+    return operands, answers
+
+
+def _forward_rows(
+    instruction: Instruction, query: Query, outputs: Sequence[int]
+) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
+    """Return the operands, and for each output the rows of the maps from them."""
+    operands = instruction.operands
+    answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
+    for k, operand in enumerate(operands):
+        if query.reads(k, operand):
+            result = dataflow.input_to_output(instruction, input_id=k, **query.options)
+            for output in outputs:
+                if rows := operand_rows(k, operand, result, output):
+                    answers[output][k] = rows
+    return operands, answers
+
+
+def operand_rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:
+    """Return the rows of `operand`, at `position` of the answer; none if nothing is read."""
+    maps, unknown = result.maps[position], result.unknown[position]
+    if not maps and unknown is None:
+        return []
+    name, shape, parameter = operand.name, operand.shape, parameter_number(operand)
+    rows = []
+    paths, reasons = result.paths[position], result.reasons[position]
+    control = result.control[position]
+    is_tuple = isinstance(shape, TupleShape)
+    for each, path, why, is_control in zip(maps, paths, reasons, control, strict=True):
+        leaf, inside = (leaf_at(shape, path), path) if is_tuple else (shape, None)
+        steps = steps_of(each)
+        row = MapRow(number, name, leaf, inside, each, None, steps, parameter, why, is_control)
+        rows.append(row)
+    if unknown is not None:
+        rows.append(MapRow(number, name, shape, unknown=unknown.reason, parameter=parameter))
+    return rows
+
+
+RowsOf = Callable[[int, Instruction, Answer, int], list[MapRow]]
+
+
+def shared_rows() -> RowsOf:
+    """Return `operand_rows` for the answers of a sweep, in which parameters have few map sets."""
+    known: Memo[Hashable, list[MapRow]] = Memo(MAX_SHARED_ROWS)
+
+    def rows_of(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:
+        key = (
+            *(operand, result.maps[position], result.paths[position], result.unknown[position]),
+            *(result.reasons[position], result.control[position]),
+        )
+        rows = known.get(key)
+        if rows is None:
+            rows = known.keep(key, operand_rows(number, operand, result, position))
+        return rows
+
+    return rows_of
+
+
+def parameter_number(operand: Instruction) -> int | None:
+    """Return the number of a parameter; None for other instructions."""
+    if operand.opcode != "parameter":
+        return None
+    return parameter_numbers(operand.computation).get(operand)
