@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hlo.formats.asynchronous import SUFFIXES
 from hlo.formats.body import BodyReader
 from hlo.modules.deferred import DeferredBody
-from hlo.modules.forms import METADATA, InstructionForm, Values
+from hlo.modules.forms import METADATA, InstructionForm, Shapes, Values
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, find_shape
 from hlo.text.lexer import MAX_DIGITS, NAME, check_numbers
@@ -101,7 +101,8 @@ class BodyScanner(BodyReader):
         self.accepted_shapes: dict[str, AnyShape] = {}
         self.accepted_opcodes: dict[str, str] = {}
         self.accepted_attributes = {"": _Attributes()}
-        self.forms: dict[_FormText, _LineForm] = {}
+        self.forms: dict[tuple[_FormText, Shapes], _LineForm] = {}
+        self.last_forms: dict[_FormText, _LineForm] = {}  # of each text, the last one in use
 
     def scanned(self, position: int) -> ScannedBody | None:
         """Return the body with its first instruction at `position`; None if it is not regular."""
@@ -145,7 +146,7 @@ class BodyScanner(BodyReader):
 
     def _make(self, computation: Computation, position: int) -> None:
         """Make the instructions of a regular body, the first one at `position`."""
-        source, text, forms = self.source, self.text, self.forms
+        source, text, forms = self.source, self.text, self.last_forms
         made: dict[str, Instruction] = {}
         root: Instruction | None = None
         while line := _LINE.match(text, position):
@@ -159,8 +160,11 @@ class BodyScanner(BodyReader):
                 literal = inside
             elif inside:
                 operands = tuple([made[each] for each in _names(inside)])
+            operand_shapes = tuple([operand.declared_shape for operand in operands])
             key = shape, opcode, literal, listed, config
-            form = forms.get(key) or self._form(key)
+            form = forms.get(key)
+            if form is None or form.operand_shapes != operand_shapes:
+                form = self._form(key, operand_shapes)
             made[name] = instruction = Instruction(
                 name,
                 form.opcode,
@@ -179,19 +183,15 @@ class BodyScanner(BodyReader):
         computation.instructions = tuple(made.values())
         computation.root = root or instruction
 
-    def _form(self, key: _FormText) -> _LineForm:
-        """Make the form of the lines with the shape, opcode, literal and attributes of `key`."""
-        shape, opcode, literal, listed, config = key
-        literal, config = self._interned(literal), self._interned(config)
-        form = _LineForm(
-            self,
-            self.accepted_opcodes[opcode],
-            self.accepted_shapes[shape],
-            literal,
-            self.accepted_attributes[listed],
-            config,
-        )
-        self.forms[shape, opcode, literal, listed, config] = form
+    def _form(self, text: _FormText, operand_shapes: Shapes) -> _LineForm:
+        """Return the form of the lines with this text, on operands of these shapes."""
+        form = self.forms.get((text, operand_shapes))
+        if form is None:
+            shape, opcode, literal, listed, config = text
+            literal, config = self._interned(literal), self._interned(config)
+            text = shape, opcode, literal, listed, config
+            self.forms[text, operand_shapes] = form = _LineForm(self, text, operand_shapes)
+        self.last_forms[text] = form
         return form
 
     def _interned(self, text: str | None) -> str | None:
@@ -258,16 +258,21 @@ class _LineForm(InstructionForm):
     def __init__(
         self,
         scanner: BodyScanner,
-        opcode: str,
-        shape: AnyShape,
-        literal: str | None,
-        known: _Attributes,
-        config: str | None,
+        text: _FormText,
+        operand_shapes: Shapes,
     ) -> None:
-        attributes = {name: text for name, text, _, _ in known.texts}
+        shape, opcode, literal, listed, config = text
+        known = scanner.accepted_attributes[listed]
+        attributes = {name: value for name, value, _, _ in known.texts}
         if config is not None:
             attributes[_CONFIG] = config
-        super().__init__(opcode, shape, literal, attributes)
+        super().__init__(
+            scanner.accepted_opcodes[opcode],
+            scanner.accepted_shapes[shape],
+            literal,
+            attributes,
+            operand_shapes,
+        )
         self._scanner = scanner
         self._known = known
         self.called_computations = known.called

@@ -1,7 +1,7 @@
-"""Forms of instructions: the text that many instructions of a module share.
+"""Forms of instructions: the text and the operands' shapes that many instructions share.
 
 XLA prints the same op on arrays of the same shapes again and again: the 65,757 instructions of a
-training step of GPT-2 have 3,051 forms.  What follows from the form of an instruction, such as its
+training step of GPT-2 have 3,061 forms.  What follows from the form of an instruction, such as its
 op, is computed once for all of them; the location of an attribute, which differs, when it is used.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlo.shapes.shape import AnyShape
 from hlo.text.source import HloError
@@ -21,33 +21,46 @@ if TYPE_CHECKING:
 METADATA = "metadata"
 """The attribute that no form has: it differs between instructions, and no op reads it."""
 
+Shapes: TypeAlias = tuple[AnyShape | None, ...]
+"""The declared shapes of operands."""
+
 Values: TypeAlias = tuple[AttributeText | None, Mapping[str, AttributeText]]
 """The literal of an instruction and its attributes by name, each with its location."""
 
 
 class InstructionForm(ABC):
-    """The text of an instruction besides its name, the names of its operands, and its metadata.
+    """An instruction besides its name, its metadata, and the identity of its operands.
 
-    Forms are compared by identity: a parser makes one for each distinct text.
+    A form determines the op, whether an instruction without callees is valid, and its maps. Forms
+    are compared by identity: a parser makes equal ones once for each module.
 
     Attributes:
         opcode: as in the text.
         shape: the declared shape.
         literal: the number of a parameter or the value of a constant; otherwise None.
         attributes: the text of each attribute by name.
+        operand_shapes: the declared shape of each operand.
         op: the op of the form, if it has been bound.
+        derived: what an analysis memoises for the instructions of the form, or None.
     """
 
-    __slots__ = ("attributes", "literal", "op", "opcode", "shape")
+    __slots__ = ("attributes", "derived", "literal", "op", "opcode", "operand_shapes", "shape")
 
     def __init__(
-        self, opcode: str, shape: AnyShape, literal: str | None, attributes: Mapping[str, str]
+        self,
+        opcode: str,
+        shape: AnyShape,
+        literal: str | None,
+        attributes: Mapping[str, str],
+        operand_shapes: Shapes,
     ) -> None:
         self.opcode = opcode
         self.shape = shape
         self.literal = literal
         self.attributes = attributes
+        self.operand_shapes = operand_shapes
         self.op: Op | None = None
+        self.derived: Any = None
 
     @abstractmethod
     def values(self, start: int) -> Values:

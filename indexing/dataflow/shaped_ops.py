@@ -11,6 +11,7 @@ from typing import Final
 
 from hlo.memo import Memo
 from hlo.modules.module import Instruction
+from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
 from indexing.ops.base import MappedOp
 
@@ -46,8 +47,18 @@ def shaped_op(instruction: Instruction) -> ShapedOp | None:
     """
     if instruction.called_computations:
         return None
-    op, result = instruction.op, instruction.shape
-    operands = [operand.shape for operand in instruction.operands]
+    form, op = instruction.form, instruction.op
+    if form is None:
+        return _by_identity(instruction, op)
+    shaped: ShapedOp | None = form.derived
+    if shaped is None or shaped.op is not op:
+        form.derived = shaped = _by_identity(instruction, op)
+    return shaped
+
+
+def _by_identity(instruction: Instruction, op: Op | None) -> ShapedOp | None:
+    """Return the shaped op of an instruction from the identities of its op and shapes."""
+    result, operands = instruction.shape, [operand.shape for operand in instruction.operands]
     key = (id(op), id(result), *map(id, operands))
     known = _KNOWN.get(key)
     if known is None and isinstance(op, MappedOp):

@@ -8,10 +8,11 @@ may be invalid.  Maps, loop nests and executions of sound instructions need no c
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
 from hlo.modules.calls import signature_errors
 from hlo.modules.checks import layout_fault, parameter_errors
+from hlo.modules.forms import InstructionForm
 from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.op import OPS, OPS_BY_TARGET
@@ -82,8 +83,7 @@ class _Faults:
         are_sound: True if all instructions of a computation were of sound forms when one of them
             was first checked; their errors are not memoised.
         errors: the error of an instruction or of what the root of a computation needs, or None.
-        sound_forms: the forms of sound instructions, each with the shapes of the operands; they
-            determine that other instructions are sound.
+        sound_forms: the forms of sound instructions without callees.
     """
 
     __slots__ = ("are_sound", "errors", "sound_forms")
@@ -91,7 +91,7 @@ class _Faults:
     def __init__(self) -> None:
         self.are_sound: dict[Computation, bool] = {}
         self.errors: dict[Instruction | Computation, HloError | None] = {}
-        self.sound_forms: set[Hashable] = set()
+        self.sound_forms: set[InstructionForm] = set()
 
 
 def _faults(module: Module) -> _Faults:
@@ -103,19 +103,7 @@ def _faults(module: Module) -> _Faults:
 
 def _are_sound(computation: Computation, faults: _Faults) -> bool:
     """Return True if all instructions of a computation are known to be sound, by their forms."""
-    sound_forms = faults.sound_forms
-    for instruction in computation.instructions:
-        if instruction.called_computations or _key(instruction) not in sound_forms:
-            return False
-    return True
-
-
-def _key(instruction: Instruction) -> Hashable:
-    """Return what determines whether an instruction is sound, if it has a form and calls nothing.
-
-    Operands of an instruction with a form are declared.
-    """
-    return instruction.form, *[operand.declared_shape for operand in instruction.operands]
+    return faults.sound_forms.issuperset([each.form for each in computation.instructions])
 
 
 def _check_called(instruction: Instruction, faults: _Faults) -> None:
@@ -164,14 +152,14 @@ def _parameter_fault(computation: Computation) -> HloError | None:
 
 def _fault(instruction: Instruction, faults: _Faults) -> HloError | None:
     """Return the error of an instruction, given those of the computations that it calls."""
-    if instruction.form is None or instruction.called_computations:
+    form = instruction.form
+    if form is None or instruction.called_computations:
         return _checked_fault(instruction, faults)
-    key = _key(instruction)
-    if key in faults.sound_forms:
+    if form in faults.sound_forms:
         return None
     error = _checked_fault(instruction, faults)
     if error is None:
-        faults.sound_forms.add(key)
+        faults.sound_forms.add(form)
     return error
 
 

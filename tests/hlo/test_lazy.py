@@ -182,13 +182,23 @@ def test_attributes_are_made_on_first_use(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_equal_instructions_share_a_form() -> None:
-    lines = ["a = f32[2] negate(p)", "b = f32[2] negate(a), metadata={}", "c = f32[2]{0} negate(a)"]
-    body = "\n".join(["p = f32[2] parameter(0)", *lines])
+    """The layout of the result, and that of the operand, are parts of a form."""
+    lines = [
+        "p = f32[2] parameter(0)",
+        "a = f32[2] negate(p)",
+        "b = f32[2] negate(a), metadata={}",
+        "c = f32[2]{0} negate(a)",
+        "d = f32[2] negate(c)",
+        "e = f32[2] negate(d)",
+    ]
+    body = "\n".join(lines)
     module = lazy(f"f {{ {body} }} g {{ {body} }} ENTRY e {{ x = f32[2] parameter(0) }}")
-    (p, a, b, c), others = (tuple(module.computations[name]) for name in "fg")
-    assert a.form is b.form is not c.form
-    assert [i.form for i in others] == [i.form for i in (p, a, b, c)]
-    assert a.op is b.op
+    one, other = (tuple(module.computations[name]) for name in "fg")
+    numbers: dict[object, int] = {}
+    assert [numbers.setdefault(i.form, len(numbers)) for i in one] == [0, 1, 1, 2, 3, 1]
+    assert [i.form for i in other] == [i.form for i in one]
+    assert one[1].op is one[2].op
+    assert all(i.form and i.form.operand_shapes == tuple(o.shape for o in i.operands) for i in one)
     assert module.entry.root.form is None
 
 

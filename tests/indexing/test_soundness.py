@@ -195,8 +195,8 @@ def faults(module: hlo.Module, step: int) -> list[str]:
 
 
 @pytest.mark.parametrize("step", [1, -1])
-def test_instructions_of_one_form_have_their_own_faults(step: int) -> None:
-    """Forms are shared by instructions of lazily parsed bodies; their operands differ."""
+def test_instructions_of_one_text_have_their_own_faults(step: int) -> None:
+    """Lazily parsed instructions share a form if the shapes of their operands are equal."""
     lines = [
         "p = f32[2] parameter(0)",
         "q = f32[3] parameter(1)",
@@ -210,8 +210,8 @@ def test_instructions_of_one_form_have_their_own_faults(step: int) -> None:
     ]
     text = "main {{ {} }} ENTRY e {{ x = f32[] parameter(0) }}".format("\n".join(lines))
     module = hlo.parse(text, lazy=True)
-    forms = [instruction.form for instruction in module.computations["main"]]
-    assert forms[2] is forms[3] is forms[4] is forms[5] is not None
+    _, _, bad, good, two, again, *_ = (each.form for each in module.computations["main"])
+    assert bad is not good is again is not two
     expected = faults(hlo.parse(text), 1)
     wrong = [name for name, fault in zip("pqbgtafbcx", expected, strict=True) if fault != "None"]
     assert "".join(wrong) == "btfb"
