@@ -25,7 +25,7 @@ class ShapedOp:
     operands: tuple[AnyShape, ...]
 
 
-_KNOWN: Final = Memo[tuple[int, ...], ShapedOp](1 << 13)
+_KNOWN: Final = Memo[tuple[int, ...], ShapedOp](1 << 12)
 """Shaped ops by the identities of their parts, which they keep alive.
 
 Hashes of ops and shapes take longer than all else.  The parser makes equal parts one object; where
