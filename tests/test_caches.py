@@ -19,6 +19,7 @@ UNBOUNDED = {
     "indexing/ops/base.py: _computations",  # by class of ops
     "indexing/views/report_page/page.py: _asset",  # by file of the package
 }
+MEMOISING = {"lru_cache", "trace.memoised", "memoised_maps"}
 OF_INSTANCES = {"indexing/sharding/planning/costs.py"}  # discarded with them
 
 
@@ -55,7 +56,7 @@ def caches() -> Iterator[tuple[str, int | None]]:
                         yield f"{place}: {node.name}", None
                 case ast.Call(args=[size]) | ast.Call(keywords=[ast.keyword(value=size)]):
                     name, number = ast.unparse(node.func), ast.unparse(size)
-                    is_cache = name in ("lru_cache", "trace.memoised") or name.startswith("Memo[")
+                    is_cache = name in MEMOISING or name.startswith("Memo[")
                     if is_cache and number != "size":
                         yield place, eval(number)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import Final
 
 from indexing.maps.deduplicate import BUDGET, MAX_COMPARED, hull
 from indexing.maps.equality import is_contained
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.memoised import memoised_maps
 from simplifier.interval import contains
 
 MAX_LARGE: Final = 4
@@ -57,7 +57,7 @@ def _contains(whole: IndexingMap, part: IndexingMap) -> bool:
         return False
     if not whole.ranges and not whole.runtime and _differs_at_a_corner(whole, part):
         return False
-    return (_contains_now if part.runtime or whole.runtime else _contains_once)(whole, part)
+    return _is_proved(whole, part)
 
 
 def _differs_at_a_corner(whole: IndexingMap, part: IndexingMap) -> bool:
@@ -71,11 +71,6 @@ def _differs_at_a_corner(whole: IndexingMap, part: IndexingMap) -> bool:
     return False
 
 
-@lru_cache(maxsize=1 << 8)
-def _contains_once(whole: IndexingMap, part: IndexingMap) -> bool:
-    """`_contains_now`, memoised: maps without runtime variables keep no module alive."""
-    return _contains_now(whole, part)
-
-
-def _contains_now(whole: IndexingMap, part: IndexingMap) -> bool:
+@memoised_maps(1 << 8)
+def _is_proved(whole: IndexingMap, part: IndexingMap) -> bool:
     return is_contained(part, whole, budget=BUDGET) is True

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
 
 from indexing.maps.equality import difference
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.memoised import memoised_maps
 from simplifier import laws, trace
 from simplifier.atoms import Floor
 from simplifier.interval import Interval
@@ -40,7 +40,7 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
     kept: list[IndexingMap] = []
     for candidate in given:
         for k, other in enumerate(kept):
-            if (_same if candidate.runtime else _same_once)(candidate, other):
+            if _same(candidate, other):
                 kept[k] = min(other, candidate, key=_cost)
                 if trace.records:
                     trace.record(laws.DROP_EQUAL_MAP, f"{other} or {candidate}", kept[k])
@@ -50,12 +50,7 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
     return tuple(kept)
 
 
-@lru_cache(maxsize=1 << 8)
-def _same_once(a: IndexingMap, b: IndexingMap) -> bool:
-    """`_same`, memoised: maps without runtime variables keep no module alive."""
-    return _same(a, b)
-
-
+@memoised_maps(1 << 8)
 def _same(a: IndexingMap, b: IndexingMap) -> bool:
     """True if both maps are proved to be the same relation.
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from hlo.shapes.shape import Shape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.memoised import memoised_maps
 from indexing.maps.options import Options
 from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
@@ -91,26 +92,17 @@ def parts(m: IndexingMap) -> int:
     return len(m.ranges) + len(m.runtime) + len(m.constraints)
 
 
+@memoised_maps(1 << 11)
 def weight(m: IndexingMap) -> int:
     """Return the number of atoms in the text of a map."""
-    return _weight(m) if m.runtime else _weight_once(m)
-
-
-def is_within_limits(m: IndexingMap) -> bool:
-    """Return True if a map is short enough to be kept as it is."""
-    return parts(m) <= MAX_PARTS and weight(m) <= MAX_WEIGHT
-
-
-@lru_cache(maxsize=1 << 11)
-def _weight_once(m: IndexingMap) -> int:
-    """`weight`, memoised: maps without runtime variables keep no module alive."""
-    return _weight(m)
-
-
-def _weight(m: IndexingMap) -> int:
     total = 0
     for result in m.results:
         total += result.weight
     for constraint in m.constraints:
         total += constraint.expr.weight
     return total
+
+
+def is_within_limits(m: IndexingMap) -> bool:
+    """Return True if a map is short enough to be kept as it is."""
+    return parts(m) <= MAX_PARTS and weight(m) <= MAX_WEIGHT

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.memoised import memoised_maps
 from indexing.maps.numbering import numbered
 from indexing.maps.range_boxes import with_range_boxes
 from indexing.maps.replaced_variables import with_replaced_variables
@@ -66,15 +66,12 @@ def traced(
     return taken
 
 
+@memoised_maps(1 << 11)
 def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """Return ``first.then(second).simplify()``, memoised.
-
-    Maps with runtime variables are not memoised: they would keep the instructions of a module
-    alive.
-    """
-    if first.runtime or second.runtime:
-        return _composed_and_simplified(first, second)
-    return _composed_once(first, second)
+    """Return ``first.then(second).simplify()``, memoised."""
+    if _misses(first, second):
+        return IndexingMap.empty(first.dims, len(second.results))
+    return simplified(composed(first, second))
 
 
 def _misses(first: IndexingMap, second: IndexingMap) -> bool:
@@ -84,23 +81,10 @@ def _misses(first: IndexingMap, second: IndexingMap) -> bool:
     return any(high < lower or low > upper for low, high, lower, upper in bounds)
 
 
-@lru_cache(maxsize=1 << 11)
-def _composed_once(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    return _composed_and_simplified(first, second)
-
-
-def _composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    if _misses(first, second):
-        return IndexingMap.empty(first.dims, len(second.results))
-    return simplified(composed(first, second))
-
-
 def simplified(indexing_map: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
     """Return the same relation in its simplest form; see `IndexingMap.simplify`."""
     if _is_plain(indexing_map):
         return indexing_map
-    if indexing_map.runtime:
-        return _simplified(indexing_map, keep_multiplicity)
     return _simplified_once(indexing_map, keep_multiplicity)
 
 
@@ -114,7 +98,7 @@ def _is_plain(m: IndexingMap) -> bool:
     return True
 
 
-@lru_cache(maxsize=1 << 11)
+@memoised_maps(1 << 11)
 def _simplified_once(m: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
     return _simplified(m, keep_multiplicity)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from hlo.modules.patterns import Pattern
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.names import did_you_mean, similar
+from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 
 if TYPE_CHECKING:
@@ -41,8 +42,16 @@ DIRECTIONS_BY_OPTION: dict[str, tuple[Direction, ...]] = {
     "input-to-output": ("input-to-output",),
     "both": ("output-to-input", "input-to-output"),
 }
+
+
+@memoised_maps(1 << 11)
+def map_line(indexing_map: IndexingMap) -> str:
+    """Return ``str(indexing_map)``, memoised: programs repeat few distinct maps."""
+    return str(indexing_map)
+
+
 NOTATIONS: dict[str, Callable[[IndexingMap], str]] = {
-    "text": lambda m: map_line(m),
+    "text": map_line,
     "isl": lambda m: str(m.to_isl()),
     "mlir": lambda m: str(m.to_mlir()),
     "latex": lambda m: " ".join(m.to_latex().split()),  # one map a line
@@ -249,16 +258,3 @@ def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str]:
         clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
     return path, element_text(variable.element), iterations_text(variable.iterations), clamp
-
-
-def map_line(indexing_map: IndexingMap) -> str:
-    """Return ``str(indexing_map)``, memoised: programs repeat few distinct maps.
-
-    Maps with runtime variables refer to instructions, and a cache would keep their module alive.
-    """
-    return str(indexing_map) if indexing_map.runtime else _map_line(indexing_map)
-
-
-@lru_cache(maxsize=1 << 11)
-def _map_line(indexing_map: IndexingMap) -> str:
-    return str(indexing_map)

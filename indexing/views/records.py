@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape
+from indexing.maps.memoised import memoised_maps
 from indexing.views.map_tables import MapRow, MapTable, map_line, shape_text
 
 if TYPE_CHECKING:
@@ -178,17 +179,8 @@ def source_of(v: RuntimeVariable) -> dict[str, Any]:
     return record | ({"iterations": list(map(str, v.iterations))} if v.iterations else {})
 
 
+@memoised_maps(1 << 11)
 def _parts_json(m: IndexingMap) -> str:
-    return _parts(m) if m.runtime else _parts_once(m)
-
-
-@lru_cache(maxsize=1 << 11)
-def _parts_once(indexing_map: IndexingMap) -> str:
-    """`_parts`, memoised: maps without runtime variables keep no module alive."""
-    return _parts(indexing_map)
-
-
-def _parts(m: IndexingMap) -> str:
     """Return the JSON fields with the variables, bounds, results and constraints of a map."""
     values = (
         [v.name for v in m.dims],

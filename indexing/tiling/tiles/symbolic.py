@@ -27,6 +27,7 @@ import indexing.methods as methods
 from hlo.arguments import checked, checked_constructor
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.memoised import memoised_maps
 from indexing.maps.regions.boxes import Box, progression
 from indexing.maps.runtime_variable import RuntimeVariable, source_text
 from indexing.tiling.tiles.progressions import TiledDim
@@ -184,7 +185,7 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
     return _symbolic_tile(m)
 
 
-@lru_cache(maxsize=1 << 11)
+@memoised_maps(1 << 11)
 def _symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
     tiled = [_symbolic_dim(k, d) for k, d in enumerate(m.dims)]
     tile = sides_or_unknown(m, tiled, None)

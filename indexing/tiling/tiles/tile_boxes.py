@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.memoised import memoised_maps
 from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.tiles.size_constraints import ALWAYS, SizeConstraints
@@ -158,20 +158,12 @@ def symbolic_box(
     offsets [tid_1 * ts_1] sizes [ts_1] strides [1] upper bounds [6]
     """
     own = tuple([sizes[dimension_of(d)] for d in to_array.dims])
-    if to_array.runtime:  # a memo would keep the instructions of a module alive
-        return _symbolic_box(to_array, own, whole)
-    return _memoised_box(to_array, own, whole)
-
-
-@lru_cache(maxsize=1 << 11)
-def _memoised_box(
-    to_array: IndexingMap, own: tuple[int, ...], whole: int | None
-) -> TileBox | Unknown:
     return _symbolic_box(to_array, own, whole)
 
 
+@memoised_maps(1 << 11)
 def _symbolic_box(
-    to_array: IndexingMap, own: Sequence[int], whole: int | None
+    to_array: IndexingMap, own: tuple[int, ...], whole: int | None
 ) -> TileBox | Unknown:
     """Return the box of a map whose dimensions have the sizes `own` in the tile space."""
     conditions = _conditions(to_array, own, whole)

@@ -178,7 +178,9 @@ def tile_sets(m: TiledMap) -> TileSets:
     tiles = prod(shape_of(m.tile_index))
     if tiles > MAX_TILES:
         raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
-    return _memoised(m) if tiles <= MAX_MEMOISED_TILES else _tile_sets(m)
+    if tiles > MAX_MEMOISED_TILES or m.refers_to_arrays:  # a cache would keep the module in memory
+        return _tile_sets(m)
+    return _memoised(m)
 
 
 @lru_cache(1024)

@@ -60,6 +60,11 @@ class TiledMap:
         """The results without runtime values."""
         return tuple([place.expr for place in self.places])
 
+    @property
+    def refers_to_arrays(self) -> bool:
+        """True if a runtime value is an element of an array of the module."""
+        return bool(self.runtime) or any(place.starts for place in self.places)
+
     def factors(self) -> tuple[TiledMap, ...]:
         """Return the independent parts, whose product is the map; constants are one part."""
         places = [_variables(place.exprs) for place in self.places]
