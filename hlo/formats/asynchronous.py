@@ -145,8 +145,7 @@ def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Comp
             end=end,
         )
     )
-    computation.instructions = tuple(made)
-    computation.root = made[-1]
+    computation.complete(tuple(made), made[-1])
     computation.end = end
     if THREAD in parsed.attributes:
         computation.attributes = {"execution_thread": parsed.attributes[THREAD]}

@@ -99,8 +99,8 @@ class BodyReader(ParserState):
         if not names:
             raise no_instructions(self.source, position - 1)
         _give_names(names)
-        computation.instructions = tuple(names.values())
-        computation.root = root or computation.instructions[-1]
+        instructions = tuple(names.values())
+        computation.complete(instructions, root or instructions[-1])
         computation.end = position
         self.computations[computation.name] = computation
         return position

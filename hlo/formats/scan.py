@@ -180,8 +180,7 @@ class BodyScanner(BodyReader):
             )
             if mark:
                 root = instruction
-        computation.instructions = tuple(made.values())
-        computation.root = root or instruction
+        computation.complete(tuple(made.values()), root or instruction)
 
     def _form(self, text: _FormText, operand_shapes: Shapes) -> _LineForm:
         """Return the form of the lines with this text, on operands of these shapes."""

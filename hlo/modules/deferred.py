@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 
 class DeferredBody:
@@ -19,7 +19,7 @@ class DeferredBody:
         opcodes: the opcode of each instruction.
 
     Args:
-        make: sets `Deferrable.instructions` and `Deferrable.root`.
+        make: calls `Deferrable.complete`.
         lock: held by the thread that calls `make`; shared by all bodies of a module.
     """
 
@@ -46,31 +46,40 @@ class DeferredBody:
 
 
 class Deferrable:
-    """The slots ``instructions`` and ``root`` of a computation, which may be filled on first use.
+    """The instructions and the root of a computation, which may be made on first use.
 
     Attributes:
         body: the deferred instructions; None if they are made.
     """
 
-    __slots__ = ("body", "instructions", "root")
-
-    instructions: Any
-    root: Any
+    __slots__ = ("_instructions", "_root", "body")
 
     def __init__(self) -> None:
         self.body: DeferredBody | None = None
+        self._instructions: tuple[Any, ...] = ()
+        self._root: Any = None
 
     def defer(self, body: DeferredBody) -> None:
-        """Empty the slots until they are used."""
+        """Leave the instructions for later."""
         self.body = body
-        del self.instructions, self.root
 
-    if not TYPE_CHECKING:
+    def complete(self, instructions: tuple[Any, ...], root: Any) -> None:
+        """Set the instructions, when they are made."""
+        self._instructions = instructions
+        self._root = root
 
-        def __getattr__(self, name: str) -> Any:
-            """Make the instructions; Python calls this method for slots that are not filled."""
-            if name not in ("instructions", "root"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            if (body := self.body) is not None:
-                body.materialise(self)
-            return object.__getattribute__(self, name)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the instructions, in text order, without making them."""
+        body = self.body
+        return tuple([i.name for i in self._instructions]) if body is None else body.names
+
+    @property
+    def opcodes(self) -> tuple[str, ...]:
+        """The opcodes of the instructions, in text order, without making them."""
+        body = self.body
+        return tuple([i.opcode for i in self._instructions]) if body is None else body.opcodes
+
+    def __len__(self) -> int:
+        body = self.body
+        return len(self._instructions) if body is None else len(body.names)

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hlo.arguments import checked
 from hlo.ops.attributes import Kind, boolean, enum, int_list, integer, list_of, shape
 from hlo.shapes.shape import AnyShape, TupleShape, read_shape
 from hlo.text.cursor import Cursor
@@ -161,3 +162,26 @@ def check(attributes: Mapping[str, AttributeText]) -> None:
     for name, text in attributes.items():
         if name in HEADER_KINDS:
             value_of(name, text)
+
+
+class ModuleHeader:
+    """The method of `Module` that reads its header.
+
+    Attributes:
+        attributes: the text of the header entries by key.
+    """
+
+    __slots__ = ()
+    attributes: Mapping[str, AttributeText]
+
+    @checked
+    def header(self, name: str, default: Any = None) -> Any:
+        """Return the value of a header key (`hlo.modules.header`), or `default` if it is absent.
+
+        >>> from hlo.formats.parser import parse
+        >>> module = parse("HloModule m, is_scheduled=true ENTRY e { p = f32[] parameter(0) }")
+        >>> module.header("is_scheduled")
+        True
+        """
+        text = self.attributes.get(name)
+        return default if text is None else value_of(name, text)

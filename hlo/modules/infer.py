@@ -116,8 +116,7 @@ def _copied(
             attributes=old.attributes,
             called_computations=tuple([computations[c.name] for c in old.called_computations]),
         )
-    result.instructions = tuple(made.values())
-    result.root = made[computation.root]
+    result.complete(tuple(made.values()), made[computation.root])
     return result
 
 

@@ -14,11 +14,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hlo import methods
-from hlo.arguments import checked
-from hlo.html import Preformatted
+from hlo.html import Preformatted, preformatted
 from hlo.modules.deferred import Deferrable
 from hlo.modules.forms import METADATA, InstructionForm, InstructionText
-from hlo.modules.header import value_of
+from hlo.modules.header import ModuleHeader
 from hlo.modules.module_search import ModuleSearch
 from hlo.modules.op_source import OpSource, op_source
 from hlo.ops.op import Op
@@ -26,6 +25,7 @@ from hlo.shapes.shape import AnyShape
 from hlo.text.names import UnknownName
 from hlo.text.source import Source, Span
 from hlo.text.syntax import AttributeText, attributes_text
+from hlo.weak_references import weakly_referenced
 
 if TYPE_CHECKING:
     from hlo.shardings.mesh import Mesh
@@ -35,6 +35,7 @@ Result = TypeVar("Result")
 
 _UNSET: Any = object()
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
+_shape_text = lru_cache(maxsize=1 << 11)(str)  # a module has few distinct shapes
 
 
 class Semantics(NamedTuple):
@@ -49,7 +50,7 @@ class Semantics(NamedTuple):
     infer: Callable[[Instruction], AnyShape]
 
 
-class Instruction(InstructionText, Preformatted):
+class Instruction(InstructionText):
     """One instruction: its name, opcode, operands and attributes.
 
     Attributes:
@@ -183,14 +184,15 @@ class Instruction(InstructionText, Preformatted):
     def __repr__(self) -> str:
         return f"<{self.opcode} {self.name!r} of {self.computation.name!r}>"
 
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
-class Computation(Deferrable, Preformatted):
+
+class Computation(Deferrable):
     """A function of its parameters: a sequence of instructions.
 
     Attributes:
         name: without ``%``.
-        instructions: in text order; operands precede their users.
-        root: the result: the instruction marked ``ROOT``, or the last one.
         attributes: the text of the attributes after the closing brace, by name.
         module: the module of the computation.
     Source: XLA ``xla/hlo/ir/hlo_computation.h``.
@@ -210,21 +212,22 @@ class Computation(Deferrable, Preformatted):
         self.start = start
         self.end = start
         self._parameters: tuple[Instruction, ...] | None = None
-        self.instructions: tuple[Instruction, ...] = ()
-        self.root: Instruction = _UNSET
         self.attributes: Mapping[str, AttributeText] = _NOTHING
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the instructions, in text order, without making them."""
-        body = self.body
-        return tuple([i.name for i in self.instructions]) if body is None else body.names
+    def instructions(self) -> tuple[Instruction, ...]:
+        """The instructions in text order; operands precede their users."""
+        if self.body is not None:
+            self.body.materialise(self)
+        return self._instructions
 
     @property
-    def opcodes(self) -> tuple[str, ...]:
-        """The opcodes of the instructions, in text order, without making them."""
-        body = self.body
-        return tuple([i.opcode for i in self.instructions]) if body is None else body.opcodes
+    def root(self) -> Instruction:
+        """The result: the instruction marked ``ROOT``, or the last one."""
+        if self.body is not None:
+            self.body.materialise(self)
+        root: Instruction = self._root
+        return root
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
@@ -255,10 +258,6 @@ class Computation(Deferrable, Preformatted):
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.instructions)
 
-    def __len__(self) -> int:
-        body = self.body
-        return len(self.instructions) if body is None else len(body.names)
-
     def _find_users(self) -> None:
         users: dict[Instruction, dict[Instruction, None]] = {i: {} for i in self.instructions}
         for instruction in self.instructions:
@@ -275,8 +274,12 @@ class Computation(Deferrable, Preformatted):
     def __repr__(self) -> str:
         return f"<computation {self.name!r}, {len(self)} instructions>"
 
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
-class Module(ModuleSearch, Preformatted):
+
+@weakly_referenced
+class Module(ModuleHeader, ModuleSearch, Preformatted):
     """A program: its computations, one of which is the entry.
 
     Its text, ``str(module)``, parses to an equal module.
@@ -345,18 +348,6 @@ class Module(ModuleSearch, Preformatted):
         """Name of the file of the text."""
         return self.source.filename
 
-    @checked
-    def header(self, name: str, default: Any = None) -> Any:
-        """Return the value of a header key (`hlo.modules.header`), or `default` if it is absent.
-
-        >>> from hlo.formats.parser import parse
-        >>> module = parse("HloModule m, is_scheduled=true ENTRY e { p = f32[] parameter(0) }")
-        >>> module.header("is_scheduled")
-        True
-        """
-        text = self.attributes.get(name)
-        return default if text is None else value_of(name, text)
-
     @property
     def meshes(self) -> Mapping[str, Mesh]:
         """The device meshes that the header declares, by name."""
@@ -391,6 +382,3 @@ class Module(ModuleSearch, Preformatted):
     def __repr__(self) -> str:
         computations, count = len(self.computations), sum(map(len, self.computations.values()))
         return f"<module {self.name!r}, {computations} computations, {count} instructions>"
-
-
-_shape_text = lru_cache(maxsize=1 << 11)(str)  # a module has few distinct shapes
