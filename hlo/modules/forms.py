@@ -7,7 +7,7 @@ op, is computed once for all of them; the location of an attribute, which differ
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,7 +28,7 @@ Values: TypeAlias = tuple[AttributeText | None, Mapping[str, AttributeText]]
 """The literal of an instruction and its attributes by name, each with its location."""
 
 
-class InstructionForm(ABC):
+class InstructionForm(metaclass=ABCMeta):
     """An instruction besides its name, its metadata, and the identity of its operands.
 
     A form determines the op, whether an instruction without callees is valid, and its maps. Forms

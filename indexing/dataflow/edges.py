@@ -6,7 +6,7 @@ A walk through a program (`indexing.dataflow.walk`) takes its edges from an `Edg
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,7 +48,7 @@ class Summarising(Protocol):
         """Return the maps between a leaf of the result of a loop and the leaves of its operand."""
 
 
-class Edges(ABC):
+class Edges(metaclass=ABCMeta):
     """The edges of instructions and the index spaces of their maps.
 
     Instructions must be sound (`indexing.dataflow.soundness`).  Equal `Edges` have equal answers:
