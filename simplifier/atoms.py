@@ -15,9 +15,11 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.linear import Variable as Variable
 from simplifier.unique import Atom as Atom
-from simplifier.unique import OrderKey, UniqueTable
+from simplifier.unique import OrderKey
+from simplifier.unique_table import UniqueTable, new_object, weakly_referenced
 
 
+@weakly_referenced
 class Floor(Atom):
     """The atom ``floor(numerator / divisor)``, to which no simplification law applies.
 
@@ -46,21 +48,7 @@ class Floor(Atom):
 
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
         """Return the unique atom ``floor(numerator / divisor)``, whose values are in `bounds`."""
-        made_of = numerator.identity, divisor
-        held = _FLOORS.get(made_of)
-        known = None if held is None else held()
-        if known is not None:
-            return known
-        self = object.__new__(cls)
-        self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
-        self.operands, self._key, self._variables = (numerator,), None, None
-        weight, depth, is_affine = 1, 0, True
-        for atom in numerator.parts:
-            weight += atom.weight
-            depth = max(depth, atom.depth)
-            is_affine = is_affine and atom.is_affine
-        self.weight, self.depth, self.is_affine = weight, 1 + depth, is_affine
-        return _FLOORS.add(made_of, self)
+        return unique_floor(numerator, divisor, bounds)
 
     def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:
         return Floor, (self.numerator, self.divisor, self.bounds)
@@ -80,6 +68,28 @@ class Floor(Atom):
 
 
 _FLOORS: Final = UniqueTable[Floor]()
+
+
+def unique_floor(numerator: Expr, divisor: int, bounds: Interval) -> Floor:
+    """Return the unique atom ``floor(numerator / divisor)``: `Floor` without a call of a class."""
+    made_of = numerator.identity, divisor
+    held = _FLOORS.get(made_of)
+    known = None if held is None else held()
+    if known is not None:
+        return known
+    floor = new_object(Floor)
+    floor.numerator, floor.divisor, floor.bounds = numerator, divisor, bounds
+    floor.operands = (numerator,)
+    floor._key = floor._variables = None
+    weight, depth, is_affine = 1, 0, True
+    for atom in numerator.parts:
+        weight += atom.weight
+        if atom.depth > depth:
+            depth = atom.depth
+        if not atom.is_affine:
+            is_affine = False
+    floor.weight, floor.depth, floor.is_affine = weight, 1 + depth, is_affine
+    return _FLOORS.add(made_of, floor)
 
 
 def inside_atoms(expr: Expr) -> set[Variable]:

@@ -27,7 +27,8 @@ from simplifier.arguments import AFFINE, integer, interval
 from simplifier.interval import Interval
 from simplifier.operations import Operations
 from simplifier.shared import MAX_ORDERED, MAX_TREE, coarse_key, shared_value, variables_of
-from simplifier.unique import Atom, OrderKey, UniqueTable, new_object, weakly_referenced
+from simplifier.unique import Atom, OrderKey
+from simplifier.unique_table import UniqueTable, new_object, weakly_referenced
 
 Term: TypeAlias = tuple[Atom, int]
 OPERATIONS: Final[Operations[Expr]] = Operations()
@@ -99,7 +100,6 @@ class Expr:
         return self
 
     # Sums and multiples are the hottest operations: avoid every call.
-
     def __add__(self, other: Affine) -> Expr:
         if other.__class__ is int:
             return Expr(self.parts, self.constant + other)
@@ -253,19 +253,21 @@ class Variable(Atom):
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
         """Return the unique variable `name` in ``[lower, upper]``."""
+        made_of = name, lower, upper
         try:
-            held = _VARIABLES.get((name, lower, upper))
+            held = _VARIABLES.get(made_of)
         except TypeError:  # not hashable
             held = None
         if held is not None and (known := held()) is not None:
             return known
         if not (name.__class__ is str and lower.__class__ is upper.__class__ is int):
-            name, lower, upper = interval(name, lower, upper)
+            made_of = name, lower, upper = interval(name, lower, upper)
         self = new_object(cls)
         self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
         self._key = None
-        self.expr = Expr({}, lower) if lower == upper else Expr({self: 1}, 0)
-        return _VARIABLES.add((name, lower, upper), self)
+        own = Expr({}, lower) if lower == upper else Expr({self: 1}, 0)
+        self.expr, own.bounds_memo = own, self.bounds
+        return _VARIABLES.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
         return Variable, (self.name, self.lower, self.upper)

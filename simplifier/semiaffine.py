@@ -35,7 +35,8 @@ from simplifier.linear import (
     from_atom,
     without_zero_terms,
 )
-from simplifier.unique import Atom, OrderKey, UniqueTable, depth_above
+from simplifier.unique import Atom, OrderKey, depth_above
+from simplifier.unique_table import UniqueTable
 from simplifier.zero_divisor import ZeroDivisorError
 
 Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
@@ -390,8 +391,7 @@ def _undominated(operands: Sequence[Expr], sign: int) -> list[Expr]:
     for value in operands:
         if any(_dominates(other, value, sign) for other in kept):
             continue
-        kept = [other for other in kept if not _dominates(value, other, sign)]
-        kept.append(value)
+        kept = [*[other for other in kept if not _dominates(value, other, sign)], value]
     return kept
 
 

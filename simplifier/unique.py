@@ -1,18 +1,12 @@
-"""Hash consing: equal structures are the same object while it is referenced.
-
-Atoms of sums are unique, so terms merge by identity.
-"""
+"""Atoms of sums: equal structures are the same object, so terms merge by identity."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from threading import RLock
-from typing import Any, Final, TypeAlias, TypeVar
-from weakref import ref
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 from simplifier.interval import Interval
 
-Unique = TypeVar("Unique", bound=Hashable)
 OrderKey: TypeAlias = tuple[object, ...]
 
 MAX_DEPTH: Final = 64
@@ -22,45 +16,6 @@ MAX_DEPTH: Final = 64
 def depth_above(operands: Iterable[Any]) -> int:
     """Return the depth of an atom with these operands, which are expressions."""
     return 1 + max([atom.depth for operand in operands for atom in operand.parts], default=0)
-
-
-class UniqueTable(dict[Hashable, ref[Unique]]):
-    """Weak references to the objects in use, by their constructor arguments.
-
-    Dead references are removed whenever the table has doubled.  Constructors look objects up
-    inline and without the lock, because lookups are far more frequent than additions.
-    """
-
-    __slots__ = ("_limit", "_lock")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._limit = 1024
-        self._lock = RLock()  # a finaliser may run during an addition, and add objects
-
-    def add(self, made_of: Hashable, one: Unique) -> Unique:
-        """Add `one` and return it; or the object that another thread has added before."""
-        with self._lock:
-            held = self.get(made_of)
-            known = None if held is None else held()
-            if known is not None:
-                return known
-            if len(self) >= self._limit:
-                for key in [key for key, held in list(self.items()) if held() is None]:
-                    del self[key]
-                self._limit = max(1024, 2 * len(self))
-            self[made_of] = ref(one)
-            return one
-
-
-def new_object(cls: type[Unique]) -> Unique:
-    """Return an object of `cls` without attributes, which compiled modules cannot construct."""
-    return object.__new__(cls)
-
-
-def weakly_referenced(cls: type[Unique]) -> type[Unique]:
-    """Mark a class for weak references: mypyc then keeps it a Python class."""
-    return cls
 
 
 class Atom:
