@@ -86,11 +86,17 @@ class KnownBounds:
         bounds = self.bounds(expr)
         return intersected(bounds, self._summed(mods, rest)) if mods else bounds
 
+    def bounds_by_term(self, expr: Expr) -> Interval:
+        """Return wider bounds than `bounds`, without a search for mods."""
+        return self._summed((), expr)
+
     def _compute(self, expr: Expr) -> Interval:
-        if len(expr.parts) < 2:
-            return self._summed((), expr)
-        mods, rest = split(expr)
-        return self._summed(mods, rest)
+        if len(expr.parts) > 1:
+            for atom in expr.parts:
+                if atom.divides:
+                    mods, rest = split(expr)
+                    return self._summed(mods, rest)
+        return self._summed((), expr)
 
     def _summed(self, mods: tuple[Mod, ...], rest: Expr) -> Interval:
         """Bounds of a sum, from the bounds of its parts."""
@@ -126,6 +132,8 @@ def lies_in(expr: Expr, interval: Interval) -> bool:
     True
     """
     if expr.modulus and interval[0] <= 0 and expr.modulus - 1 <= interval[1]:
+        return True
+    if expr.bounds_memo is None and contains(interval, UNCONSTRAINED.bounds_by_term(expr)):
         return True
     return contains(interval, expr.bounds)
 

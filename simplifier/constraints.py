@@ -77,16 +77,23 @@ class Constraint:
     @property
     def is_false(self) -> bool:
         """True if no value in the bounds of `expr` satisfies the constraint."""
-        lower, upper = intersected(self.bounds, self.expr.bounds)
-        return lower > upper
+        lower, upper = self.expr.bounds
+        return max(lower, self.lower) > min(upper, self.upper)
 
     @property
     def is_true(self) -> bool:
         """True if every value in the bounds of `expr` satisfies the constraint."""
-        return contains(self.bounds, self.expr.bounds)
+        lower, upper = self.expr.bounds
+        return self.lower <= lower and upper <= self.upper
 
 
 FALSE: Final = Constraint(constant(0), 1, 1)
+
+
+def is_false(constraints: tuple[Constraint, ...]) -> bool:
+    """Return True for ``(FALSE,)``, the unsatisfiable conjunction."""
+    return len(constraints) == 1 and not constraints[0].expr.parts and constraints[0] == FALSE
+
 
 _VERDICTS: Final[dict[Constraint | None, str]] = {FALSE: "false", None: "true"}
 

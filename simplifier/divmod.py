@@ -21,7 +21,7 @@ from math import gcd
 from typing import Final, TypeAlias
 
 from simplifier import laws, trace
-from simplifier.atoms import Atom, Floor
+from simplifier.atoms import Atom, Floor, unique_floor
 from simplifier.bounds import UNCONSTRAINED, DivisionKey, KnownBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
@@ -49,6 +49,11 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
         if divisor < 1:
             raise ValueError(f"the divisor must be positive, got {divisor}")
         return expr
+    bounds = expr.bounds_memo
+    if bounds is not None:  # most often those of a variable or a floor
+        multiple = bounds[0] // divisor
+        if multiple == bounds[1] // divisor and not trace.records:
+            return Expr({}, multiple)
     parts = expr.parts
     key = tuple(parts), tuple(parts.values()), expr.constant, divisor
     return known.floors.get(key) or _new_floor(expr, divisor, known, key)
@@ -78,6 +83,11 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
     """
     if modulus <= 1:
         return added(expr, floor_div(expr, modulus, known), -modulus)
+    bounds = expr.bounds_memo
+    if bounds is not None:
+        multiple = bounds[0] // modulus
+        if multiple == bounds[1] // modulus and not trace.records:
+            return expr - multiple * modulus if multiple else expr
     parts = expr.parts
     key = tuple(parts), tuple(parts.values()), expr.constant, modulus
     remainder = known.remainders.get(key)
@@ -109,7 +119,10 @@ def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, 
     parts = expr.parts
     if not parts:
         return None, constant(expr.constant // divisor)
-    floors = [atom for atom in parts if isinstance(atom, Floor)]
+    floors: list[Floor] = []
+    for atom in parts:  # the hottest function: no comprehension, which is a call
+        if isinstance(atom, Floor):
+            floors.append(atom)
     may_have_mods = bool(floors) and may_contain_mods(floors, parts)
     if may_have_mods:
         folded = _with_whole_mods(expr, divisor, known)
@@ -232,13 +245,26 @@ class Division:
     def by_intervals(self) -> Expr | None:
         """Apply laws 2 and 3; `None` if intervals do not decide."""
         lower, upper = self.bounds
-        multiple = lower // self.divisor
-        if multiple == upper // self.divisor:
+        divisor, sums = self.divisor, self.known.sums
+        multiple = lower // divisor
+        if multiple == upper // divisor:
             return self.sum(self.quotient, self.constant + multiple)
-        folded = None
-        if self.negative or self.halves or self.known.sums:
+        if self.negative or self.halves or sums:
             folded = self._folded()
-        return self._without_factor() if folded is None else folded
+            if folded is not None:
+                return folded
+        factors: list[int] = []  # common divisors of a coefficient and the divisor
+        for coefficient in self.remainder.values():
+            factor = gcd(coefficient, divisor)
+            if factor > 1 and factor not in factors:
+                factors.append(factor)
+        if len(factors) > 1:
+            factors.sort(reverse=True)
+        for factor in factors:
+            floor = self._constant_floor(self.remainder, factor)
+            if floor is not None:
+                return self._without_factor(factor, floor)
+        return None
 
     def _folded(self) -> Expr | None:
         """Law 2 for the bounds known of sums, or another remainder by a multiple of the divisor."""
@@ -265,22 +291,18 @@ class Division:
         residues = {piece: c % divisor for piece, c in remainder.items()}
         return self._folded_with(residues, {p: -1 for p, c in remainder.items() if c < 0})
 
-    def _without_factor(self) -> Expr | None:
-        """Law 3 with the largest factor for which the other terms add a constant."""
-        for factor in self._factors():
-            floor = self._constant_floor(self.remainder, factor)
-            if floor is not None:
-                terms = self.remainder.items()
-                rest = self.sum({p: c // factor for p, c in terms if not c % factor}, floor)
-                self.law = laws.CANCEL_COMMON_FACTOR
-                return self.quotient_and(floor_div(rest, self.divisor // factor, self.known))
-        return None
+    def _without_factor(self, factor: int, floor: int) -> Expr:
+        """Law 3 for a factor for which the other terms, divided by it, have the floor `floor`."""
+        terms = self.remainder.items()
+        rest = self.sum({p: c // factor for p, c in terms if not c % factor}, floor)
+        self.law = laws.CANCEL_COMMON_FACTOR
+        return self.quotient_and(floor_div(rest, self.divisor // factor, self.known))
 
     def with_new_floor(self, remainder: Expr) -> Expr:
         """``constant + Σ quotient + floor(remainder / divisor)``, where the floor is a new atom."""
         divisor, quotient = self.divisor, self.quotient
         lower, upper = self.bounds if self.is_plain else remainder.bounds  # on the whole box
-        floor = Floor(remainder, divisor, (lower // divisor, upper // divisor))
+        floor = unique_floor(remainder, divisor, (lower // divisor, upper // divisor))
         if self.is_plain and floor not in quotient:
             quotient[floor] = 1
             return Expr(quotient, self.constant)  # type: ignore[arg-type]  # all are atoms
@@ -291,17 +313,6 @@ class Division:
         if not self.quotient:
             return Expr(rest.parts, rest.constant + self.constant) if self.constant else rest
         return self.sum(self.quotient, self.constant) + rest
-
-    def _factors(self) -> list[int]:
-        """Common divisors of a coefficient and the divisor, the largest first."""
-        factors: list[int] = []
-        for coefficient in self.remainder.values():
-            factor = gcd(coefficient, self.divisor)
-            if factor > 1 and factor not in factors:
-                factors.append(factor)
-        if len(factors) > 1:
-            factors.sort(reverse=True)
-        return factors
 
     def _folded_with(
         self, remainder: dict[AtomLike, int], more: dict[AtomLike, int]

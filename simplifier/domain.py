@@ -17,7 +17,14 @@ from dataclasses import dataclass
 from simplifier import laws, trace
 from simplifier.atoms import Floor, Variable
 from simplifier.bounds import KnownBounds
-from simplifier.constraints import FALSE, Constraint, merged, record_rounding, sum_bounds
+from simplifier.constraints import (
+    FALSE,
+    Constraint,
+    is_false,
+    merged,
+    record_rounding,
+    sum_bounds,
+)
 from simplifier.interval import Interval, contains, intersected, scaled
 from simplifier.linear import Expr, Term, from_atom
 from simplifier.residues import Residues, residues_of
@@ -50,7 +57,7 @@ class ConstrainedBox:
     @property
     def is_known_empty(self) -> bool:
         """True if intervals prove that there is no point."""
-        return self.constraints == (FALSE,)
+        return is_false(self.constraints)
 
     def rebuild(self, old: Sequence[Variable]) -> Callable[[Expr], Expr]:
         """Return a function that rewrites expressions of `old` variables for this domain.
@@ -91,19 +98,20 @@ def _tightened(
     left = merged(constraints)
     for _ in range(_ROUNDS):
         bounds = _propagated(left)
-        changed = {
-            v: Variable(v.name, *intersected(v.bounds, bounds[v]))
-            for v in now
-            if v in bounds and intersected(v.bounds, bounds[v]) != v.bounds
-        }
+        changed: dict[Variable, Variable] = {}
+        for v in now:
+            if v in bounds:
+                narrow = intersected(v.bounds, bounds[v])
+                if narrow != v.bounds:
+                    changed[v] = Variable(v.name, *narrow)
         if not changed:
             break
         now = [changed.get(v, v) for v in now]
-        if any(v.is_empty for v in now):
+        if True in [v.lower > v.upper for v in now]:
             break
         narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
         left = merged(c.with_expr(narrower(c.expr)) for c in left)
-    if left == (FALSE,) or any(v.is_empty for v in now):
+    if is_false(left) or True in [v.lower > v.upper for v in now]:
         return ConstrainedBox(tuple(variables), (FALSE,))
     return ConstrainedBox(tuple(now), _needed(left))
 
@@ -162,14 +170,18 @@ def _propagate(
 
     `floors` has the number of floors into which it may still descend.
     """
-    terms = [(atom, c, scaled(atom.bounds, c)) for atom, c in expr.terms]
-    low, high = (expr.constant + sum(own[k] for _, _, own in terms) for k in (0, 1))
-    for atom, coefficient, own in terms:
+    terms = expr.terms
+    low = high = expr.constant
+    for atom, coefficient in terms:
+        own = scaled(atom.bounds, coefficient)
+        low, high = low + own[0], high + own[1]
+    for atom, coefficient in terms:
+        own = scaled(atom.bounds, coefficient)
         lower, upper = bounds[0] - (high - own[1]), bounds[1] - (low - own[0])
-        if coefficient < 0:
-            lower, upper = -upper, -lower
-        step = abs(coefficient)
-        lower, upper = -(-lower // step), upper // step
+        if coefficient > 0:
+            lower, upper = -(-lower // coefficient), upper // coefficient
+        else:
+            lower, upper = -(upper // -coefficient), -lower // -coefficient
         if trace.records and (lower > atom.bounds[0] or upper < atom.bounds[1]):
             trace.record(
                 laws.PROPAGATE_BOUNDS,

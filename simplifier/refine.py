@@ -12,9 +12,8 @@ limits the box stays as it was: valid, but less simple.  Answers are memoised, e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache
 from itertools import starmap
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -34,7 +33,7 @@ from simplifier.zero_divisor import ZeroDivisorError
 if TYPE_CHECKING:
     from simplifier.exact import TightBounds
 
-BUDGET: Final = 2_000
+BUDGET = 2_000  # not `Final`, which compiled modules inline: tests lower it
 """Operations of one ISL query: about a millisecond. A larger budget decides few more queries."""
 
 ATOMS: Final = 12
@@ -68,6 +67,8 @@ def refined(
     >>> refined((d0, s0), near, [value]).rebuild((d0, s0))(value)
     Expr('0')
     """
+    if not exprs and is_known_nonempty(constraints):
+        return None
     groups = _open_groups(constraints, exprs)[:GROUPS]
     narrow: dict[Variable, Variable] = {}
     needless: set[Constraint] = set()
@@ -214,12 +215,12 @@ def _is_empty(
 
 def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[ConstraintGroup]:
     """Return the groups for which intervals are inconclusive."""
-    floors = [(floor, floor.variables) for floor in _floors(exprs)]
+    floors = _floors(exprs)
     open_groups: list[ConstraintGroup] = []
-    for group, own in _components(constraints, [inside for _, inside in floors]):
-        ours = [floor for floor, inside in floors if inside <= group]
+    for group, own in _components(constraints, [floor.variables for floor in floors]):
+        ours = [floor for floor in floors if floor.variables <= group]
         nonempty = is_known_nonempty(own)
-        if nonempty and all(_is_exact_by_intervals(floor, own[0]) for floor in ours):
+        if nonempty and _are_exact_by_intervals(ours, own[0]):
             continue
         sums: list[Expr] = []
         if not nonempty:
@@ -293,9 +294,10 @@ def _join(groups: list[Component], inside: Set[Variable], own: list[Constraint])
     groups.append((inside, own))
 
 
-def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
-    """Every distinct floor in `exprs`."""
-    pending: list[Atom] = [atom for expr in exprs for atom, _ in expr.terms]
+def _floors(exprs: Iterable[Expr]) -> list[Floor]:
+    """Every distinct floor in `exprs`, in a deterministic order."""
+    pending = [atom for expr in exprs for atom in _composite(expr)]
+    floors: dict[Floor, None] = {}
     seen: set[Atom] = set()
     while pending:
         atom = pending.pop()
@@ -303,25 +305,42 @@ def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
             continue
         seen.add(atom)
         if isinstance(atom, Floor):
-            yield atom
-        pending += [inner for operand in atom.operands for inner, _ in operand.terms]
+            floors[atom] = None
+        if atom.depth > 2:
+            pending += [inner for operand in atom.operands for inner in _composite(operand)]
+    return list(floors)
 
 
-def _is_exact_by_intervals(floor: Floor, constraint: Constraint) -> bool:
-    """Return True if intervals derive all effects of `constraint` on `floor`.
+def _composite(expr: Expr) -> list[Atom]:
+    """The atoms of `expr` that are not variables, in order; ordering keys take time to build."""
+    atoms = [atom for atom in expr.parts if atom.operands]
+    return atoms if len(atoms) < 2 else [atom for atom, _ in expr.terms if atom.operands]
 
-    `constraint` is known to be nonempty and the only one of its group.  Intervals are exact if the
+
+def _are_exact_by_intervals(floors: Iterable[Floor], constraint: Constraint) -> bool:
+    """Return True if intervals derive all effects of `constraint` on `floors`.
+
+    `constraint` is known to be nonempty and the only one of its group.  Intervals are exact if a
     numerator has at most one variable of the constraint, or a multiple of the constrained sum.
     `simplifier.rewrite` propagates congruences through every sum.
     """
-    numerator, bounded = floor.numerator.parts, constraint.expr.parts
-    if len(mentioned([constraint.expr]) & floor.variables) < 2:
-        return True
-    if not all(isinstance(atom, Variable) for atom in numerator):
-        return False
-    shared = [Fraction(numerator[atom], c) for atom, c in bounded.items() if atom in numerator]
-    is_multiple = len(shared) == len(bounded) and len(set(shared)) == 1
-    return is_multiple or residues_of(constraint.expr, constraint.bounds) is not None
+    inside = mentioned([constraint.expr])
+    for floor in floors:
+        if len(inside & floor.variables) > 1:
+            if floor.depth > 2:
+                return False
+            if not _has_multiple(floor.numerator, constraint.expr):
+                if residues_of(constraint.expr, constraint.bounds) is None:
+                    return False
+    return True
+
+
+def _has_multiple(expr: Expr, part: Expr) -> bool:
+    """Return True if some of the terms of `expr` are a multiple of all terms of `part`."""
+    terms = expr.parts
+    pairs = [(terms.get(atom, 0), c) for atom, c in part.parts.items()]
+    first, unit = pairs[0]
+    return first != 0 and all(many * unit == first * c for many, c in pairs)
 
 
 def has_points(constraints: Iterable[Constraint]) -> bool | None:

@@ -82,7 +82,10 @@ class Rewriting(Substitution):
     Expr('x * 2 + (x floordiv 8) * 2')
     """
 
-    __slots__ = ("_congruences", "_equated", "_independent", "_rewritten", "_scopes", "_zeros")
+    __slots__ = (
+        *("_congruences", "_equated", "_has_equations", "_independent"),
+        *("_rewritten", "_scopes", "_zeros"),
+    )
 
     def __init__(
         self, constraints: Sequence[Constraint], values: Mapping[Variable, Expr] | None = None
@@ -93,8 +96,9 @@ class Rewriting(Substitution):
         self._zeros = [c.expr - c.lower for c in equal]
         residues = [residues_of(c.expr, c.bounds) for c in equal]
         self._congruences = Congruences([each for each in residues if each])
+        self._has_equations = bool(equal)
         self._equated = mentioned([c.expr for c in equal])
-        self._scopes = {frozenset(c.expr.variables()) for c in constraints}
+        self._scopes = {frozenset(mentioned([c.expr])) for c in constraints}
         self._rewritten: dict[Expr, Expr] = {}
 
     def __call__(self, expr: Expr) -> Expr:
@@ -114,19 +118,32 @@ class Rewriting(Substitution):
     def _sum(self, expr: Expr) -> Expr:
         rebuilt = super()._sum(expr)
         reduced = rebuilt
-        if self._zeros or self._congruences:
+        if self._has_equations:
             exact = [*self._without_remainder(rebuilt)]
             reduced = _reduced(rebuilt, [*self._zeros, *exact], exact)
+        if self._varies(reduced):
+            return reduced
         lower, upper = self._known.bounds(reduced)
         folded = constant(lower) if lower == upper else reduced
         if trace.records:
             trace.record(laws.FOLD_SINGLE_VALUE, reduced, folded)
         return folded
 
+    def _varies(self, expr: Expr) -> bool:
+        """Return True if the bounds of a sum certainly differ, because it has a variable.
+
+        A variable has several values, and so has a mod whose dividend has a variable, unless a
+        constraint bounds just these terms.
+        """
+        variables = [not atom.operands for atom in expr.parts]
+        if True not in variables or (self._has_equations and False in variables):
+            return False
+        return self._known.bounds_of_sum(expr) is None
+
     def _rebuilt(self, atom: Atom) -> Expr:
         if not self._bears_on(atom):
             return self._independent.atom(atom)
-        if not isinstance(atom, Floor) or not self._congruences:
+        if not isinstance(atom, Floor) or not self._has_equations:
             return super()._rebuilt(atom)
         numerator = self._with_rounded_constant(self._sum(atom.numerator), atom.divisor)
         return floor_div(numerator, atom.divisor, self._known)

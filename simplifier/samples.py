@@ -7,7 +7,7 @@ more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
@@ -61,11 +61,11 @@ def extreme_samples(variables: Sequence[Variable], constraint: Constraint) -> Sa
     >>> extreme_samples([d0, d1], Constraint(d0 * 128 + d1, 0, 1299)).values(d0 * 128 + d1)
     [0, 1299, 1279]
     """
-    terms: list[tuple[Variable, int]] = []
+    terms: list[_ScaledTerm] = []
     for atom, coefficient in constraint.expr.parts.items():
         if not isinstance(atom, Variable):
             return None
-        terms.append((atom, coefficient))
+        terms.append((atom, coefficient, *scaled(atom.bounds, coefficient)))
     terms.sort(key=lambda term: -abs(term[1]))
     offset = constraint.expr.constant
     bounds = constraint.lower - offset, constraint.upper - offset
@@ -73,7 +73,7 @@ def extreme_samples(variables: Sequence[Variable], constraint: Constraint) -> Sa
     points: list[dict[Variable, int]] = []
     for variable in variables:
         for ends in (lowest, highest):
-            if not any(point[variable] == ends[variable] for point in points):
+            if ends[variable] not in [point[variable] for point in points]:
                 point = _nearest_point(terms, bounds, ends, variable)
                 if point is None:
                     return None
@@ -81,8 +81,12 @@ def extreme_samples(variables: Sequence[Variable], constraint: Constraint) -> Sa
     return Samples({v: [point[v] for point in points] for v in variables})
 
 
+_ScaledTerm: TypeAlias = tuple[Variable, int, int, int]
+"""A variable, its coefficient, and the bounds of the variable multiplied by it."""
+
+
 def _nearest_point(
-    terms: Sequence[tuple[Variable, int]],
+    terms: Sequence[_ScaledTerm],
     bounds: Interval,
     wanted: Mapping[Variable, int],
     fixed: Variable,
@@ -91,16 +95,18 @@ def _nearest_point(
 
     `fixed` has the wanted value.
     """
-    ranges = [
-        (v, c, scaled((wanted[v], wanted[v]) if v is fixed else v.bounds, c)) for v, c in terms
-    ]
     low, high = bounds
-    least = sum([own[0] for _, _, own in ranges])
-    most = sum([own[1] for _, _, own in ranges])
+    least = most = 0
+    for variable, coefficient, lower, upper in terms:
+        if variable is fixed:
+            lower = upper = coefficient * wanted[variable]
+        least, most = least + lower, most + upper
     point = {**wanted}
-    for variable, coefficient, own in ranges:
-        least, most = least - own[0], most - own[1]  # of the further terms
-        lower, upper = max(own[0], low - most), min(own[1], high - least)
+    for variable, coefficient, lower, upper in terms:
+        if variable is fixed:
+            lower = upper = coefficient * wanted[variable]
+        least, most = least - lower, most - upper  # of the further terms
+        lower, upper = max(lower, low - most), min(upper, high - least)
         if coefficient < 0:
             lower, upper = -upper, -lower
         step = abs(coefficient)

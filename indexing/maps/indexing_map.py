@@ -239,14 +239,15 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     @property
     def is_known_empty(self) -> bool:
         """True if interval bounds show that the domain is empty; `is_empty` decides exactly."""
-        return any(v.is_empty for v in self.variables) or any(c.is_false for c in self.constraints)
+        empty = [v.lower > v.upper for v in self.variables]
+        return True in empty or True in [c.is_false for c in self.constraints]
 
     @property
     def is_identity(self) -> bool:
         """True if the results are the dimensions, and these are the only variables."""
         return (
             not (self.ranges or self.runtime or self.constraints)
-            and self.grade == "exact"
+            and (self.grade, len(self.results)) == ("exact", len(self.dims))
             and self.results == tuple([d.expr for d in self.dims])
         )
 
@@ -356,7 +357,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             if not isinstance(trace, list):
                 raise wrong_argument("simplify", "trace", list | None, trace)
             trace.extend(methods.traced(self, keep_multiplicity))
-        if {type(certify), type(keep_multiplicity)} != {bool}:
+        if (type(certify), type(keep_multiplicity)) != (bool, bool):
             for name, flag in (("certify", certify), ("keep_multiplicity", keep_multiplicity)):
                 if flag is not True and flag is not False:
                     raise wrong_argument("simplify", name, bool, flag)
