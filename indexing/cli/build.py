@@ -10,7 +10,10 @@ from typing import Final
 
 COMPILED: Final = (
     "simplifier.interval",
+    "simplifier.unique_table",
+    "simplifier.shared",
     "simplifier.linear",
+    "simplifier.atoms",
     "simplifier.mods",
     "simplifier.bounds",
     "simplifier.divmod",
@@ -20,6 +23,9 @@ COMPILED: Final = (
     "simplifier.rewrite",
     "simplifier.domain",
     "simplifier.solve",
+    "simplifier.samples",
+    "simplifier.bounds_queries",
+    "simplifier.refine",
 )
 """The modules that `make wheel` compiles; `pyproject.toml` lists their files."""
 
