@@ -126,7 +126,8 @@ def _parameter_number(parameter: Instruction) -> int:
 
 def _sharding_errors(instruction: Instruction) -> Iterator[HloError]:
     """Yield the error of the sharding in the attributes, if it is invalid."""
-    if instruction.attributes.keys() & {"sharding", "frontend_attributes"}:
+    text_of = instruction.text_of
+    if text_of("sharding") is not None or text_of("frontend_attributes") is not None:
         try:
             sharding_of(instruction)
         except HloError as error:
@@ -149,7 +150,8 @@ def _value_errors(instruction: Instruction) -> Iterator[HloError]:
     try:
         if instruction.opcode == "constant" and instruction.literal is not None:
             read_literal(instruction.literal.span, instruction.shape)
-        if (accuracy := instruction.attributes.get("result_accuracy")) is not None:
+        if instruction.text_of("result_accuracy") is not None:
+            accuracy = instruction.attributes["result_accuracy"]
             result_accuracy.parse(accuracy.span, "`result_accuracy`")
     except HloError as error:
         if error.code != "elided" and instruction.start <= error.span.start < instruction.end:
