@@ -226,13 +226,15 @@ class _Parameters:
         """Return True if the arguments are those that `check` accepts; False if it decides."""
         if len(args) > len(self._positional):
             return False
-        for (classes, fits_one), value in zip(self._positional, args, strict=False):
+        positional, named = self._positional, self._named
+        for place, value in enumerate(args):
+            classes, fits_one = positional[place]
             if type(value) not in classes and not fits_one(value):
                 return False
         for name, value in kwargs.items():
-            if name not in self._named:
+            if name not in named:
                 return False
-            classes, fits_one = self._named[name]
+            classes, fits_one = named[name]
             if type(value) not in classes and not fits_one(value):
                 return False
         return True

@@ -201,6 +201,8 @@ def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
     Layouts, the precision of floating-point types, and dynamic dimensions up to the inferred size
     may differ. Source: XLA ``xla/service/hlo_verifier.cc``, ``CheckShape``.
     """
+    if declared is inferred:
+        return True
     match declared, inferred:
         case Shape(), Shape():
             return may_be_same_dims(declared.dims, inferred.dims) and same_but_precision(
