@@ -118,7 +118,8 @@ def tables(
             return
         done, last = done + (name != last), name
         if not selection.kinds or not kinds_of(table.rows).isdisjoint(selection.kinds):
-            requested.add(name)
+            if selection.limit is not None:
+                requested.add(name)
             yield table, done
 
 
@@ -153,8 +154,7 @@ def sweep_in_order(
 
 def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
     """Yield adjacent instructions of one computation together."""
-    for _, group in groupby(instructions, lambda i: i.computation):
-        yield list(group)
+    yield from (list(group) for _, group in groupby(instructions, lambda i: i.computation))
 
 
 def print_tables(reporter: Reporter, batch: Sequence[MapTable], request: Request) -> None:

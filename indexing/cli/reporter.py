@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -42,6 +43,8 @@ COLOURS: Final = {
 _MARKS: Final = {style: chr(0xD800 + number) for number, style in enumerate(COLOURS)}
 _COLOURED: Final = str.maketrans({_MARKS[style]: colour for style, colour in COLOURS.items()})
 
+
+_PLAIN: Final = re.compile("[ -~]*")
 
 COLOUR_CHOICES: Final = ("auto", "always", "never")
 """Values of ``--color``."""
@@ -190,7 +193,7 @@ class Reporter:
             return
         self.has_printed = True
         self.lines += len(lines)
-        if not "".join(lines).isprintable():
+        if not _PLAIN.fullmatch("".join(lines)):
             lines = tuple(map(printable, lines))
         text = "\n".join([*lines, ""])
         if self.coloured:

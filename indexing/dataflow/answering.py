@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -153,12 +153,17 @@ def _parameter_answer(
     entry_of: Callable[[Path, MapSet], _Entry],
 ) -> Answer:
     """Return the answer for `parameters`, from the maps to all arrays that were reached."""
-    position = {parameter: k for k, parameter in enumerate(parameters)}
-    entries: dict[int, list[_Entry]] = {}
-    for end, maps in reached.items():
-        if end.instruction in position:
-            entries.setdefault(position[end.instruction], []).append(entry_of(end.path, maps))
-    contents = _contents(len(parameters), entries.items())
+    entries: dict[Instruction, _Entry] = dict.fromkeys(parameters, _UNREAD)
+    several: dict[Instruction, list[_Entry]] = {}
+    for (parameter, path, _), maps in reached.items():
+        if parameter not in entries:
+            continue
+        if path:
+            several.setdefault(parameter, []).append(entry_of(path, maps))
+        else:
+            entries[parameter] = entry_of(path, maps)
+    entries |= {parameter: _united(leaf_entries) for parameter, leaf_entries in several.items()}
+    contents = _contents(entries.values())
     return Answer(start.instruction, "output-to-input", output_id, parameters, *contents)
 
 
@@ -195,16 +200,17 @@ def _answer(
     key = walk.edges.sharing_key(instruction, direction, number)
     contents = None if key is None else _SHARED.get(key)
     if contents is None:
-        contents = _contents(len(operands), _operand_entries(walk, entries()))
+        listed = [_UNREAD] * len(operands)
+        for position, entry in _operand_entries(walk, entries()):
+            listed[position] = entry
+        contents = _contents(listed)
         if key is not None and contents.is_of_shapes:
             _SHARED.keep(key, contents)
     return Answer(instruction, direction, number, operands, *contents)
 
 
-def _operand_entries(
-    walk: Walk, edges: Iterable[_PlacedEdge]
-) -> Iterator[tuple[int, list[_Entry]]]:
-    """Yield the position of each operand or output that edges reach, and the entries of its leaves.
+def _operand_entries(walk: Walk, edges: Iterable[_PlacedEdge]) -> Iterator[tuple[int, _Entry]]:
+    """Yield the position and the entry of each operand or output that edges reach.
 
     The entries have no duplicate maps.
     """
@@ -212,7 +218,7 @@ def _operand_entries(
     for placed in edges:
         by_position.setdefault(placed.position, {}).setdefault(placed.path, []).append(placed)
     for position, by_path in by_position.items():
-        yield position, [_edges_entry(walk, path, placed) for path, placed in by_path.items()]
+        yield position, _united([_edges_entry(walk, *each) for each in by_path.items()])
 
 
 def _edges_entry(walk: Walk, path: Path, placed: Sequence[_PlacedEdge]) -> _Entry:
@@ -240,16 +246,9 @@ def _leaf_entry(path: Path, maps: MapSet) -> _Entry:
     )
 
 
-def _contents(count: int, entries: Iterable[tuple[int, Sequence[_Entry]]]) -> _Contents:
-    """Return the contents for `count` operands or outputs, most of which may not be accessed.
-
-    Args:
-        entries: the positions of the others, and the entries of their leaves.
-    """
-    listed = [_UNREAD] * count
-    for position, leaf_entries in entries:
-        listed[position] = _united(leaf_entries)
-    return _Contents(*zip(*listed, strict=True)) if listed else _NOTHING
+def _contents(entries: Collection[_Entry]) -> _Contents:
+    """Return the contents with these entries of each operand or output."""
+    return _Contents(*zip(*entries, strict=True)) if entries else _NOTHING
 
 
 def _united(leaf_entries: Sequence[_Entry]) -> _Entry:

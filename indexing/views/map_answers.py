@@ -8,7 +8,9 @@ from typing import Final
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, TupleShape, leaves
-from indexing import dataflow
+from indexing.dataflow import answering
+from indexing.dataflow.queries import walk_of
+from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction
 from indexing.maps.arrays import leaf_at
 from indexing.maps.explanation import steps_of
@@ -25,9 +27,10 @@ def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTab
     outputs = range(len(shapes))
     if query.output_id is not None:
         outputs = range(query.output_id, min(query.output_id + 1, len(shapes)))
+    walk = walk_of(**query.options)
     for direction in query.directions:
         rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
-        operands, answers = rows_of(instruction, query, outputs)
+        operands, answers = rows_of(walk, instruction, query, outputs)
         for output, rows in _complete(operands, answers, query):
             yield _table(instruction, direction, output, shapes, rows, file, query)
 
@@ -42,14 +45,14 @@ def answers_to_parameters(
     rows_of = operand_rows if query.explain else shared_rows()
     last, shapes = None, []
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
-    for result in dataflow.all_to_parameters(computation, **query.options):
+    for result in answering.all_to_parameters(walk_of(**query.options), computation):
         if result.instruction in selected and query.output_id in (None, result.domain_id):
             if result.instruction is not last:
                 last = result.instruction
                 shapes = [leaf for _, leaf in leaves(last.shape)]
             rows: list[MapRow] = []
             for k, parameter in enumerate(result.operands):
-                if query.reads(number[parameter], parameter):
+                if query.operand is None or query.reads(number[parameter], parameter):
                     rows += rows_of(number[parameter], parameter, result, k)
             direction, output = result.direction, result.domain_id
             yield _table(last, direction, output, shapes, rows, file, query)
@@ -64,12 +67,14 @@ def _complete(
 
     An operand read by other outputs only gets no row: a tuple of n elements would take n² lines.
     """
-    requested = [k for k, operand in enumerate(operands) if query.reads(k, operand)]
+    requested = query.requested(operands)
     if len(answers) == 1:
         read: Collection[int] = next(iter(answers.values()))
     else:
         read = set().union(*answers.values())
-    unread = {k: _unread_row(k, operands[k]) for k in requested if k not in read}
+    unread = {}
+    if len(read) < len(requested):
+        unread = {k: _unread_row(k, operands[k]) for k in requested if k not in read}
     for output, answered in answers.items():
         rows = {**unread, **answered} if unread else answered
         if not rows:
@@ -106,35 +111,34 @@ def _table(
 
 
 def _backward_rows(
-    instruction: Instruction, query: Query, outputs: Sequence[int]
+    walk: Walk, instruction: Instruction, query: Query, outputs: Sequence[int]
 ) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
     """Return the operands or parameters, and for each output the rows of the maps to them."""
-    maps_of = dataflow.to_parameters if query.to_parameters else dataflow.output_to_input
+    maps_of = answering.to_parameters if query.to_parameters else answering.to_operands
     operands: Sequence[Instruction] = ()
     answers: dict[int, dict[int, list[MapRow]]] = {}
     for output in outputs:
-        result = maps_of(instruction, output_id=output, **query.options)
-        operands = result.operands
+        result = maps_of(walk, instruction, output)
+        operands, maps, unknown = result.operands, result.maps, result.unknown
         answers[output] = {
             k: operand_rows(k, operands[k], result, k)
-            for k, (maps, unknown) in enumerate(zip(result.maps, result.unknown, strict=True))
-            if (maps or unknown is not None) and query.reads(k, operands[k])
+            for k in query.requested(operands)
+            if maps[k] or unknown[k] is not None
         }
     return operands, answers
 
 
 def _forward_rows(
-    instruction: Instruction, query: Query, outputs: Sequence[int]
+    walk: Walk, instruction: Instruction, query: Query, outputs: Sequence[int]
 ) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
     """Return the operands, and for each output the rows of the maps from them."""
     operands = instruction.operands
     answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
-    for k, operand in enumerate(operands):
-        if query.reads(k, operand):
-            result = dataflow.input_to_output(instruction, input_id=k, **query.options)
-            for output in outputs:
-                if rows := operand_rows(k, operand, result, output):
-                    answers[output][k] = rows
+    for k in query.requested(operands):
+        result = answering.from_operand(walk, instruction, k)
+        for output in outputs:
+            if rows := operand_rows(k, operands[k], result, output):
+                answers[output][k] = rows
     return operands, answers
 
 

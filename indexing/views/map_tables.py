@@ -10,7 +10,7 @@ prints as a header line and one indented line per map:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from importlib import import_module
@@ -82,6 +82,12 @@ class Query:
         if isinstance(self.operand, str):
             return Pattern(self.operand).matches(operand.name)
         return self.operand in (None, number)
+
+    def requested(self, operands: Sequence[Instruction]) -> Sequence[int]:
+        """Return the numbers of the requested operands."""
+        if self.operand is None:
+            return range(len(operands))
+        return [k for k, operand in enumerate(operands) if self.reads(k, operand)]
 
     def missing_in(self, instruction: Instruction) -> str | None:
         """Return the requested operand or output that `instruction` lacks, or None."""

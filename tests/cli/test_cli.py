@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import hlo
-import indexing
 from hlo.formats.reading import MAX_BYTES
 from indexing import cli
 from indexing.cli import group
 from indexing.cli.commands.run import MAX_PRINTED
 from indexing.codegen import running, validation
+from indexing.dataflow import answering
 
 ROOT = Path(__file__).parents[2]
 
@@ -461,7 +461,7 @@ def test_an_internal_error_names_its_instruction(
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by design")
 
-    monkeypatch.setattr(indexing.dataflow, "output_to_input", fails)
+    monkeypatch.setattr(answering, "to_operands", fails)
     status, _, err = run("maps", "flip.hlo")
     assert status == 1
     assert "error[internal]: flip.hlo: main: t: ZeroDivisionError: by design" in err
@@ -476,7 +476,7 @@ def test_an_interrupt_prints_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(indexing.dataflow, "output_to_input", interrupted)
+    monkeypatch.setattr(answering, "to_operands", interrupted)
     assert run("maps", "flip.hlo") == (130, "", "")
 
 
@@ -713,12 +713,12 @@ def test_help_gives_the_default_limit(run: Run) -> None:
 def test_memory_that_runs_out_is_not_an_internal_error(
     run: Run, monkeypatch: pytest.MonkeyPatch, jobs: str
 ) -> None:
-    def fails(instruction: hlo.Instruction, **_: object) -> None:
+    def fails(_: object, instruction: hlo.Instruction, output_id: int) -> None:
         if instruction.name == "second":
             raise MemoryError
         np.empty(1 << 60, np.uint8)
 
-    monkeypatch.setattr(indexing.dataflow, "output_to_input", fails)
+    monkeypatch.setattr(answering, "to_operands", fails)
     status, out, err = run("maps", "flip.hlo", "pair.hlo", "--jobs", jobs)
     help_ = "  = help: use a machine with more memory, fewer --jobs, or a smaller input"
     assert (status, out) == (1, "")

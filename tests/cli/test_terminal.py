@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import hlo
-import indexing
 from indexing import cli
 from indexing.cli import progress
 from indexing.cli.reporter import COLOURS, Reporter
+from indexing.dataflow import answering
 
 ROOT = Path(__file__).parents[2]
 
@@ -200,7 +200,7 @@ def test_an_internal_error_and_its_traceback_are_escaped(
     def fails(*_: object, **__: object) -> None:
         raise KeyError(NAME) from ValueError(NAME)
 
-    monkeypatch.setattr(indexing.dataflow, "output_to_input", fails)
+    monkeypatch.setattr(answering, "to_operands", fails)
     for debug in ([], ["--debug"]):
         assert cli.run([*debug, "maps", FILE]) == 1
         assert not CONTROL.search(capsys.readouterr().err)
