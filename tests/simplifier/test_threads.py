@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from threading import get_ident
 
 from simplifier import trace
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
+from simplifier.unique_table import UniqueTable
 from tests.threads import in_threads
 
 
@@ -27,6 +29,33 @@ def test_equal_atoms_are_one_object_in_all_threads() -> None:
     for results in zip(*in_threads(expressions, 40), strict=True):
         for equal in zip(*results, strict=True):
             assert len({frozenset(map(id, expr.parts)) for expr in equal}) == 1
+
+
+class Adding:
+    """Garbage whose finaliser adds to a table, as another thread may during a collection."""
+
+    def __init__(self, table: UniqueTable[Variable]) -> None:
+        self.itself, self.table = self, table
+
+    def __del__(self) -> None:
+        self.table.add("added", Variable("added", 0, 9))
+
+
+def test_a_table_is_purged_while_objects_are_added() -> None:
+    table = UniqueTable[Variable]()
+    kept = {table.add(k, Variable(f"kept{k}", 0, 9)): k for k in range(200)}
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(20)
+    try:
+        Adding(table)
+        table._purge()
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()  # the finaliser adds a variable
+    gc.collect()  # a variable and its expression are a cycle
+    table._purge()
+    assert [*table] == [*kept.values()]
 
 
 def laws(batch: int) -> tuple[str, list[str]]:
