@@ -29,6 +29,8 @@ from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.given_values import check_names
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_set import MapSet
 from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.maps.options import Options
 from simplifier.unknown import first_unknown
@@ -72,6 +74,32 @@ def read_counts(
     >>> counts.total, counts.distinct, counts.at((7,))
     (6000, 20, 300)
     """
+    map_sets = _map_sets(instruction, output_id)
+    if values:
+        own = [m for maps in map_sets for m in maps.maps]
+        check_names(own, values, [operand.name for operand in instruction.operands])
+    return tuple(
+        [
+            maps if isinstance(maps, Unknown) else multiplicity(maps, values)
+            for maps in map(_counted, map_sets)
+        ]
+    )
+
+
+def counted_maps(
+    instruction: Instruction, output_id: int = 0
+) -> tuple[tuple[IndexingMap, ...] | Unknown, ...]:
+    """Return the maps of which `read_counts` returns the multiplicity."""
+    return tuple(map(_counted, _map_sets(instruction, output_id)))
+
+
+def _counted(maps: MapSet) -> tuple[IndexingMap, ...] | Unknown:
+    unknown = first_unknown(maps.unknown, maps.uncounted)
+    return tuple(maps.maps) if unknown is None else unknown
+
+
+def _map_sets(instruction: Instruction, output_id: int) -> list[MapSet]:
+    """Return the maps to each array of the operands, with multiplicity."""
     walk = Walk(LocalEdges(Options(keep_multiplicity=True)))
     start = output_of(instruction, output_id)
     walk.prepare([instruction], backward=True)
@@ -87,11 +115,4 @@ def read_counts(
         if maps is not None:
             simpler = map(walk.edges.options.simplified, edge.maps)
             maps.extend(simpler, edge.unknown, edge.reasons)
-    if values:
-        own = [m for maps in map_sets.values() for m in maps.maps]
-        check_names(own, values, [operand.name for operand in instruction.operands])
-    counted = []
-    for maps in map_sets.values():
-        unknown = first_unknown(maps.unknown, maps.uncounted)
-        counted.append(multiplicity(maps.maps, values) if unknown is None else unknown)
-    return tuple(counted)
+    return list(map_sets.values())

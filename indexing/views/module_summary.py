@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from hlo.modules.find import CALLING
 from hlo.modules.module import Computation, Instruction, Module
@@ -14,10 +14,10 @@ from hlo.modules.patterns import op_name_of
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.answers import Answer, Path, Unknown
-from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.multiplicity import Multiplicity
+from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.multiplicity import multiplicity
 from indexing.maps.reasons import Reason
-from indexing.memory.counting import read_counts
+from indexing.memory.counting import counted_maps
 from indexing.memory.executions import Executions, executions
 from indexing.ops.base import RoutingOp
 from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
@@ -259,7 +259,7 @@ class _Rereads:
         self.records: list[RereadRecord] = []
         self._executions = executions
         self.uncounted = _ReasonCounts()
-        self._counted: dict[tuple[IndexingMap, ...], tuple[int, int] | Unknown] = {}
+        self._counted: dict[tuple[IndexingMap, ...], _Reads | Unknown] = {}
 
     def add(self, instruction: Instruction) -> None:
         """Count the reads of the operands of an instruction."""
@@ -267,38 +267,49 @@ class _Rereads:
             return  # reads each element once, or its computations are executed
         arrays = list(_operand_arrays(instruction))
         for output in range(len(leaves(instruction.shape)) if arrays else 0):
-            for array, reads in zip(arrays, read_counts(instruction, output), strict=True):
+            for array, maps in zip(arrays, counted_maps(instruction, output), strict=True):
+                reads = maps if isinstance(maps, Unknown) else self._count(maps)
                 if isinstance(reads, Unknown):
                     self._leave_out(instruction, reads)
-                    continue
-                counted = self._count(reads)
-                if isinstance(counted, Unknown):
-                    self._leave_out(instruction, counted)
-                elif counted[0] > counted[1]:
+                elif reads.total > reads.distinct:
                     times = self._executions[instruction.computation]
-                    record = _reread(instruction, output, array, reads, *counted, times)
-                    self.records.append(record)
+                    self.records.append(_reread(instruction, output, array, reads, times))
 
     def _leave_out(self, instruction: Instruction, unknown: Unknown) -> None:
         self.uncounted.add(instruction, _VALUES.sub("runtime values", unknown.reason))
 
-    def _count(self, reads: Multiplicity) -> tuple[int, int] | Unknown:
-        """Return the number of reads and of distinct elements, once for equal maps."""
-        if reads.maps not in self._counted:
-            total, distinct = reads.total, reads.distinct
-            if isinstance(total, Unknown):
-                return total
-            if isinstance(distinct, Unknown):
-                return distinct
-            self._counted[reads.maps] = total, distinct
-        return self._counted[reads.maps]
+    def _count(self, maps: tuple[IndexingMap, ...]) -> _Reads | Unknown:
+        """Count the reads and the distinct elements, once for equal maps."""
+        if maps not in self._counted:
+            self._counted[maps] = _reads(maps)
+        return self._counted[maps]
+
+
+class _Reads(NamedTuple):
+    """The number of reads of an array, and of distinct elements of it."""
+
+    total: int
+    distinct: int
+    grade: Grade
+
+
+def _reads(maps: tuple[IndexingMap, ...]) -> _Reads | Unknown:
+    counts = multiplicity(maps)
+    if isinstance(counts, Unknown):
+        return counts
+    total, distinct = counts.total, counts.distinct
+    if isinstance(total, Unknown):
+        return total
+    if isinstance(distinct, Unknown):
+        return distinct
+    return _Reads(total, distinct, counts.grade)
 
 
 OperandArray: TypeAlias = tuple[int, Path, Shape]
 
 
 def _operand_arrays(instruction: Instruction) -> Iterator[OperandArray]:
-    """Yield the arrays of the operands, in the order of `read_counts`."""
+    """Yield the arrays of the operands, in the order of `counted_maps`."""
     for number, operand in enumerate(instruction.operands):
         for path, leaf in leaves(operand.shape):
             if isinstance(leaf, Shape):
@@ -309,9 +320,7 @@ def _reread(
     instruction: Instruction,
     output: int,
     array: OperandArray,
-    reads: Multiplicity,
-    total: int,
-    distinct: int,
+    reads: _Reads,
     executions: Executions,
 ) -> RereadRecord:
     number, path, shape = array
@@ -325,8 +334,8 @@ def _reread(
         path=path,
         shape=shape,
         grade=reads.grade,
-        reads=total,
-        distinct=distinct,
-        bytes_again=-(-(total - distinct) * shape.element_bits // 8),
+        reads=reads.total,
+        distinct=reads.distinct,
+        bytes_again=-(-(reads.total - reads.distinct) * shape.element_bits // 8),
         executions=executions,
     )
