@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import positions
 from hlo.shapes.shape import leaves
 from indexing.dataflow.compositions import Compositions
@@ -66,6 +66,7 @@ class Walk:
         start: ArrayRef,
         within: Collection[Instruction] | None = None,
         toward: Collection[Instruction] | None = None,
+        shared: Compositions | None = None,
     ) -> dict[ArrayRef, MapSet]:
         """Return the maps from `start` to every array that it depends on.
 
@@ -73,8 +74,9 @@ class Walk:
             within: follow only the edges of these instructions; by default, of all instructions of
                 the computation.
             toward: follow only edges to these instructions; by default, to all operands.
+            shared: the compositions of several walks.
         """
-        compositions = Compositions(self.edges.options, edges_first=False)
+        compositions = shared or Compositions(self.edges.options, edges_first=False)
         map_sets = {start: compositions.shared(self._start(start))}
         waiting = UsersFirst(start, within)
         for instruction, arrays in waiting:
@@ -92,14 +94,18 @@ class Walk:
                     total = map_sets.get(to)
                     if total is None:
                         map_sets[to] = along.first(here)
-                        waiting.add(to)
+                        if operand.operands:
+                            waiting.add(to)
                     else:
                         map_sets[to] = along.added(total, here)
         return map_sets
 
-    def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
+    def to_parameters(
+        self, start: ArrayRef, shared: Compositions | None = None
+    ) -> dict[ArrayRef, MapSet]:
         """Return the maps from `start` to the parameters of its computation, and on the way."""
-        return self.backward(start, toward=_dependent_on_parameters(start.instruction.computation))
+        toward = _dependent_on_parameters(start.instruction.computation)
+        return self.backward(start, toward=toward, shared=shared)
 
     def to_only_parameter(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
         """Return the maps of `to_parameters`, composed as by `sweep` if there is one parameter.
@@ -262,10 +268,21 @@ class Walk:
 
         def summarised() -> dict[ArrayRef, MapSet]:
             root = ArrayRef(computation.root, path)
-            reached = self.to_parameters(root) if backward else self.forward(root)
+            reached = (
+                self.to_parameters(root, self._compositions(computation.module))
+                if backward
+                else self.forward(root)
+            )
             return {a: maps for a, maps in reached.items() if a.instruction.opcode == "parameter"}
 
         return computation.module.memoised((self, computation, path, backward), summarised)
+
+    def _compositions(self, module: Module) -> Compositions:
+        """Return the compositions of all summaries: called computations are alike."""
+        compositions = Compositions(self.edges.options, edges_first=False)
+        if not compositions.is_sharing:
+            return compositions
+        return module.memoised((Walk._compositions, self), lambda: compositions)
 
     # ------------------------------------------------------------ loops
 
