@@ -58,9 +58,8 @@ def shaped_op(instruction: Instruction) -> ShapedOp | None:
 
 def _by_identity(instruction: Instruction, op: Op | None) -> ShapedOp | None:
     """Return the shaped op of an instruction from the identities of its op and shapes."""
+    if not isinstance(op, MappedOp):  # such as a tuple, of which each operand is one question
+        return None
     result, operands = instruction.shape, [operand.shape for operand in instruction.operands]
     key = (id(op), id(result), *map(id, operands))
-    known = _KNOWN.get(key)
-    if known is None and isinstance(op, MappedOp):
-        known = _KNOWN.keep(key, ShapedOp(op, result, tuple(operands)))
-    return known
+    return _KNOWN.get(key) or _KNOWN.keep(key, ShapedOp(op, result, tuple(operands)))
