@@ -225,7 +225,7 @@ def misleading_attribute(instruction: Instruction) -> HloError | None:
         return None
     known = _known_attributes(cls)
     callees = sorted(known & CALLEE_ATTRIBUTES)
-    lacking = {_stem(name): name for name in sorted(known - COMMON_ATTRIBUTES - given)}
+    lacking = {_stem(name): name for name in sorted(known.difference(COMMON_ATTRIBUTES, given))}
     for name in given:
         if name in known:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from hlo.memo import Memo
@@ -16,6 +16,7 @@ from indexing.maps.answers import Answer, Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
+from indexing.maps.options import Options
 from indexing.maps.over_approximation import is_within_limits
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
@@ -172,18 +173,17 @@ def _memoised_entries(walk: Walk) -> Callable[[Path, MapSet], _Entry]:
 
     Many parameters have one map set: see `indexing.dataflow.compositions`.
     """
-    options = walk.edges.options
+    return lru_cache(maxsize=1 << 12)(partial(_listed_entry, walk.edges.options))
 
-    @lru_cache(maxsize=1 << 12)
-    def entry(path: Path, maps: MapSet) -> _Entry:
-        if len(maps.maps) < 2:
-            return _leaf_entry(path, maps)
-        several = MapSet((), maps.spaces, options)  # later maps may subsume earlier ones
-        reasons, control = maps.reasons, maps.control
-        several.extend(maps.effective, maps.unknown, reasons, control, options.simplified)
-        return _leaf_entry(path, several)
 
-    return entry
+def _listed_entry(options: Options, path: Path, maps: MapSet) -> _Entry:
+    """Return the entry of a leaf at `path`, without maps that later ones subsume."""
+    if len(maps.maps) < 2:
+        return _leaf_entry(path, maps)
+    several = MapSet((), maps.spaces, options)  # later maps may subsume earlier ones
+    reasons, control = maps.reasons, maps.control
+    several.extend(maps.effective, maps.unknown, reasons, control, options.simplified)
+    return _leaf_entry(path, several)
 
 
 def _answer(

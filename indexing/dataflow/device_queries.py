@@ -20,6 +20,7 @@ its first result.
 
 from __future__ import annotations
 
+from operator import index
 from typing import Unpack
 
 from hlo.arguments import checked
@@ -80,7 +81,7 @@ def device_maps(
     (device, d0, d1) -> (d0 floordiv 4, d0 mod 4, d1),
     domain: device in [0, 1], d0 in [0, 7], d1 in [0, 2]
     """
-    return answering.to_operands(_walk(instruction, **options), instruction, output_id)
+    return answering.to_operands(_walk(instruction, **options), instruction, index(output_id))
 
 
 @checked
@@ -113,7 +114,7 @@ def device_input_to_output(
     (device, d0, d1)[s0] -> (s0, d0 + device * 4, d1),
     domain: device in [0, 1], d0 in [0, 3], d1 in [0, 2], s0 in [0, 1]
     """
-    return answering.from_operand(_walk(instruction, **options), instruction, input_id)
+    return answering.from_operand(_walk(instruction, **options), instruction, index(input_id))
 
 
 @checked
@@ -140,7 +141,7 @@ def device_maps_to_parameters(
     Source: XLA ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode``; XLA
     ``docs/operation_semantics.md``, "AllGather", "AllReduce", and the other collectives.
     """
-    return answering.to_parameters(_walk(instruction, **options), instruction, output_id)
+    return answering.to_parameters(_walk(instruction, **options), instruction, index(output_id))
 
 
 def _walk(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import index
 from typing import Unpack
 
 from hlo.arguments import checked
@@ -74,7 +75,7 @@ def output_to_input(
     p1 (d0, d1, d2)[s0] -> (d0, s0, d2),
     domain: d0 in [0, 3], d1 in [0, 127], d2 in [0, 63], s0 in [0, 255]
     """
-    return answering.to_operands(walk_of(**options), instruction, output_id)
+    return answering.to_operands(walk_of(**options), instruction, index(output_id))
 
 
 @checked
@@ -103,7 +104,7 @@ def input_to_output(
     >>> print(*input_to_output(root, 0).maps[0])
     (d0)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 19], s0 in [0, 9], s1 in [0, 29]
     """
-    return answering.from_operand(walk_of(**options), instruction, input_id)
+    return answering.from_operand(walk_of(**options), instruction, index(input_id))
 
 
 def element_reads(instruction: Instruction, output_id: int, *, exact: bool = False) -> Answer:
@@ -151,7 +152,7 @@ def to_parameters(
     (d0, d1) -> (d0, d1), domain: d0 in [0, 999], d1 in [0, 999]
     (d0, d1) -> (d1, d0), domain: d0 in [0, 999], d1 in [0, 999]
     """
-    return answering.to_parameters(walk_of(**options), instruction, output_id)
+    return answering.to_parameters(walk_of(**options), instruction, index(output_id))
 
 
 @checked
@@ -241,7 +242,7 @@ def grouped(
     p (d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]
     """
     walk = walk_of(**options)
-    start = answering.output_of(instruction, output_id)
+    start = answering.output_of(instruction, index(output_id))
     walk.prepare([instruction], backward=True)
     if isinstance(instruction.op, InlineOp):
         start = start._replace(instruction=instruction.called_computations[0].root)
