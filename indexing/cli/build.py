@@ -1,4 +1,4 @@
-"""``hlo-indexing --version``: the version, and whether the innermost modules are compiled."""
+"""``hlo-indexing --version``: the version, and whether modules are compiled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from importlib.util import find_spec
 from typing import Final
 
 COMPILED: Final = (
+    "hlo.text.lexer",
+    "hlo.text.syntax",
+    "hlo.modules.deferred",
+    "hlo.modules.forms",
+    "hlo.modules.module",
+    "hlo.modules.bind",
+    "hlo.modules.instruction_checks",
+    "hlo.formats.parser_state",
+    "hlo.formats.body",
+    "hlo.formats.scan",
+    "hlo.formats.module_reader",
     "simplifier.interval",
     "simplifier.unique_table",
     "simplifier.shared",
@@ -26,6 +37,18 @@ COMPILED: Final = (
     "simplifier.samples",
     "simplifier.bounds_queries",
     "simplifier.refine",
+    "indexing.maps.explanation",
+    "indexing.maps.simplify",
+    "indexing.maps.over_approximation",
+    "indexing.maps.map_set",
+    "indexing.ops.access_edge",
+    "indexing.dataflow.needed",
+    "indexing.dataflow.users_first",
+    "indexing.dataflow.shaped_ops",
+    "indexing.dataflow.soundness",
+    "indexing.dataflow.compositions",
+    "indexing.dataflow.answering",
+    "indexing.dataflow.walk",
 )
 """The modules that `make wheel` compiles; `pyproject.toml` lists their files."""
 

@@ -14,6 +14,7 @@ from hlo.modules.checks import parameter_errors
 from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
 from hlo.text.syntax import AttributeText
+from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
 from tests.hlo.fuzz import mutated, texts
 from tests.hlo.test_bad_input import BAD
@@ -68,6 +69,7 @@ def test_a_lazily_parsed_module_is_the_parsed_module(path: Path) -> None:
     assert not deferred(module)
 
 
+@interpreted_only
 def test_an_instruction_needs_only_its_computation(monkeypatch: pytest.MonkeyPatch) -> None:
     text = EXAMPLES[0].read_text()
     made = calls_of(monkeypatch, Instruction, "__init__")
@@ -154,6 +156,7 @@ def test_mutated_texts_have_the_outcome_of_the_parser(seed: int) -> None:
         assert outcome(text, is_lazy=True) == outcome(text, is_lazy=False), f"seed {number}"
 
 
+@interpreted_only
 def test_attributes_are_made_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ops, checks and parameter numbers do not need the locations of attributes."""
     text = EXAMPLES[0].read_text()

@@ -12,6 +12,7 @@ from hlo import Computation
 from indexing.dataflow import answering, compositions
 from indexing.maps.certificate import proofs
 from indexing.maps.map_set import MapSet
+from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
 from tests.indexing.programs import entry
 
@@ -83,6 +84,7 @@ def test_a_walk_back_composes_equal_layers_once(monkeypatch: pytest.MonkeyPatch)
     assert counts[0] == counts[1] < 40
 
 
+@interpreted_only
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("name", ["dynamic_slice_update.opt", "rnn.pre", "attention.opt"])
 def test_answers_do_not_depend_on_sharing(

@@ -11,6 +11,7 @@ import indexing
 from indexing import IndexingMap, parse_map
 from indexing.dataflow.edges import LocalEdges
 from indexing.maps import map_set
+from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
 from tests.oracles import relation, runtime_relations, swapped, union
 
@@ -165,6 +166,7 @@ def diamonds(count: int) -> str:
     return "ENTRY main {\n" + "\n".join(lines) + f"\nROOT last = f32[8] negate(x{count}) }}"
 
 
+@interpreted_only
 def test_paths_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
     """40 diamonds have 2^40 paths; only a few maps are composed at each instruction."""
     composed = calls_of(monkeypatch, IndexingMap, "then")

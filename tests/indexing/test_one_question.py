@@ -15,6 +15,7 @@ from hlo.ops.op import Op
 from hlo.shapes.shape import leaves
 from indexing import cli, output_to_input
 from indexing.dataflow import soundness
+from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -84,6 +85,7 @@ def test_a_question_makes_and_binds_only_what_it_needs(
     assert len(bound.instructions) <= 1 + len(fusion.operands) + inside
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     "options",
     [

@@ -31,6 +31,7 @@ from indexing.dataflow import (
 from indexing.execution import evaluate, run
 from indexing.memory import read_counts
 from indexing.tiling import collapse, gather_of
+from tests.compiled import interpreted_only
 from tests.hlo.fuzz import mutated, texts
 
 # the body of the loop returns a wrong shape, in a computation that another one calls
@@ -146,6 +147,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
+@interpreted_only
 def test_each_instruction_is_checked_once(checked: Counter[str]) -> None:
     """However many questions there are, about a valid and about an invalid module."""
     for text in (NESTED, VALID):
@@ -174,6 +176,7 @@ def test_deep_nests_of_calls_are_checked_without_recursion() -> None:
     assert error.message == "`n` is declared f32[3], but its inferred shape is f32[2]"
 
 
+@interpreted_only
 def test_shared_computations_are_checked_once(checked: Counter[str]) -> None:
     """Each of 40 computations calls the one before it twice: 2^40 paths, 40 checks."""
     lines = ["f0 { p = f32[2] parameter(0)  ROOT n0 = f32[2] negate(p) }"]
@@ -218,6 +221,7 @@ def test_instructions_of_one_text_have_their_own_faults(step: int) -> None:
     assert faults(module, step) == expected
 
 
+@interpreted_only
 @pytest.mark.parametrize("step", [1, -1])
 def test_lazily_parsed_instructions_have_the_faults_of_parsed_ones(step: int) -> None:
     pieces = [text.replace("ENTRY ", "") for text in texts(EXAMPLES)[:40]]

@@ -14,6 +14,7 @@ from indexing.dataflow.edges import LocalEdges
 from indexing.maps import map_set, space_pairs
 from indexing.maps.answers import Answer
 from indexing.maps.deduplicate import deduplicate
+from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
 from tests.indexing.programs import entry
 from tests.oracles import relation, union
@@ -84,6 +85,7 @@ def test_unread_parameters_are_omitted() -> None:
     assert named == [["p"], ["q"], ["q"]]
 
 
+@interpreted_only
 def test_a_sweep_visits_each_instruction_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
