@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import platform
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -38,6 +41,15 @@ def environment() -> str:
     machine = f"{os.cpu_count()} cores of {processor()}"
     python = f"Python {platform.python_version()}, this project {build()}"
     return f"{date.today()}: {python}, {machine}; {', '.join(versions)}"
+
+
+@contextmanager
+def cached_bytecode() -> Iterator[Mapping[str, str]]:
+    """Yield variables of commands that keep bytecode, as those of an installed package do."""
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        yield variables
 
 
 if __name__ == "__main__":

@@ -11,16 +11,15 @@ computation.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 import hlo
+from benchmarks.environment import cached_bytecode
 from benchmarks.examples import EXAMPLES, largest_example
 from benchmarks.parse import jaxlib_seconds
 from hlo.formats.files import read_text
@@ -69,9 +68,7 @@ def default_name(file: str) -> str:
 
 def measured(file: str, name: str) -> tuple[dict[str, float], float | str]:
     """Return the shortest time of each question, and that of jaxlib's parser."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    with cached_bytecode() as environment:
         for command in questions(str(EXAMPLES / "layernorm.opt.hlo"), "*").values():
             seconds(command, environment)  # compiles the modules
         return _measured(file, name, environment)
