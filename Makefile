@@ -149,10 +149,11 @@ $(BIN)/python:
 HAS_COMPILER = $(CC) -fsyntax-only -x c -include Python.h /dev/null 2>/dev/null \
 	-I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
 
-# The stamps make a second run start at once.
+# The stamps make a second run start at once. The wheel is built while other packages are installed.
 $(VENV)/.runs: $(SOURCES) | $(BIN)/python
 	@$(BIN)/python -m pip uninstall --yes -qq hlo-indexing
-	@if $(HAS_COMPILER) && $(BUILD_WHEEL); then $(PIP) dist/*.whl; else $(PIP) -e .; fi
+	@if $(HAS_COMPILER); then { $(BUILD_WHEEL); } & fi; $(PIP) -e . \
+		&& if test -n "$$!" && wait $$!; then $(PIP) --no-deps --force-reinstall dist/*.whl; fi
 	@touch $@
 
 $(VENV)/.develops: pyproject.toml | $(BIN)/python

@@ -9,13 +9,10 @@ from importlib.util import find_spec
 from typing import Final
 
 COMPILED: Final = (
-    "hlo.text.lexer",
     "hlo.text.syntax",
     "hlo.modules.deferred",
     "hlo.modules.forms",
     "hlo.modules.module",
-    "hlo.modules.bind",
-    "hlo.modules.instruction_checks",
     "hlo.formats.parser_state",
     "hlo.formats.body",
     "hlo.formats.scan",
