@@ -10,7 +10,7 @@
 #   make pictures  draw the pictures of the documentation
 #   make site     the documentation site in build/site; its first page is index.html
 #   make notebooks  execute the notebooks and write their outputs; Chromium draws pictures that changed
-#   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
+#   make wheel    a wheel in dist/ with compiled modules; needs a C compiler
 #   make check-wheels  this wheel and the pure one, each installed into an environment of its own
 #   make test-compiled   the tests with that wheel
 #   make fuzz     a million mutants of small modules, each with questions to the analysis (FUZZ_COUNT, FUZZ_SEED)

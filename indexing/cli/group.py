@@ -118,7 +118,7 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Print the version, whether its innermost modules are compiled, and that of Python",
+    help="Print the version, whether it has compiled modules, and that of Python",
 )
 @click.option("--debug", is_flag=True, help="Print the traceback of internal errors")
 @click.pass_obj
