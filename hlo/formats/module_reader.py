@@ -110,7 +110,8 @@ class ModuleReader(BodyScanner):
             self.defer(computation, scanned, body.end())
             position = scanned.end
         else:
-            position = self.instructions(computation, body.end())
+            end = self.regular(computation, body.end())
+            position = self.instructions(computation, body.end()) if end is None else end
             self.check_result(computation, result_shape, result_at)
         computation.attributes, _, position = self.attributes(position, None)
         return computation, position

@@ -1,9 +1,10 @@
-"""Check of computation bodies without making their instructions.
+"""Parser of the computation bodies that XLA prints: one pattern per line.
 
 XLA prints an instruction on one line, without comments, nested instructions or shapes of operands.
 A body of such lines is *regular*: one pattern per line, and tables of the shapes and attributes
 already parsed, prove that `BodyReader.instructions` accepts it. The same pattern and tables make
-its instructions on first use. All other bodies, and so all with an error, are parsed at once.
+its instructions, at once or on first use. `BodyReader` parses all other bodies, and so all with an
+error.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from hlo.text.source import HloError, Source
 from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText, read_value
 
 _NOTHING: Final[Mapping[str, AttributeText]] = MappingProxyType({})
-_KEYWORDS: Final = frozenset({"true", "false", "inf", "nan"})  # literals, also after a value
-_NAME: Final = rf"(?!(?:{'|'.join(sorted(_KEYWORDS))}|ROOT)\b){NAME}"
+_KEYWORDS: Final = "false|inf|nan|true"  # literals, also after a value
+_NAME: Final = rf"(?!(?:{_KEYWORDS}|ROOT)\b){NAME}"
 _QUOTED: Final = r'"(?:[^"\\]++|\\.)*+"'
+_INDEX: Final = r"/\*index=\d++\*/"  # XLA numbers every fifth element of a list
 
 
 def _nested(depth: int) -> str:
@@ -35,7 +37,7 @@ def _nested(depth: int) -> str:
     if depth:
         inner = _nested(depth - 1)
         brackets = rf"|\{{{inner}\}}|\[{inner}\]|\({inner}\)"
-    return rf"(?:[^\[\](){{}}\"'/]++|{_QUOTED}{brackets})*+"
+    return rf"(?:[^\[\](){{}}\"'/]++|{_QUOTED}|{_INDEX}{brackets})*+"
 
 
 def _value(depth: int) -> str:
@@ -44,15 +46,16 @@ def _value(depth: int) -> str:
     return rf"(?:[^\s,{{}}()\[\]\"'/]++|{_QUOTED}|\{{{inner}\}}|\[{inner}\])++"
 
 
-_LITERAL: Final = rf"[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested(1)}\}}"
+_LITERAL: Final = rf"(?:{_KEYWORDS})(?=\))|[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested(1)}\}}"
 _LINE: Final = re.compile(
     rf"\s*+(ROOT )?+%?({_NAME}) = "
     rf"((?:[a-z]\w*+\[[\d,]*+\](?:\{{[\w,:()]*+\}})?+)|\({_nested(2)}\)) "
-    rf"({NAME})\((?:(%?{NAME}(?:, %?{NAME})*+)|({_LITERAL}))?+\)"
-    rf"((?:, (?!metadata=|backend_config=){_NAME}={_value(1)})*+)"
+    rf"({NAME})\((?:({_LITERAL})|(%?{NAME}(?:, (?:{_INDEX})?+%?{NAME})*+))?+\)"
+    rf"((?:, (?!metadata=|backend_config=){_NAME}={_value(2)})*+)"
     rf"(?:, metadata=(\{{{_nested(0)}\}}))?+(, backend_config=)?+",
     re.ASCII,
 )
+_BESIDE: Final = re.compile(_INDEX, re.ASCII)
 _CLOSED: Final = re.compile(r"\s*+\}", re.ASCII)
 _CONFIG: Final = "backend_config"
 _CALLEES: Final = re.compile(rf"%?{_NAME}|\{{%?{_NAME}(?:, ?%?{_NAME})*+\}}", re.ASCII)
@@ -91,7 +94,7 @@ _FormText: TypeAlias = tuple[str, str, str | None, str, str | None]
 
 
 class BodyScanner(BodyReader):
-    """Parser of computations that can leave the instructions of regular bodies for later.
+    """Parser of regular bodies, which can leave their instructions for later.
 
     The tables are of parts of lines that the parser accepts.
     """
@@ -118,7 +121,7 @@ class BodyScanner(BodyReader):
         opcodes: list[str] = []
         root = ""
         while line := _LINE.match(self.text, position):
-            mark, name, shape, opcode, operands, literal, attributes, _, config = line.groups()
+            mark, name, shape, opcode, literal, operands, attributes, _, config = line.groups()
             position = read_value(self.source, line.end()) if config else line.end()
             if (mark and root) or not _fits(name, operands, names):
                 return None
@@ -141,31 +144,51 @@ class BodyScanner(BodyReader):
         """Leave the instructions of a computation, the first one at `position`, for later."""
         make = lambda: self._make(computation, position)  # noqa: E731
         computation.defer(DeferredBody(body.names, body.opcodes, make, self.result.lock))
-        computation.end = body.end
+        self._finish(computation, body.end)
+
+    def regular(self, computation: Computation, position: int) -> int | None:
+        """Parse instructions up to the closing brace; return None if the body is not regular."""
+        try:
+            end = self._make(computation, position)
+        except HloError:  # raised again when the body is parsed
+            return None
+        closed = None if end is None else _CLOSED.match(self.text, end)
+        if closed is None:
+            return None
+        self._finish(computation, closed.end())
+        return closed.end()
+
+    def _finish(self, computation: Computation, end: int) -> None:
+        computation.end = end
         self.computations[computation.name] = computation
 
-    def _make(self, computation: Computation, position: int) -> None:
-        """Make the instructions of a regular body, the first one at `position`."""
+    def _make(self, computation: Computation, position: int) -> int | None:
+        """Make the instructions of a regular body, the first one at `position`.
+
+        Return the position after the last one, or None if the body is not regular.
+        """
         source, text, forms = self.source, self.text, self.last_forms
         made: dict[str, Instruction] = {}
         root: Instruction | None = None
         while line := _LINE.match(text, position):
-            mark, name, shape, opcode, inside, literal, listed, _, config = line.groups()
+            mark, name, shape, opcode, literal, names, listed, _, config = line.groups()
             position = line.end()
+            if name in made or (mark and root):
+                return None
             if config:
                 position = read_value(source, position)
                 config = text[line.end() : position]
-            operands: tuple[Instruction, ...] = ()
-            if inside in _KEYWORDS:
-                literal = inside
-            elif inside:
-                operands = tuple([made[each] for each in _names(inside)])
+            operands = _operands(names, made)
+            if operands is None:
+                return None
             operand_shapes = tuple([operand.declared_shape for operand in operands])
             key = shape, opcode, literal, listed, config
             form = forms.get(key)
             if form is None or form.operand_shapes != operand_shapes:
-                form = self._form(key, operand_shapes)
-            made[name] = instruction = Instruction(
+                form = self._form(key, operand_shapes, line, position)
+                if form is None:
+                    return None
+            made[name] = last = Instruction(
                 name,
                 form.opcode,
                 form.shape,
@@ -179,11 +202,21 @@ class BodyScanner(BodyReader):
                 called_computations=form.called_computations,
             )
             if mark:
-                root = instruction
-        computation.complete(tuple(made.values()), root or instruction)
+                root = last
+        if made:
+            computation.complete(tuple(made.values()), root or last)
+        return position if made else None
 
-    def _form(self, text: _FormText, operand_shapes: Shapes) -> _LineForm:
-        """Return the form of the lines with this text, on operands of these shapes."""
+    def _form(
+        self, text: _FormText, operand_shapes: Shapes, line: re.Match[str], end: int
+    ) -> _LineForm | None:
+        """Return the form of `line`, an instruction up to `end`; None if it may be invalid.
+
+        Raises:
+            HloError: it does not accept them.
+        """
+        if text not in self.last_forms and not self._accepts(line, end):
+            return None
         form = self.forms.get((text, operand_shapes))
         if form is None:
             shape, opcode, literal, listed, config = text
@@ -202,8 +235,8 @@ class BodyScanner(BodyReader):
         Raises:
             HloError: it does not accept them.
         """
-        if line[6] and len(line[6]) > MAX_DIGITS:
-            check_numbers(self.source, *line.span(6))
+        if line[5] and len(line[5]) > MAX_DIGITS:
+            check_numbers(self.source, *line.span(5))
         return (
             (line[3] in self.accepted_shapes or self._accepts_shape(line))
             and (line[4] in self.accepted_opcodes or self._accepts_opcode(line[4]))
@@ -291,18 +324,27 @@ class _LineForm(InstructionForm):
             attributes[_CONFIG] = scanner.attribute_text(end, read_value(source, end))
         literal = None
         if self.literal is not None:
-            literal = scanner.attribute_text(*line.span(5 if line[6] is None else 6))
+            literal = scanner.attribute_text(*line.span(5))
         return literal, attributes or _NOTHING
 
 
 def _fits(name: str, operands: str | None, names: Mapping[str, None]) -> bool:
-    """Return True if `name` is not among `names`, and `operands` are, or are one literal."""
-    if name in names:
-        return False
-    if not operands or operands in _KEYWORDS:
-        return True
-    return names.keys() >= set(_names(operands))
+    """Return True if `name` is not among `names`, and all `operands` are."""
+    return name not in names and (not operands or names.keys() >= set(_names(operands)))
+
+
+def _operands(text: str | None, made: Mapping[str, Instruction]) -> tuple[Instruction, ...] | None:
+    """The instructions with the names in `text`; None if one of them is not made."""
+    if text is None:
+        return ()
+    try:
+        return tuple([made[name] for name in _names(text)])
+    except KeyError:
+        return None
 
 
 def _names(operands: str) -> list[str]:
+    """The names, without what XLA prints beside them."""
+    if "/" in operands:
+        operands = _BESIDE.sub("", operands)
     return operands.replace("%", "").split(", ")

@@ -1,19 +1,22 @@
-"""A lazily parsed module is the parsed module; its instructions are made on first use."""
+"""Regular bodies, parsed by lines, at once or on first use, are those of the whole grammar."""
 # ruff: noqa: E501 - a row of a table is a line
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import hlo
+from hlo.formats.scan import BodyScanner
 from hlo.modules.checks import parameter_errors
 from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
 from hlo.text.syntax import AttributeText
+from indexing.cli.build import build
 from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
 from tests.hlo.fuzz import mutated, texts
@@ -22,12 +25,18 @@ from tests.hlo.test_fuzz_parser import SMALL
 from tests.threads import in_threads
 
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.hlo"))
-COMMENTED = {"rnn.pre.hlo": 2}
-"""The number of bodies with a comment in a tuple type: they are not regular."""
 
 
 def lazy(text: str) -> hlo.Module:
     return hlo.parse(text, lazy=True)
+
+
+def by_grammar(text: str) -> hlo.Module:
+    """The module, parsed by `BodyReader` alone; by all readers if modules are compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        if build() == "interpreted":
+            patch.setattr(BodyScanner, "regular", lambda *_: None)
+        return hlo.parse(text)
 
 
 def deferred(module: hlo.Module) -> list[str]:
@@ -57,8 +66,8 @@ def places(module: hlo.Module) -> list[object]:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_a_lazily_parsed_module_is_the_parsed_module(path: Path) -> None:
     text = path.read_text()
-    module, expected = lazy(text), hlo.parse(text)
-    regular = len(module.computations) - 1 - COMMENTED.get(path.name, 0)
+    module, expected = lazy(text), by_grammar(text)
+    regular = len(module.computations) - 1
     assert len(deferred(module)) == regular  # the entry is parsed at once
     assert structure(module) == structure(expected)
     assert repr(module) == repr(expected)
@@ -67,6 +76,9 @@ def test_a_lazily_parsed_module_is_the_parsed_module(path: Path) -> None:
     assert (str(module), places(module)) == (str(expected), places(expected))
     assert structure(module) == structure(expected)
     assert not deferred(module)
+    at_once = hlo.parse(text)
+    assert structure(at_once) == structure(expected)
+    assert (str(at_once), places(at_once)) == (str(expected), places(expected))
 
 
 @interpreted_only
@@ -92,6 +104,10 @@ BODIES = [
     ("c = pred[] constant(true)  d = f32[2] constant({-inf, 1e3})  e = f32[] constant(nan)", True),
     ("p = f32[2] parameter(0)  r = f32[2] fusion(p), kind=kLoop, calls=%f",            True),
     ("p = (f32[2], token[]) parameter(0), backend_config={\"a\":{\"b\":[\"1\"]}}",     True),
+    ("p = f32[2] parameter(0)  a = (f32[2], /*index=5*/f32[2]) tuple(p, /*index=5*/%p)", True),
+    ("p = f32[2] parameter(0)  a = f32[2] negate(p), x={{0}: (1, {2})}",               True),
+    ("p = f32[2] parameter(0)  a = f32[2] add(p, true)",                               False),
+    ("p = f32[2] parameter(0)  a = f32[2] negate(%true)",                              False),
     ("p = f32[2] parameter(0)  a = f32[2] add(p, q)",                                  False),  # q is undefined
     ("p = f32[2] parameter(0)  p = f32[2] negate(p)",                                  False),  # p twice
     ("ROOT p = f32[2] parameter(0)  ROOT a = f32[2] negate(p)",                        False),  # two roots
@@ -114,10 +130,10 @@ BODIES = [
 # fmt: on
 
 
-def outcome(text: str, *, is_lazy: bool) -> str:
+def outcome(text: str, parse: Callable[[str], hlo.Module]) -> str:
     """The error, or the text of a module and its places."""
     try:
-        module = hlo.parse(text, lazy=is_lazy)
+        module = parse(text)
         return f"{module}{places(module)}"
     except hlo.HloError as error:
         return str(error)
@@ -126,12 +142,13 @@ def outcome(text: str, *, is_lazy: bool) -> str:
 @pytest.mark.parametrize("body, is_regular", BODIES)
 def test_only_regular_bodies_are_deferred(body: str, is_regular: bool) -> None:
     text = f"{HEAD}main {{ {body} }}\nENTRY e {{ x = f32[2] parameter(0) }}"
-    expected = outcome(text, is_lazy=False)
-    assert outcome(text, is_lazy=True) == expected
+    expected = outcome(text, by_grammar)
+    assert outcome(text, lazy) == outcome(text, hlo.parse) == expected
     if expected.startswith("error"):
         assert not is_regular
     else:
         assert ("main" in deferred(lazy(text))) == is_regular
+        assert (hlo.parse(text).computations["main"].root.form is not None) == is_regular
 
 
 def test_a_result_that_contradicts_the_root_is_an_error_at_once() -> None:
@@ -145,7 +162,7 @@ def test_a_result_that_contradicts_the_root_is_an_error_at_once() -> None:
 @pytest.mark.parametrize("text", [row[0] for row in BAD])
 def test_errors_are_those_of_the_parser(text: str) -> None:
     for each in (text, text.replace("ENTRY ", "")):
-        assert outcome(each, is_lazy=True) == outcome(each, is_lazy=False)
+        assert outcome(each, lazy) == outcome(each, hlo.parse) == outcome(each, by_grammar)
 
 
 @pytest.mark.parametrize("seed", range(0, 400, 40))
@@ -153,14 +170,15 @@ def test_mutated_texts_have_the_outcome_of_the_parser(seed: int) -> None:
     pieces = [text.replace("ENTRY ", "") for text in (SMALL, *texts(EXAMPLES)[:40])]
     for number in range(seed, seed + 40):
         text = mutated(pieces[number % len(pieces)], number)
-        assert outcome(text, is_lazy=True) == outcome(text, is_lazy=False), f"seed {number}"
+        expected = outcome(text, by_grammar)
+        assert outcome(text, lazy) == outcome(text, hlo.parse) == expected, f"seed {number}"
 
 
 @interpreted_only
 def test_attributes_are_made_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ops, checks and parameter numbers do not need the locations of attributes."""
     text = EXAMPLES[0].read_text()
-    module, expected = lazy(text), hlo.parse(text)
+    module, expected = lazy(text), by_grammar(text)
     regular = [module.computations[name] for name in deferred(module)]
     same = [i for computation in regular for i in expected.computations[computation.name]]
     expected_ops = [i.op for i in same]  # a new op is read from the attributes
@@ -195,7 +213,7 @@ def test_equal_instructions_share_a_form() -> None:
         "e = f32[2] negate(d)",
     ]
     body = "\n".join(lines)
-    module = lazy(f"f {{ {body} }} g {{ {body} }} ENTRY e {{ x = f32[2] parameter(0) }}")
+    module = lazy(f"f {{ {body} }} g {{ {body} }} ENTRY e {{ x = /**/ f32[2] parameter(0) }}")
     one, other = (tuple(module.computations[name]) for name in "fg")
     numbers: dict[object, int] = {}
     assert [numbers.setdefault(i.form, len(numbers)) for i in one] == [0, 1, 1, 2, 3, 1]
@@ -207,7 +225,7 @@ def test_equal_instructions_share_a_form() -> None:
 
 def test_threads_get_equal_attributes() -> None:
     text = EXAMPLES[0].read_text()
-    expected = places(hlo.parse(text))
+    expected = places(by_grammar(text))
     module = lazy(text)
     assert all(each == [expected] for each in in_threads(lambda _: places(module), 1))
 
