@@ -103,8 +103,7 @@ class Expr:
     def __add__(self, other: Affine) -> Expr:
         if other.__class__ is int:
             return Expr(self.parts, self.constant + other)
-        if other.__class__ is not Expr:
-            other = other.expr if other.__class__ is Variable else as_expr(other)
+        other = other if other.__class__ is Expr else as_expr(other)
         total = self.parts.copy()
         for atom, coefficient in other.parts.items():
             if atom in total:
@@ -221,10 +220,8 @@ class Expr:
 
     def tree_value(self, point: Mapping[Variable, Any]) -> Any:
         """Return the value at `point`; parts that occur repeatedly are evaluated repeatedly."""
-        total: Any = self.constant
-        for atom, coefficient in self.parts.items():
-            total = total + coefficient * atom.value(point)
-        return total
+        terms = [coefficient * atom.value(point) for atom, coefficient in self.parts.items()]
+        return sum(terms, self.constant)
 
 
 @weakly_referenced
@@ -233,14 +230,13 @@ class Variable(Atom):
 
     Attributes:
         name, lower, upper: the name and the bounds; no value is possible if ``lower > upper``.
-        expr: the variable as an expression, or a constant if ``lower == upper``.
 
     >>> d0 = Variable("d0", 0, 9)
     >>> d0 * 2 + 1, d0.bounds, Variable("d0", 0, 9) is d0
     (Expr('d0 * 2 + 1'), (0, 9), True)
     """
 
-    __slots__ = ("expr", "lower", "name", "upper")
+    __slots__ = ("lower", "name", "upper")
 
     weight = 1
     depth = 1
@@ -249,7 +245,6 @@ class Variable(Atom):
     name: str
     lower: int
     upper: int
-    expr: Expr
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
         """Return the unique variable `name` in ``[lower, upper]``."""
@@ -263,10 +258,8 @@ class Variable(Atom):
         if not (name.__class__ is str and lower.__class__ is upper.__class__ is int):
             made_of = name, lower, upper = interval(name, lower, upper)
         self = new_object(cls)
-        self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
-        self._key = None
-        own = Expr({}, lower) if lower == upper else Expr({self: 1}, 0)
-        self.expr, own.bounds_memo = own, self.bounds
+        self.name, self.lower, self.upper = name, lower, upper
+        self.bounds, self._key = (lower, upper), None
         return _VARIABLES.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
@@ -281,43 +274,49 @@ class Variable(Atom):
 
     @property
     def is_empty(self) -> bool:
-        """True if ``lower > upper``: no value is possible."""
+        """True if no value is possible."""
         return self.lower > self.upper
 
+    @property
+    def expr(self) -> Expr:
+        """The variable as an expression, or a constant if ``lower == upper``."""
+        return self.as_expr()
+
     def as_expr(self) -> Expr:
-        """Return the variable as an expression; a constant if its bounds are equal."""
-        return self.expr
+        """Return `expr`, which is not kept: the references would be a cycle."""
+        own = Expr({}, self.lower) if self.lower == self.upper else Expr({self: 1}, 0)
+        own.bounds_memo = self.bounds
+        return own
 
     # Operators delegate to the expression.
-
     def __add__(self, other: Affine) -> Expr:
-        return self.expr + other
+        return self.as_expr() + other
 
     def __radd__(self, other: int) -> Expr:
-        return self.expr + other
+        return self.as_expr() + other
 
     def __sub__(self, other: Affine) -> Expr:
-        return self.expr - other
+        return self.as_expr() - other
 
     def __rsub__(self, other: int) -> Expr:
-        return other - self.expr
+        return other - self.as_expr()
 
     def __neg__(self) -> Expr:
-        return -self.expr
+        return -self.as_expr()
 
     def __mul__(self, factor: Affine) -> Expr:
         if factor.__class__ is int and factor and self.lower != self.upper:  # the common case
             return Expr({self: factor}, 0)
-        return self.expr * factor
+        return self.as_expr() * factor
 
     def __rmul__(self, factor: int) -> Expr:
-        return self.expr * factor
+        return self.as_expr() * factor
 
     def __floordiv__(self, divisor: Affine) -> Expr:
-        return self.expr // divisor
+        return self.as_expr() // divisor
 
     def __mod__(self, modulus: Affine) -> Expr:
-        return self.expr % modulus
+        return self.as_expr() % modulus
 
     def renamed(self, name: str) -> Variable:
         """Return a variable with another name and the same bounds."""

@@ -248,7 +248,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         return (
             not (self.ranges or self.runtime or self.constraints)
             and (self.grade, len(self.results)) == ("exact", len(self.dims))
-            and self.results == tuple([d.expr for d in self.dims])
+            and self.results == tuple([d.as_expr() for d in self.dims])
         )
 
     def __str__(self) -> str:
