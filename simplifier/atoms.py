@@ -72,7 +72,7 @@ _FLOORS: Final = UniqueTable[Floor]()
 
 def unique_floor(numerator: Expr, divisor: int, bounds: Interval) -> Floor:
     """Return the unique atom ``floor(numerator / divisor)``: `Floor` without a call of a class."""
-    made_of = numerator.identity, divisor
+    made_of = numerator._identity or numerator.identity, divisor
     held = _FLOORS.get(made_of)
     known = None if held is None else held()
     if known is not None:
@@ -81,13 +81,14 @@ def unique_floor(numerator: Expr, divisor: int, bounds: Interval) -> Floor:
     floor.numerator, floor.divisor, floor.bounds = numerator, divisor, bounds
     floor.operands = (numerator,)
     floor._key = floor._variables = None
-    weight, depth, is_affine = 1, 0, True
+    weight, depth, is_affine = 1, 1, True
     for atom in numerator.parts:
-        weight += atom.weight
-        if atom.depth > depth:
-            depth = atom.depth
-        if not atom.is_affine:
-            is_affine = False
+        if atom.__class__ is Variable:
+            weight += 1
+        else:
+            weight += atom.weight
+            depth = max(depth, atom.depth)
+            is_affine = is_affine and atom.is_affine
     floor.weight, floor.depth, floor.is_affine = weight, 1 + depth, is_affine
     return _FLOORS.add(made_of, floor)
 

@@ -18,11 +18,23 @@ from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, Term, from_atom
+from simplifier.linear import Expr, Term, added, from_atom
 from simplifier.mods import Mod, split, split_finest
 
-DivisionKey: TypeAlias = tuple[tuple[Atom, ...], tuple[int, ...], int, int]
-"""The atoms, coefficients and constant of a dividend, and the divisor."""
+DivisionKey: TypeAlias = tuple[tuple[frozenset[Term], int], int]
+"""The identity of a dividend, and the divisor."""
+
+
+class Bounded:
+    """An expression with bounds, divided like an atom."""
+
+    __slots__ = ("bounds", "expr")
+
+    def __init__(self, expr: Expr, bounds: Interval) -> None:
+        self.expr, self.bounds = expr, bounds
+
+
+AtomLike: TypeAlias = Atom | Bounded
 
 
 class KnownBounds:
@@ -79,6 +91,22 @@ class KnownBounds:
         low, high = self.bounds(dividend)
         fits = low // modulus == high // modulus
         return (low % modulus, high % modulus) if fits else (0, modulus - 1)
+
+    def pieces(self, parts: dict[Atom, int]) -> dict[AtomLike, int]:
+        """Return the terms of a sum with the bounds of their atoms on the domain."""
+        if not self.sums:
+            return parts  # type: ignore[return-value]  # never modified
+        pieces: dict[AtomLike, int] = {}
+        for atom, coefficient in parts.items():
+            bounds = self.bounds_of_atom(atom)
+            is_own = bounds == atom.bounds
+            pieces[atom if is_own else Bounded(from_atom(atom), bounds)] = coefficient
+        return pieces
+
+    def whole_mod(self, mod: Mod) -> Bounded:
+        """Return the mod, without its coefficient, with its bounds on the domain."""
+        bounds = self.bounds_of_mod(mod.dividend, mod.modulus)
+        return Bounded(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
 
     def finest_bounds(self, expr: Expr) -> Interval:
         """Return `bounds`, tightened by finer mods in `expr`, which takes longer."""

@@ -16,16 +16,15 @@ bounds than ``x − m·floor(x / m)`` term by term, and then with the mods expan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from math import gcd
-from typing import Final, TypeAlias
+from typing import Final
 
 from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor, unique_floor
-from simplifier.bounds import UNCONSTRAINED, DivisionKey, KnownBounds
-from simplifier.interval import Interval
+from simplifier.bounds import UNCONSTRAINED, AtomLike, Bounded, DivisionKey, KnownBounds
 from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
-from simplifier.mods import Mod, Split, may_contain_mods, split, split_finest
+from simplifier.mods import Mod, may_contain_mods, split_finest_for, split_for
 from simplifier.trace import Law
 
 
@@ -54,8 +53,7 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
         multiple = bounds[0] // divisor
         if multiple == bounds[1] // divisor and not trace.records:
             return Expr({}, multiple)
-    parts = expr.parts
-    key = tuple(parts), tuple(parts.values()), expr.constant, divisor
+    key = expr._identity or expr.identity, divisor
     return known.floors.get(key) or _new_floor(expr, divisor, known, key)
 
 
@@ -88,8 +86,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
         multiple = bounds[0] // modulus
         if multiple == bounds[1] // modulus and not trace.records:
             return expr - multiple * modulus if multiple else expr
-    parts = expr.parts
-    key = tuple(parts), tuple(parts.values()), expr.constant, modulus
+    key = expr._identity or expr.identity, modulus
     remainder = known.remainders.get(key)
     if remainder is None:
         floor = known.floors.get(key) or _new_floor(expr, modulus, known, key)
@@ -102,34 +99,34 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
     return remainder
 
 
-class Bounded:
-    """An expression with bounds, divided like an atom."""
-
-    __slots__ = ("bounds", "expr")
-
-    def __init__(self, expr: Expr, bounds: Interval) -> None:
-        self.expr, self.bounds = expr, bounds
-
-
-AtomLike: TypeAlias = Atom | Bounded
-
-
 def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, Expr]:
     """Return ``floor(expr / divisor)`` and the last law applied to it."""
     parts = expr.parts
-    if not parts:
-        return None, constant(expr.constant // divisor)
+    if len(parts) < 2:
+        if not parts:
+            return None, constant(expr.constant // divisor)
+        if divisor > 2 and not expr.constant and not known.sums:
+            ((only, coefficient),) = parts.items()
+            if coefficient == 1:
+                return _divided_atom(expr, only, divisor, known)
     floors: list[Floor] = []
     for atom in parts:  # the hottest function: no comprehension, which is a call
-        if isinstance(atom, Floor):
+        if atom.__class__ is Floor:
             floors.append(atom)
     may_have_mods = bool(floors) and may_contain_mods(floors, parts)
     if may_have_mods:
-        folded = _with_whole_mods(expr, divisor, known)
+        folded = _with_whole_mods(expr, floors, divisor, known)
         if folded is not None:
             return folded
+    return _divided_by_terms(expr, floors, divisor, known, may_have_mods)
+
+
+def _divided_by_terms(
+    expr: Expr, floors: list[Floor], divisor: int, known: KnownBounds, may_have_mods: bool
+) -> tuple[Law | None, Expr]:
+    """`_divided` with the mods expanded to their terms; `floors` are those of the sum."""
     is_plain = not may_have_mods and not known.sums
-    division = Division(_atoms(parts, known), expr.constant, divisor, known, is_plain)
+    division = Division(known.pieces(expr.parts), expr.constant, divisor, known, is_plain)
     decided = division.by_intervals()
     if decided is not None:
         return division.law, decided
@@ -146,17 +143,49 @@ def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, 
     return law, division.with_new_floor(remainder)
 
 
-def _with_whole_mods(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law, Expr] | None:
-    """Apply laws 1 to 3 with the mods in `expr` as a whole; `None` if intervals do not decide."""
-    for mods, rest in _splits(expr, divisor):
-        pieces = _atoms(rest.parts, known) | {_mod(m, known): m.coefficient for m in mods}
-        division = Division(pieces, rest.constant, divisor, known, False)
-        decided = division.by_intervals()
-        if decided is not None:
-            if trace.records:
-                _record_mods(mods, known)
-            return division.law, decided
-    return None
+def _divided_atom(
+    expr: Expr, atom: Atom, divisor: int, known: KnownBounds
+) -> tuple[Law | None, Expr]:
+    """`_divided` for an expression that is just an atom, and a divisor above 2."""
+    low, high = atom.bounds
+    lower, upper = low // divisor, high // divisor
+    if lower == upper:
+        return laws.FOLD_CONSTANT_FLOOR, Expr({}, lower)
+    if atom.__class__ is Floor:
+        return laws.MERGE_FLOORS, floor_div(atom.numerator, divisor * atom.divisor, known)
+    return None, from_atom(unique_floor(expr, divisor, (lower, upper)))
+
+
+def _with_whole_mods(
+    expr: Expr, floors: list[Floor], divisor: int, known: KnownBounds
+) -> tuple[Law, Expr] | None:
+    """Apply laws 1 to 3 with the mods in `expr` as a whole; `None` if intervals do not decide.
+
+    Recombine the mods in two ways, the likelier first.
+    """
+    mods, rest = split_for(expr, floors, divisor)
+    folded = _with_mods(mods, rest, divisor, known) if mods else None
+    if folded is None:
+        finest, rest = split_finest_for(expr, floors)
+        if finest and (len(finest) != len(mods) or not all(map(Mod.is_same, finest, mods))):
+            folded = _with_mods(finest, rest, divisor, known)
+    return folded
+
+
+def _with_mods(
+    mods: tuple[Mod, ...], rest: Expr, divisor: int, known: KnownBounds
+) -> tuple[Law, Expr] | None:
+    """Apply laws 1 to 3 to ``Σ mods + rest``; `None` if intervals do not decide."""
+    pieces = known.pieces(rest.parts).copy()
+    for mod in mods:
+        pieces[known.whole_mod(mod)] = mod.coefficient
+    division = Division(pieces, rest.constant, divisor, known, False)
+    decided = division.by_intervals()
+    if decided is None:
+        return None
+    if trace.records:
+        _record_mods(mods, known)
+    return division.law, decided
 
 
 def _record_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
@@ -168,32 +197,6 @@ def _record_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
         trace.record(laws.RECOMBINE_MOD, terms, f"({whole}) * {factor}")
         lower, upper = known.bounds_of_mod(mod.dividend, mod.modulus)
         trace.record(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
-
-
-def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
-    """Ways to recombine mods in `expr`, the likelier first."""
-    mods, rest = split(expr, divisor)
-    if mods:
-        yield mods, rest
-    finest, other_rest = split_finest(expr)
-    if finest and (len(finest) != len(mods) or not all(map(Mod.is_same, finest, mods))):
-        yield finest, other_rest
-
-
-def _atoms(parts: dict[Atom, int], known: KnownBounds) -> dict[AtomLike, int]:
-    """The terms, with the bounds that `known` gives their atoms."""
-    if not known.sums:
-        return parts  # type: ignore[return-value]  # never modified
-    pieces: dict[AtomLike, int] = {}
-    for atom, coefficient in parts.items():
-        bounds = known.bounds_of_atom(atom)
-        pieces[atom if bounds == atom.bounds else Bounded(from_atom(atom), bounds)] = coefficient
-    return pieces
-
-
-def _mod(mod: Mod, known: KnownBounds) -> Bounded:
-    bounds = known.bounds_of_mod(mod.dividend, mod.modulus)
-    return Bounded(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
 
 
 class Division:
@@ -249,7 +252,7 @@ class Division:
         multiple = lower // divisor
         if multiple == upper // divisor:
             return self.sum(self.quotient, self.constant + multiple)
-        if self.negative or self.halves or sums:
+        if sums or ((self.negative or self.halves) and upper - lower < divisor):
             folded = self._folded()
             if folded is not None:
                 return folded
@@ -267,16 +270,17 @@ class Division:
         return None
 
     def _folded(self) -> Expr | None:
-        """Law 2 for the bounds known of sums, or another remainder by a multiple of the divisor."""
+        """Law 2 for the bounds known of sums, or another remainder by a multiple of the divisor.
+
+        Without such bounds, the interval of the remainder must be narrower than the divisor.
+        """
         folded = None
         if self.known.sums:
             folded = self._folded_with(self.remainder, {})
         if folded is None and self.halves:
-            lower, upper = self.bounds
-            if upper - lower < self.divisor or self.known.sums:
-                folded = self._with_negated_halves()  # an interval of the same width
+            folded = self._with_negated_halves()  # an interval of the same width
         if folded is None and self.negative:
-            folded = self._with_residues()
+            folded = self._with_residues()  # an interval that is at least as wide
         return folded
 
     def _with_negated_halves(self) -> Expr | None:

@@ -37,11 +37,8 @@ Split: TypeAlias = tuple[tuple[Mod, ...], Expr]
 """An expression as a sum of mods, and a rest without mods."""
 
 
-def split(expr: Expr, divisor: int = 0) -> Split:
-    """Return mods and a rest with ``expr = Σ mods + rest``.
-
-    With a `divisor`, `expr` is to be divided by it.  A term of a floor stays in the rest if its
-    coefficient shares a larger factor with the divisor.
+def split(expr: Expr) -> Split:
+    """Return mods and a rest with ``expr = Σ mods + rest``; memoised.
 
     >>> from simplifier.linear import variable
     >>> d0 = variable("d0", 0, 99)
@@ -49,12 +46,25 @@ def split(expr: Expr, divisor: int = 0) -> Split:
     >>> mod.coefficient, mod.dividend, mod.modulus, mod.floor, rest
     (3, Expr('d0'), 10, Floor(Expr('d0'), 10), Expr('1'))
     """
-    if divisor:
-        return _split(expr, divisor)
     memo: Split | None = expr.split_memo
     if memo is None:
-        memo = expr.split_memo = _split(expr, 0)
+        floors = floors_of(expr)
+        memo = split_for(expr, floors, 0) if may_contain_mods(floors, expr.parts) else ((), expr)
+        expr.split_memo = memo
     return memo
+
+
+def split_for(expr: Expr, floors: list[Floor], divisor: int) -> Split:
+    """Return the `split` of an expression with these floors, which is to be divided by `divisor`.
+
+    A term of a floor stays in the rest if its coefficient shares a larger factor with the divisor.
+    If the divisor is 0, the expression is not divided.
+    """
+    if len(floors) > 1:
+        _by_divisor(floors, -1)
+        if divisor:  # last those whose terms are multiples of the divisor
+            floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
+    return _collected(expr, floors, divisor, _mod_of)
 
 
 def split_finest(expr: Expr) -> Split:
@@ -62,30 +72,15 @@ def split_finest(expr: Expr) -> Split:
 
     Terms of floors may stay in the rest.  Its bounds can be tighter nevertheless.
     """
-    floors = _floors(expr)
-    if not may_contain_mods(floors, expr.parts):
-        return (), expr
-    _by_divisor(floors, 1)
-
-    def mod_of(floor: Floor, left: dict[Atom, int]) -> tuple[Mod, int] | None:
-        for dividend, modulus in reversed(_same_numerator(floor, left, floors)):
-            coefficient = _multiple(dividend, left)
-            if coefficient:
-                remaining = left[floor] + coefficient * modulus
-                return Mod(coefficient, dividend, modulus, floor), remaining
-        return None
-
-    return _collected(expr, floors, mod_of)
+    floors = floors_of(expr)
+    return split_finest_for(expr, floors) if may_contain_mods(floors, expr.parts) else ((), expr)
 
 
-def _split(expr: Expr, divisor: int) -> Split:
-    floors = _floors(expr)
-    if not may_contain_mods(floors, expr.parts):
-        return (), expr
-    _by_divisor(floors, -1)
-    if divisor and len(floors) > 1:  # last those whose terms are multiples of the divisor
-        floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
-    return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
+def split_finest_for(expr: Expr, floors: list[Floor]) -> Split:
+    """Return `split_finest` of an expression with these floors."""
+    if len(floors) > 1:
+        _by_divisor(floors, 1)
+    return _collected(expr, floors, 0, _finest_mod_of)
 
 
 MAX_FLOORS: Final = 32
@@ -114,27 +109,37 @@ def may_contain_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
     return False
 
 
-def _floors(expr: Expr) -> list[Floor]:
+def floors_of(expr: Expr) -> list[Floor]:
     """Floors that may be part of a mod in `expr`."""
-    if len(expr.parts) < 2:
-        return []
-    return [atom for atom in expr.parts if isinstance(atom, Floor)]
+    floors: list[Floor] = []
+    if len(expr.parts) > 1:
+        for atom in expr.parts:
+            if atom.__class__ is Floor:
+                floors.append(atom)
+    return floors
+
+
+FoundMod: TypeAlias = tuple[Mod, int] | None
+"""The mod of a floor in a sum, if it has one, and the remaining coefficient of the floor."""
 
 
 def _collected(
     expr: Expr,
     floors: list[Floor],
-    mod_of: Callable[[Floor, dict[Atom, int]], tuple[Mod, int] | None],
+    divisor: int,
+    mod_of: Callable[[Floor, dict[Atom, int], list[Floor], int], FoundMod],
 ) -> Split:
     """Split off the mods that `mod_of` returns for each floor and the remaining terms."""
-    left = expr.parts.copy()
+    left = expr.parts
     constant = expr.constant
     mods: list[Mod] = []
     for floor in floors:
-        match = mod_of(floor, left) if floor in left else None
+        match = mod_of(floor, left, floors, divisor) if floor in left else None
         if match is None:
             continue
         mod, remaining = match
+        if not mods:
+            left = left.copy()
         for atom in mod.dividend.parts:
             del left[atom]
         constant -= mod.coefficient * mod.dividend.constant
@@ -153,17 +158,14 @@ def _by_divisor(floors: list[Floor], sign: int) -> None:
 
     Keys are slow to build, so they are only built for equal divisors.
     """
-    if len(floors) > 1:
-        if len({floor.divisor for floor in floors}) == len(floors):
-            floors.sort(key=lambda floor: sign * floor.divisor)
-        else:
-            floors.sort(key=lambda floor: (sign * floor.divisor, floor.key))
+    if len({floor.divisor for floor in floors}) == len(floors):
+        floors.sort(key=lambda floor: sign * floor.divisor)
+    else:
+        floors.sort(key=lambda floor: (sign * floor.divisor, floor.key))
 
 
-def _mod_of(
-    floor: Floor, terms: dict[Atom, int], floors: list[Floor], divisor: int
-) -> tuple[Mod, int] | None:
-    """Return the mod of `floor` in `terms`, and the remaining coefficient of `floor`."""
+def _mod_of(floor: Floor, terms: dict[Atom, int], floors: list[Floor], divisor: int) -> FoundMod:
+    """Return the mod of `floor` in `terms`, which are to be divided by `divisor` unless it is 0."""
     current = terms[floor]
     for dividend, modulus in _same_numerator(floor, terms, floors):
         coefficient = _multiple(dividend, terms)
@@ -171,10 +173,23 @@ def _mod_of(
             remaining = current + coefficient * modulus
             if not remaining or (divisor and _is_simpler(remaining, current, divisor)):
                 return Mod(coefficient, dividend, modulus, floor), remaining
-    for dividend, modulus in _inner_quotients(floor, terms) if current not in (1, -1) else ():
-        coefficient = -current // modulus
-        if _multiple(dividend, terms) == coefficient:
-            return Mod(coefficient, dividend, modulus, floor), 0
+    if current != 1 and current != -1:
+        for dividend, modulus in _inner_quotients(floor, terms):
+            coefficient = -current // modulus
+            if _multiple(dividend, terms) == coefficient:
+                return Mod(coefficient, dividend, modulus, floor), 0
+    return None
+
+
+def _finest_mod_of(
+    floor: Floor, terms: dict[Atom, int], floors: list[Floor], _divisor: int
+) -> FoundMod:
+    """Return a mod of `floor` with the smallest modulus whose dividend is in `terms`."""
+    for dividend, modulus in reversed(_same_numerator(floor, terms, floors)):
+        coefficient = _multiple(dividend, terms)
+        if coefficient:
+            remaining = terms[floor] + coefficient * modulus
+            return Mod(coefficient, dividend, modulus, floor), remaining
     return None
 
 
@@ -209,13 +224,16 @@ def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Exp
 
     ``N floordiv 6`` is ``(N floordiv 2) floordiv 3``, even if ``N floordiv 2`` is no atom.
     """
-    current = terms[floor]
-    opposite = {c for atom, c in terms.items() if atom is not floor and (c < 0) != (current < 0)}
-    for coefficient in sorted(opposite, key=lambda c: (abs(c), c)):
-        modulus, left = divmod(-current, coefficient)
-        if left or modulus <= 1 or floor.divisor % modulus or floor.divisor == modulus:
-            continue
-        dividend = floor.numerator // (floor.divisor // modulus)
+    current, divisor = terms[floor], floor.divisor
+    moduli: dict[int, int] = {}  # of coefficients with the opposite sign
+    for coefficient in terms.values():
+        if (coefficient < 0) != (current < 0) and coefficient not in moduli:
+            modulus, left = divmod(-current, coefficient)
+            if not left and 1 < modulus != divisor and not divisor % modulus:
+                moduli[coefficient] = modulus
+    for coefficient in sorted(moduli, key=abs) if len(moduli) > 1 else moduli:
+        modulus = moduli[coefficient]
+        dividend = floor.numerator // (divisor // modulus)
         if len(dividend.parts) > 1:
             yield dividend, modulus
 

@@ -7,7 +7,7 @@ from simplifier.atoms import Variable
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.constraints import merged, sum_bounds
 from simplifier.divmod import floor_div, floor_mod
-from simplifier.mods import split
+from simplifier.mods import floors_of, split, split_for
 from simplifier.reading import parse_expr
 from simplifier.substitute import Substitution
 from simplifier.sums import combined, make
@@ -78,8 +78,9 @@ def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
+    assert split(expr)[1] == split_for(expr, floors_of(expr), 0)[1]
     for divisor in (0, 4, 6):
-        mods, rest = split(expr, divisor)
+        mods, rest = split_for(expr, floors_of(expr), divisor)
         together = combined([(mod.coefficient, mod.dividend % mod.modulus) for mod in mods])
         left = expr - rest - together
         if not divisor:
