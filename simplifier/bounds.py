@@ -26,12 +26,20 @@ DivisionKey: TypeAlias = tuple[tuple[frozenset[Term], int], int]
 
 
 class Bounded:
-    """An expression with bounds, divided like an atom."""
+    """An atom, or a mod without its coefficient, with bounds on a domain; divided like an atom."""
 
-    __slots__ = ("bounds", "expr")
+    __slots__ = ("bounds", "part")
 
-    def __init__(self, expr: Expr, bounds: Interval) -> None:
-        self.expr, self.bounds = expr, bounds
+    def __init__(self, part: Atom | Mod, bounds: Interval) -> None:
+        self.part, self.bounds = part, bounds
+
+    @property
+    def expr(self) -> Expr:
+        """The atom or the mod as an expression."""
+        part = self.part
+        if isinstance(part, Mod):
+            return added(part.dividend, from_atom(part.floor), -part.modulus)
+        return from_atom(part)
 
 
 AtomLike: TypeAlias = Atom | Bounded
@@ -94,19 +102,19 @@ class KnownBounds:
 
     def pieces(self, parts: dict[Atom, int]) -> dict[AtomLike, int]:
         """Return the terms of a sum with the bounds of their atoms on the domain."""
-        if not self.sums:
-            return parts  # type: ignore[return-value]  # never modified
         pieces: dict[AtomLike, int] = {}
+        if not self.sums:
+            pieces.update(parts)  # type: ignore[arg-type]  # atoms are among the keys
+            return pieces
         for atom, coefficient in parts.items():
             bounds = self.bounds_of_atom(atom)
             is_own = bounds == atom.bounds
-            pieces[atom if is_own else Bounded(from_atom(atom), bounds)] = coefficient
+            pieces[atom if is_own else Bounded(atom, bounds)] = coefficient
         return pieces
 
     def whole_mod(self, mod: Mod) -> Bounded:
         """Return the mod, without its coefficient, with its bounds on the domain."""
-        bounds = self.bounds_of_mod(mod.dividend, mod.modulus)
-        return Bounded(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
+        return Bounded(mod, self.bounds_of_mod(mod.dividend, mod.modulus))
 
     def finest_bounds(self, expr: Expr) -> Interval:
         """Return `bounds`, tightened by finer mods in `expr`, which takes longer."""

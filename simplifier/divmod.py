@@ -125,8 +125,11 @@ def _divided_by_terms(
     expr: Expr, floors: list[Floor], divisor: int, known: KnownBounds, may_have_mods: bool
 ) -> tuple[Law | None, Expr]:
     """`_divided` with the mods expanded to their terms; `floors` are those of the sum."""
+    pieces: dict[AtomLike, int] = expr.parts  # type: ignore[assignment]  # never modified
+    if known.sums:
+        pieces = known.pieces(expr.parts)
     is_plain = not may_have_mods and not known.sums
-    division = Division(known.pieces(expr.parts), expr.constant, divisor, known, is_plain)
+    division = Division(pieces, expr.constant, divisor, known, is_plain)
     decided = division.by_intervals()
     if decided is not None:
         return division.law, decided
@@ -165,7 +168,8 @@ def _with_whole_mods(
     """
     mods, rest = split_for(expr, floors, divisor)
     folded = _with_mods(mods, rest, divisor, known) if mods else None
-    if folded is None:
+    is_only = len(floors) == 1 and bool(mods) and mods[0].dividend is floors[0].numerator
+    if folded is None and not is_only:
         finest, rest = split_finest_for(expr, floors)
         if finest and (len(finest) != len(mods) or not all(map(Mod.is_same, finest, mods))):
             folded = _with_mods(finest, rest, divisor, known)
@@ -176,7 +180,7 @@ def _with_mods(
     mods: tuple[Mod, ...], rest: Expr, divisor: int, known: KnownBounds
 ) -> tuple[Law, Expr] | None:
     """Apply laws 1 to 3 to ``Σ mods + rest``; `None` if intervals do not decide."""
-    pieces = known.pieces(rest.parts).copy()
+    pieces = known.pieces(rest.parts)
     for mod in mods:
         pieces[known.whole_mod(mod)] = mod.coefficient
     division = Division(pieces, rest.constant, divisor, known, False)
@@ -251,6 +255,8 @@ class Division:
         divisor, sums = self.divisor, self.known.sums
         multiple = lower // divisor
         if multiple == upper // divisor:
+            if self.is_plain:
+                return Expr(self.quotient, self.constant + multiple)  # type: ignore[arg-type]
             return self.sum(self.quotient, self.constant + multiple)
         if sums or ((self.negative or self.halves) and upper - lower < divisor):
             folded = self._folded()
@@ -365,8 +371,9 @@ class Division:
         total: dict[Atom, int] = {}
         for piece, factor in pieces.items():
             if isinstance(piece, Bounded):
-                constant += factor * piece.expr.constant
-                for atom, coefficient in piece.expr.parts.items():
+                expr = piece.expr
+                constant += factor * expr.constant
+                for atom, coefficient in expr.parts.items():
                     total[atom] = total.get(atom, 0) + factor * coefficient
             else:
                 total[piece] = total.get(piece, 0) + factor
