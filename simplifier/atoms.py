@@ -129,4 +129,11 @@ def mentioned(exprs: Iterable[Expr]) -> set[Variable]:
     >>> sorted(v.name for v in mentioned([Variable("d0", 0, 9) // 4, Variable("s0", 0, 9) * 2]))
     ['d0', 's0']
     """
-    return set().union(*[atom.variables for expr in exprs for atom in expr.parts])
+    variables: set[Variable] = set()
+    for expr in exprs:
+        for atom in expr.parts:
+            if isinstance(atom, Variable):
+                variables.add(atom)
+            else:
+                variables |= atom.variables
+    return variables

@@ -52,6 +52,9 @@ class Constraint:
         for name, bound in (("lower", self.lower), ("upper", self.upper)):
             object.__setattr__(self, name, integer("Constraint", name, bound))
 
+    def __hash__(self) -> int:
+        return hash((self.expr._identity or self.expr.identity, self.lower, self.upper))
+
     def __reduce__(self) -> tuple[type[Constraint], tuple[Expr, int, int]]:
         """Pickle as a constructor call: attributes are read-only."""
         return Constraint, (self.expr, self.lower, self.upper)
@@ -273,7 +276,7 @@ def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
         if simple is FALSE or (simple and not conjunction.add(simple, pending)):
             return (FALSE,)
     left = [expr for expr in conjunction.bounds if not conjunction.is_implied(expr)]
-    left.sort(key=lambda expr: expr.key)
+    left = sorted(left, key=lambda expr: expr.key) if len(left) > 1 else left  # keys are slow
     return tuple([Constraint(expr, *conjunction.bounds[expr]) for expr in left])
 
 

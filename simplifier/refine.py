@@ -379,7 +379,7 @@ def is_known_nonempty(constraints: Sequence[Constraint]) -> bool:
 def _reaches_all(expr: Expr) -> bool:
     """Return True if a sum of variables takes every value between its bounds."""
     width = 0
-    for atom, coefficient in sorted(expr.terms, key=lambda term: abs(term[1])):
+    for atom, coefficient in sorted(expr.parts.items(), key=lambda term: abs(term[1])):
         if not isinstance(atom, Variable) or abs(coefficient) > width + 1:
             return False
         width += abs(coefficient) * (atom.upper - atom.lower)

@@ -85,7 +85,7 @@ def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     Residues(dividend=Expr('x'), modulus=8, lower=3, upper=3)
     """
     mods, rest = split(expr)
-    if len(mods) != 1 or rest.terms or abs(mods[0].coefficient) != 1:
+    if len(mods) != 1 or rest.parts or abs(mods[0].coefficient) != 1:
         return None
     coefficient, dividend, modulus = mods[0].coefficient, mods[0].dividend, mods[0].modulus
     moved = bounds[0] - rest.constant, bounds[1] - rest.constant

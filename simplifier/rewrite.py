@@ -54,7 +54,7 @@ class Congruences:
         modulus, remainder = self._by_atoms(expr)
         for each in self._sums:
             atom, unit = each.dividend.terms[0]
-            factor = dict(expr.terms).get(atom, 0) // unit
+            factor = expr.parts.get(atom, 0) // unit
             if factor:
                 rest, left = self._by_atoms(added(expr, each.dividend, -factor))
                 larger = gcd(rest, factor * each.modulus)
@@ -64,7 +64,7 @@ class Congruences:
 
     def _by_atoms(self, expr: Expr) -> tuple[int, int]:
         modulus, remainder = 0, expr.constant
-        for atom, coefficient in expr.terms:
+        for atom, coefficient in expr.parts.items():
             of_atom, left = self._atoms.get(atom, (1, 0))
             modulus = gcd(modulus, coefficient * of_atom)
             remainder += coefficient * left
@@ -196,7 +196,7 @@ def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
     """
     left = _cost(expr) if zeros else (0, 0)
     for zero in zeros:
-        coefficients = dict(expr.terms)
+        coefficients = expr.parts
         for atom, coefficient in zero.terms:
             if atom in coefficients and coefficients[atom] % coefficient == 0:
                 other = added(expr, zero, -coefficients[atom] // coefficient)
@@ -211,5 +211,5 @@ def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
 
 
 def _cost(expr: Expr) -> tuple[int, int]:
-    floors = sum(isinstance(atom, Floor) for atom, _ in expr.terms)
-    return floors, expr.weight
+    floors = [atom for atom in expr.parts if isinstance(atom, Floor)]
+    return len(floors), expr.weight

@@ -32,26 +32,26 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
             f"cannot compose: the first map has {_count(first.results, 'result')}, the second "
             f"takes {_count(second.dims, 'dimension')}:\n  {first}\n  {second}"
         )
-    if second.is_identity and not outside(first, second.dims):
+    unbounded = outside(first, second.dims)
+    if not unbounded and second.is_identity:
         return first
-    if first.is_identity and first.dims == second.dims:
+    if first.dims == second.dims and first.is_identity:
         return second
     try:
-        return _composed(first, second)
+        return _composed(first, second, unbounded)
     except ZeroDivisorError:  # in the index of a runtime variable
         return IndexingMap.empty(first.dims, len(second.results))
 
 
-def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+def _composed(first: IndexingMap, second: IndexingMap, unbounded: list[int]) -> IndexingMap:
+    """`composed`, where the results of `first` at these indices may be out of bounds."""
     values: dict[Variable, Expr] = dict(zip(second.dims, first.results, strict=True))
     ranges, runtime = first.ranges, first.runtime
     merged: list[Constraint] = []
     if second.ranges or second.runtime or runtime:
         ranges, runtime, merged = _free_variables(first, second, values)
     results, constraints = substituted(second, Substitution(values))
-    inside = [
-        Constraint(first.results[k], *second.dims[k].bounds) for k in outside(first, second.dims)
-    ]
+    inside = [Constraint(first.results[k], *second.dims[k].bounds) for k in unbounded]
     composite = IndexingMap(
         first.dims,
         ranges,

@@ -155,7 +155,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             tuple(dims),
             tuple(ranges),
             tuple(runtime),
-            tuple([r if isinstance(r, Expr) else as_expr(r) for r in results]),
+            tuple([r if r.__class__ is Expr else as_expr(r) for r in results]),
             tuple(constraints),
             grade,
         )
@@ -248,7 +248,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         return (
             not (self.ranges or self.runtime or self.constraints)
             and (self.grade, len(self.results)) == ("exact", len(self.dims))
-            and self.results == tuple([d.as_expr() for d in self.dims])
+            and all(map(Expr.__eq__, self.results, map(Variable.as_expr, self.dims)))
         )
 
     def __str__(self) -> str:
