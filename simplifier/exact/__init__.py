@@ -4,7 +4,8 @@ Each query has a budget of isl operations.  Beyond the budget the answer is `Unk
 are enumerated instead, which always gives an answer.
 
 * `context`: budgets and the number of queries;
-* `encode`: expressions and relations as isl sets and maps; `decode`: the way back;
+* `encode`: relations, and their formulas; `matrices`: the same as constraints, without formulas;
+* `reading`: relations as isl sets and maps; `decode`: the way back;
 * `foreign`: isl objects made by other tools, as relations;
 * `cardinality`: the number of points of a set, by isl or barvinok;
 * `queries`: emptiness, bounds, differences, counts, inverse, image;

@@ -6,16 +6,15 @@ Source: isl manual, "Unary Operations" (``isl_map_transitive_closure``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any, Final, NamedTuple
 
 import islpy as isl
 
 from simplifier.exact.context import within_budget
 from simplifier.exact.decode import pieces
-from simplifier.exact.encode import Relation, as_map
+from simplifier.exact.encode import Relation
 from simplifier.exact.enumeration import pieces_budget
-from simplifier.exact.unions import union_of
+from simplifier.exact.reading import PointsOf, as_map, as_set
 from simplifier.unknown import Unknown
 
 BUDGET: Final = 800_000
@@ -68,11 +67,11 @@ def closures_back_in_time(
     """
 
     def compute(ctx: Any) -> tuple[SelectedClosure, ...]:
-        points = union_of(ctx, box).range()
-        waits = _waiting(points, [as_map(ctx, each).domain() for each in stays])
+        points = as_set(ctx, *box, of=PointsOf.RESULTS)
+        waits = _waiting(points, as_set(ctx, *stays) if stays else None)
         closure, is_exact = waits, True
         if moves:
-            move = union_of(ctx, moves)
+            move = as_map(ctx, *moves)
             again = move.apply_range(waits).intersect_range(move.domain())
             if not again.is_empty():
                 power, is_exact = again.coalesce().transitive_closure()
@@ -84,14 +83,13 @@ def closures_back_in_time(
     return within_budget(compute, pieces_budget(budget, *stays, *moves, may_enumerate=False))
 
 
-def _waiting(points: isl.Set, stays: Sequence[isl.Set]) -> isl.Map:
-    """Return ``(x, t) -> (x, k)`` for ``k <= t`` if every step from t down to k may stay at x."""
+def _waiting(points: isl.Set, stays: isl.Set | None) -> isl.Map:
+    """Return ``(x, t) -> (x, k)`` for ``k <= t`` if `stays` has every step from t down to k."""
     space = points.get_space()
     later = isl.Map.lex_ge(space).intersect_domain(points).intersect_range(points)
     for k in range(points.dim(isl.dim_type.set) - 1):
         later = later.equate(_IN, k, _OUT, k)
-    stayed = reduce(lambda a, b: a.union(b), stays, isl.Set.empty(space)).coalesce()
-    leaves = points.subtract(stayed)
+    leaves = points if stays is None else points.subtract(stays.coalesce())
     if leaves.is_empty():
         return later
     # (x, t) -> (x, k) passes a time j with k < j <= t that leaves

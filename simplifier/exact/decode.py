@@ -12,9 +12,11 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import numerator, to_int
 from simplifier.exact.encode import Relation
+from simplifier.exact.reading import coordinates
 from simplifier.linear import Affine, Expr, as_expr, constant
 
 _OUT: Final = isl.dim_type.out
+_SET: Final = isl.dim_type.set
 
 
 def pieces(relation: isl.Map, names: Sequence[str] | None = None) -> tuple[Relation, ...]:
@@ -33,44 +35,54 @@ def pieces(relation: isl.Map, names: Sequence[str] | None = None) -> tuple[Relat
         for domain, function in functions:
             parts += _functions(domain, function, names)
     else:
-        for basic in relation.compute_divs().make_disjoint().get_basic_maps():
-            parts.append(_general(basic, names))
+        for part in _convex_parts(relation.wrap().flatten()):
+            parts.append(_general(part, names))
     return tuple(parts)
 
 
 def _functions(domain: isl.Set, function: isl.MultiAff, names: Sequence[str]) -> Iterator[Relation]:
     """``x -> function(x)`` on each convex part of `domain`."""
-    for part in domain.compute_divs().make_disjoint().get_basic_sets():
-        inputs = _boxed(isl.Set.from_basic_set(part), names)
+    for part in _convex_parts(domain):
+        inputs = _boxed(isl.Set(part), names)
         results = [_expr(function.get_at(k), inputs) for k in range(function.dim(_OUT))]
         yield Relation(inputs, (), tuple(results), _constraints(part, inputs))
 
 
-def _general(piece: isl.BasicMap, names: Sequence[str]) -> Relation:
-    """One convex piece in which a point may have many results.
+def _convex_parts(points: isl.Set) -> Sequence[isl.BasicSet]:
+    """Return disjoint convex sets whose divisions are explicit."""
+    if points.involves_locals():
+        points = points.compute_divs()
+    if points.n_basic_set() > 1:
+        points = points.make_disjoint()
+    return points.get_basic_sets()
+
+
+def _general(part: isl.BasicSet, names: Sequence[str]) -> Relation:
+    """One convex set of inputs and results, in which a point may have many results.
 
     A result determined by the inputs and the preceding results becomes an expression of them; any
     other result becomes a hidden variable.
     """
-    relation = isl.Map.from_basic_map(piece)
-    inputs = _boxed(relation.domain(), names)
-    free = (name for k in count() if (name := f"s{k}") not in names)
-    boxes = _boxed(relation.range(), [""] * relation.dim(_OUT))
-    results: list[Affine] = []
+    points = isl.Set(part)
     hidden: list[Variable] = []
-    for k, box in enumerate(boxes):
-        expr = _determined(relation, k, (*inputs, *results))
+    free = (name for k in count() if (name := f"s{k}") not in names)
+    inputs = len(names)
+    boxes = _boxed(points, [*names, *[""] * (points.dim(_SET) - inputs)])
+    known: list[Affine] = [*boxes[:inputs]]
+    for box in boxes[inputs:]:
+        expr = _determined(points, known)
         if expr is None:
             hidden.append(box.renamed(next(free)))
-        results.append(hidden[-1] if expr is None else expr)
-    constraints = _constraints(piece.wrap().flatten(), (*inputs, *results))
-    return Relation(inputs, tuple(hidden), tuple(map(as_expr, results)), constraints)
+        known.append(hidden[-1] if expr is None else expr)
+    results = tuple([as_expr(result) for result in known[inputs:]])
+    return Relation(boxes[:inputs], tuple(hidden), results, _constraints(part, known))
 
 
-def _determined(relation: isl.Map, k: int, known: Sequence[Affine]) -> Expr | None:
-    """Result `k` as a single expression of the inputs and preceding results, or `None`."""
-    one = relation.project_out(_OUT, k + 1, relation.dim(_OUT) - k - 1)
-    one = one.move_dims(isl.dim_type.in_, one.dim(isl.dim_type.in_), _OUT, 0, k)
+def _determined(points: isl.Set, known: Sequence[Affine]) -> Expr | None:
+    """The next coordinate as a single expression of the `known` ones, or `None`."""
+    k = len(known)
+    one = isl.Map.from_range(points.project_out(_SET, k + 1, points.dim(_SET) - k - 1))
+    one = one.move_dims(isl.dim_type.in_, 0, _OUT, 0, k)
     if not one.is_single_valued():
         return None
     functions: list[isl.MultiAff] = []
@@ -79,14 +91,11 @@ def _determined(relation: isl.Map, k: int, known: Sequence[Affine]) -> Expr | No
 
 
 def _boxed(points: isl.Set, names: Sequence[str]) -> tuple[Variable, ...]:
+    values = coordinates(points.get_ctx(), len(names))
     return tuple(
         [
-            Variable(
-                name,
-                to_int(points.dim_min_val(k)),
-                to_int(points.dim_max_val(k)),
-            )
-            for k, name in enumerate(names)
+            Variable(name, to_int(points.min_val(x)), to_int(points.max_val(x)))
+            for name, x in zip(names, values, strict=True)
         ]
     )
 

@@ -41,7 +41,10 @@ FEW_EXTREMA: Final = 8
 """Number of minima and maxima that cost as much as a division."""
 
 LEAST_BUDGET: Final = 125_000
-"""isl operations of a query with many divisions; a fifth of it for a domain of few points."""
+"""isl operations of a query with many divisions."""
+
+FEWEST: Final = LEAST_BUDGET // 5
+"""The same for few points, which can be enumerated, and for large numbers."""
 
 RelatedPair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Clauses: TypeAlias = Iterable[Sequence[Sequence[Constraint]]]
@@ -57,11 +60,6 @@ def _exprs(relation: Relation) -> list[Expr]:
     return [*own, *[v.as_expr() for v in _variables(relation)]]
 
 
-def is_affine(relation: Relation) -> bool:
-    """Return True if isl can represent the relation."""
-    return all(expr.is_affine for expr in _exprs(relation))
-
-
 def can_enumerate(*relations: Relation, limit: int = MAX_POINTS) -> bool:
     """Return True if the boxes have at most `limit` points together, within `MAX_WORK`."""
     points = [prod([max(0, v.upper - v.lower + 1) for v in _variables(r)]) for r in relations]
@@ -75,7 +73,7 @@ def can_enumerate(*relations: Relation, limit: int = MAX_POINTS) -> bool:
 
 def needs_enumeration(*relations: Relation) -> bool:
     """Return True if isl cannot represent the relations, and they are within the budget."""
-    return not all(map(is_affine, relations)) and can_enumerate(*relations)
+    return not all(relation.is_affine for relation in relations) and can_enumerate(*relations)
 
 
 def should_enumerate_after(
@@ -125,12 +123,12 @@ def pieces_budget(budget: int, *relations: Relation, may_enumerate: bool = True)
     atoms = atoms_in_order(exprs)
     divisions = sum([isinstance(atom, Floor) for atom in atoms])
     extrema = sum([isinstance(atom, SemiAffine) for atom in atoms])
+    if may_enumerate and can_enumerate(*relations):
+        return min(budget, FEWEST)
     words = _words(exprs)
     least = LEAST_BUDGET // words**2
-    if may_enumerate and can_enumerate(*relations):
-        return min(budget, max(FIRST_BUDGET, least // 5))
     share = 1 + divisions + extrema // FEW_EXTREMA
-    return min(budget, max(FIRST_BUDGET, least, budget // (share**2 * words**3)))
+    return min(budget, max(FEWEST, least, budget // (share**2 * words**3)))
 
 
 def counting_budget(budget: int, relation: Relation) -> int:

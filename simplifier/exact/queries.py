@@ -14,7 +14,7 @@ from simplifier.exact.cardinality import cardinality
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.elements import distinct_results
-from simplifier.exact.encode import Relation, as_domain, as_map
+from simplifier.exact.encode import Relation, without_inputs
 from simplifier.exact.enumeration import (
     LEAST_BUDGET,
     MAX_AT_ONCE,
@@ -27,6 +27,7 @@ from simplifier.exact.enumeration import (
     pieces_budget,
     should_enumerate_after,
 )
+from simplifier.exact.reading import PointsOf, as_map, as_set, coordinates
 from simplifier.exact.verbatim import IslText
 from simplifier.interval import Interval
 from simplifier.linear import Expr
@@ -54,7 +55,7 @@ def is_empty(
     if needs_enumeration(domain):
         return enumerate_points()
     empty = within_budget(
-        lambda ctx: bool(as_domain(ctx, domain.inputs, domain.constraints).is_empty()),
+        lambda ctx: bool(as_set(ctx, domain).is_empty()),
         isl_budget(budget, domain, limit=MAX_AT_ONCE),
     )
     undecided = should_enumerate_after(empty, budget, domain, limit=MAX_AT_ONCE)
@@ -71,10 +72,11 @@ def bounds(
     valued = Relation(tuple(variables), (), (expr,), tuple(constraints))
 
     def compute(ctx: Any) -> Interval | None:
-        values = as_map(ctx, valued).range()
+        values = as_set(ctx, valued, of=PointsOf.RESULTS)
         if values.is_empty():
             return None
-        return to_int(values.dim_min_val(0)), to_int(values.dim_max_val(0))
+        (value,) = coordinates(ctx, 1)
+        return to_int(values.min_val(value)), to_int(values.max_val(value))
 
     def enumerate_values() -> Interval | None:
         values = {value for _, (value,) in pairs(valued)}
@@ -96,12 +98,13 @@ def difference(
     """
 
     def compute(ctx: Any) -> DifferingPoint | None:
-        a, b = as_map(ctx, first), as_map(ctx, second)
+        a, b = as_set(ctx, first, of=PointsOf.PAIRS), as_set(ctx, second, of=PointsOf.PAIRS)
         if a.is_equal(b):
             return None
+        a, b = [as_set(ctx, r, of=PointsOf.PAIRS, use_formulas=True) for r in (first, second)]
         only_first = a.subtract(b)
         in_first = not only_first.is_empty()
-        point = (only_first if in_first else b.subtract(a)).wrap().sample_point()
+        point = (only_first if in_first else b.subtract(a)).sample_point()
         count = len(second.inputs)
         at = [
             to_int(point.get_coordinate_val(isl.dim_type.set, k))
@@ -135,7 +138,7 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
     number: int | Unknown = Unknown("isl cannot represent the relation")
     if not needs_enumeration(relation):
         number = within_budget(
-            lambda ctx: cardinality(as_map(ctx, relation).range()),
+            lambda ctx: cardinality(as_set(ctx, relation, of=PointsOf.RESULTS)),
             counting_budget(budget, relation),
         )
         if not should_enumerate_after(number, budget, relation, limit=MAX_AT_ONCE):
@@ -147,14 +150,10 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
 def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
     """Return ``results -> inputs`` in disjoint pieces with inputs ``d0, d1, …``."""
     limit = pieces_budget(budget, relation)
-    return within_budget(lambda ctx: pieces(as_map(ctx, relation).reverse()), limit)
+    return within_budget(lambda ctx: pieces(as_map(ctx, relation, reverse=True)), limit)
 
 
 def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
     """Return all results, as disjoint relations without inputs."""
-
-    def compute(ctx: Any) -> tuple[Relation, ...]:
-        results = as_map(ctx, relation).range()
-        return pieces(isl.Map.from_range(results))
-
-    return within_budget(compute, pieces_budget(budget, relation))
+    limit = pieces_budget(budget, relation)
+    return within_budget(lambda ctx: pieces(as_map(ctx, without_inputs(relation))), limit)

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import islpy as isl
-
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import to_int, within_budget
-from simplifier.exact.encode import as_domain, as_functions
+from simplifier.exact.encode import Relation
+from simplifier.exact.reading import PointsOf, as_set, coordinates
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.unknown import Unknown
@@ -48,25 +47,21 @@ def tight_bounds(
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
 
+    def domain(some: Iterable[Constraint]) -> Relation:
+        return Relation(variables, (), (), tuple(some))
+
     def compute(ctx: Any) -> TightBounds | None:
-        box = as_domain(ctx, variables, ())
-        parts = {c: as_domain(ctx, variables, (c,)) for c in constraints}
-        domain = _intersection(box, parts.values())
-        if domain.is_empty():
+        valued = as_set(ctx, Relation(variables, (), exprs, constraints), of=PointsOf.PAIRS)
+        if valued.is_empty():
             return None
-        every = as_functions(ctx, variables, (*[v.as_expr() for v in variables], *exprs))
-        bounds = [(to_int(domain.min_val(f)), to_int(domain.max_val(f))) for f in every]
-        for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
-            others = [part for c, part in parts.items() if c is not constraint]
-            if _intersection(box, others).is_subset(parts[constraint]):
-                del parts[constraint]
         count = len(variables)
-        return TightBounds(tuple(bounds[:count]), tuple(bounds[count:]), tuple(parts))
+        values = coordinates(ctx, count + len(exprs))
+        bounds = [(to_int(valued.min_val(x)), to_int(valued.max_val(x))) for x in values]
+        kept = dict.fromkeys(constraints)
+        for constraint in sorted(kept, key=lambda c: c.expr.weight, reverse=True):
+            others = as_set(ctx, domain(c for c in kept if c is not constraint))
+            if others.is_subset(as_set(ctx, domain([constraint]))):
+                del kept[constraint]
+        return TightBounds(tuple(bounds[:count]), tuple(bounds[count:]), tuple(kept))
 
     return within_budget(compute, budget, kind="tight_bounds")
-
-
-def _intersection(box: isl.Set, parts: Iterable[isl.Set]) -> isl.Set:
-    for part in parts:
-        box = box.intersect(part)
-    return box

@@ -11,9 +11,8 @@ A union is a sequence of relations with the same numbers of inputs and results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any, Final, TypeAlias
 
 import islpy as isl
@@ -24,20 +23,25 @@ from simplifier.exact.cardinality import cardinality
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.elements import first_uncovered
-from simplifier.exact.encode import Relation, as_map, as_set
+from simplifier.exact.encode import Relation, without_inputs
 from simplifier.exact.enumeration import (
     MAX_AT_ONCE,
     array_budget,
+    can_enumerate,
     first_point,
     first_unmatched,
     isl_budget,
     pieces_budget,
     should_enumerate_after,
 )
+from simplifier.exact.reading import PointsOf, as_map, as_set
 from simplifier.unknown import Unknown
 
 COALESCING_BUDGET: Final = 400_000
 """isl operations to coalesce relations."""
+
+SMALL_BUDGET: Final = 8_500
+"""The same for few points: relations that take more end up in many small pieces."""
 
 Clause: TypeAlias = Sequence[Sequence[Constraint]]
 """A disjunction: the constraints of at least one of the lists hold."""
@@ -63,7 +67,7 @@ def point(
     stated = [c for clause in choices for choice in clause for c in choice]
     every = replace(box, constraints=(*box.constraints, *stated))
     answer = within_budget(
-        lambda ctx: _sample(_restricted(ctx, box, choices)),
+        lambda ctx: _sample(lambda formulas: _restricted(ctx, box, choices, formulas)),
         isl_budget(budget, every, limit=MAX_AT_ONCE),
     )
     if should_enumerate_after(answer, budget, every, limit=MAX_AT_ONCE):
@@ -85,10 +89,15 @@ def only_first(
     conditions = tuple(clauses)
 
     def compute(ctx: Any) -> Point | None:
-        mine = union_of(ctx, first)
-        if conditions:
-            mine = mine.intersect_domain(_restricted(ctx, inputs, conditions))
-        return _sample(mine.subtract(union_of(ctx, second)).wrap().flatten())
+        def points(use_formulas: bool) -> isl.Set:
+            mine = as_map(ctx, *first, use_formulas=use_formulas)
+            if conditions:
+                chosen = _restricted(ctx, inputs, conditions, use_formulas)
+                mine = mine.intersect_domain(chosen)
+            yours = as_map(ctx, *second, use_formulas=use_formulas)
+            return mine.subtract(yours).wrap().flatten()
+
+        return _sample(points)
 
     answer = within_budget(compute, isl_budget(budget, *first, *second))
     if should_enumerate_after(answer, budget, *first, *second):
@@ -102,8 +111,15 @@ def uncovered(
     """Return a point of `box` that is not a result; `None` if every point is."""
 
     def compute(ctx: Any) -> Point | None:
-        points = as_set(ctx, Relation(tuple(box), (), (), ()))
-        return _sample(points.subtract(union_of(ctx, relations).range()) if relations else points)
+        def points(use_formulas: bool) -> isl.Set:
+            every = as_set(ctx, Relation(tuple(box), (), (), ()), use_formulas=use_formulas)
+            if not relations:
+                return every
+            return every.subtract(
+                as_set(ctx, *relations, of=PointsOf.RESULTS, use_formulas=use_formulas)
+            )
+
+        return _sample(points)
 
     answer = within_budget(compute, array_budget(budget, *relations))
     if should_enumerate_after(answer, budget, *relations, limit=MAX_AT_ONCE):
@@ -127,7 +143,7 @@ def never_uncovered(
         remaining = as_set(ctx, target)
         for relation, box, count in cases:
             every = as_set(ctx, box)
-            related = as_map(ctx, relation).wrap().flatten()
+            related = as_set(ctx, relation, of=PointsOf.PAIRS)
             start = len(relation.inputs) - count
             refuted = every.subtract(related).project_out(isl.dim_type.set, start, count)
             sure = every.project_out(isl.dim_type.set, start, count).subtract(refuted)
@@ -144,10 +160,10 @@ def union_inverse(
     """Return ``results -> inputs`` of the union minus `without`, in disjoint pieces."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        union = union_of(ctx, relations)
+        inverse = as_map(ctx, *relations, reverse=True)
         if without:
-            union = union.subtract(union_of(ctx, without))
-        return pieces(union.reverse())
+            inverse = inverse.subtract(as_map(ctx, *without, reverse=True))
+        return pieces(inverse)
 
     return within_budget(compute, pieces_budget(budget, *relations, *without))
 
@@ -160,10 +176,11 @@ def union_image(
     """Return all results, or those of `points`, the results of relations without inputs."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        union = union_of(ctx, relations)
-        if points is not None:
-            union = union.intersect_domain(union_of(ctx, points).range())
-        return pieces(isl.Map.from_range(union.range()))
+        if points is None:
+            return pieces(as_map(ctx, *map(without_inputs, relations)))
+        chosen = as_set(ctx, *points, of=PointsOf.RESULTS)
+        image = as_map(ctx, *relations).intersect_domain(chosen).range()
+        return pieces(isl.Map.from_range(image))
 
     return within_budget(compute, pieces_budget(budget, *relations, *(points or ())))
 
@@ -175,16 +192,17 @@ def union_count(relations: Sequence[Relation], budget: int = BUDGET) -> int | Un
     >>> union_count([Relation((), (d0,), (d0 * 2,), ()), Relation((), (d0,), (d0 * 3,), ())])
     16
     """
-    return within_budget(lambda ctx: cardinality(union_of(ctx, relations).range()), budget)
+    return within_budget(
+        lambda ctx: cardinality(as_set(ctx, *relations, of=PointsOf.RESULTS)), budget
+    )
 
 
 def coalesced(
     relations: Sequence[Relation], budget: int = COALESCING_BUDGET
 ) -> tuple[Relation, ...] | Unknown:
     """Return the union of relations in disjoint pieces, as few as isl knows."""
-    return within_budget(
-        lambda ctx: pieces(union_of(ctx, relations)), min(budget, pieces_budget(budget, *relations))
-    )
+    limit = SMALL_BUDGET if can_enumerate(*relations) else pieces_budget(budget, *relations)
+    return within_budget(lambda ctx: pieces(as_map(ctx, *relations)), min(budget, limit))
 
 
 def union_preimage(
@@ -193,31 +211,27 @@ def union_preimage(
     """Return all inputs with a result in `elements`, the results of relations without inputs."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        targets = union_of(ctx, elements).range()
-        return pieces(
-            isl.Map.from_range(union_of(ctx, relations).intersect_range(targets).domain())
-        )
+        targets = as_set(ctx, *elements, of=PointsOf.RESULTS)
+        preimage = as_map(ctx, *relations).intersect_range(targets).domain()
+        return pieces(isl.Map.from_range(preimage))
 
     return within_budget(compute, pieces_budget(budget, *relations, *elements))
 
 
-def union_of(ctx: Any, relations: Sequence[Relation]) -> isl.Map:
-    """Return the union of relations as an isl map."""
-    return reduce(lambda a, b: a.union(b), [as_map(ctx, relation) for relation in relations])
-
-
-def _restricted(ctx: Any, box: Relation, clauses: Iterable[Clause]) -> isl.Set:
-    domain = as_set(ctx, box)
+def _restricted(ctx: Any, box: Relation, clauses: Iterable[Clause], use_formulas: bool) -> isl.Set:
+    domain = as_set(ctx, box, use_formulas=use_formulas)
     for clause in clauses:
-        choices = [as_set(ctx, Relation(box.inputs, (), (), tuple(choice))) for choice in clause]
-        domain = domain.intersect(reduce(lambda a, b: a.union(b), choices))
+        choices = [Relation(box.inputs, (), (), tuple(choice)) for choice in clause]
+        domain = domain.intersect(as_set(ctx, *choices, use_formulas=use_formulas))
     return domain
 
 
-def _sample(points: isl.Set) -> Point | None:
-    if points.is_empty():
+def _sample(points: Callable[[bool], isl.Set]) -> Point | None:
+    """Return a point of a set that can be read from matrices or from formulas (`as_set`)."""
+    if points(False).is_empty():
         return None
-    point = points.sample_point()
-    count = points.dim(isl.dim_type.set)
+    sampled = points(True)
+    point = sampled.sample_point()
+    count = sampled.dim(isl.dim_type.set)
     coordinates = [point.get_coordinate_val(isl.dim_type.set, k) for k in range(count)]
     return tuple([to_int(value) for value in coordinates])

@@ -51,7 +51,10 @@ def test_with_any_budget_an_answer_is_right_or_unknown(name: str, query: Query) 
 
 
 def test_queries_share_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    """islpy frees no context, so each one that is made remains in memory."""
+    """islpy frees no context, so each one that is made remains in memory.
+
+    A query far beyond its budget needs no new context, either.
+    """
     made: list[islpy.Context] = []
 
     def make() -> islpy.Context:
@@ -63,6 +66,7 @@ def test_queries_share_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     for _, query in QUERIES:
         for _ in range(20):
             query(2_000_000)
+            assert isinstance(query(50), Unknown)
     assert len(made) <= 1
 
 
