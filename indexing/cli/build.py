@@ -46,6 +46,9 @@ COMPILED: Final = (
     "indexing.dataflow.compositions",
     "indexing.dataflow.answering",
     "indexing.dataflow.walk",
+    "indexing.views.map_tables",
+    "indexing.views.map_answers",
+    "indexing.views.records",
 )
 """The modules that `make wheel` compiles; `pyproject.toml` lists their files."""
 

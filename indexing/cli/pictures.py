@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
     from indexing.maps.answers import Answer, Direction
     from indexing.memory.movement.roofline import Peak
-    from indexing.views.map_tables import Query
+    from indexing.views.map_query import Query
 
 MAX_FIGURES = 16
 """Limit on the figures of one file."""

@@ -16,7 +16,8 @@ from indexing.cli.reporter import Reporter
 if TYPE_CHECKING:
     from hlo import HloError
     from hlo.modules.module import Computation, Instruction, Module
-    from indexing.views.map_tables import MapTable, Query
+    from indexing.views.map_query import Query
+    from indexing.views.map_tables import MapTable
     from indexing.views.regions import Point
     from indexing.views.selection import Condition, Selection
     from indexing.views.terminal import Terminal
@@ -372,8 +373,7 @@ def report_missed(reporter: Reporter, conditions: Iterable[Condition], is_one_fi
             reporter.error(f"error[name]: unknown opcode `{opcode}`", *did_you_mean(opcode, OPS))
         elif condition in reporter.missed and is_complete:
             file, question = reporter.missed[condition]
-            has_place = is_one_file and condition.option != "--opcode"
-            place = f"{file}: " if has_place else ""
+            place = f"{file}: " if is_one_file and condition.option != "--opcode" else ""
             reporter.error(f"error[name]: {place}{condition.message}", *_help(question))
 
 

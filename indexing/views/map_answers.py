@@ -15,7 +15,8 @@ from indexing.maps.answers import Answer, Direction
 from indexing.maps.arrays import leaf_at
 from indexing.maps.explanation import steps_of
 from indexing.ops.structured_ops import parameter_numbers
-from indexing.views.map_tables import MapRow, MapTable, Query
+from indexing.views.map_query import Query
+from indexing.views.map_tables import MapRow, MapTable
 
 MAX_SHARED_ROWS: Final = 1 << 14
 """Limit on the operands whose rows the tables of a sweep share."""

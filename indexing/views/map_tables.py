@@ -10,20 +10,17 @@ prints as a header line and one indented line per map:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from hlo.modules.patterns import Pattern
-from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
-from hlo.text.names import did_you_mean, similar
+from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 
 if TYPE_CHECKING:
-    from hlo.modules.module import Instruction
     from hlo.modules.op_source import OpSource
     from indexing.maps.answers import Direction, Path
     from indexing.maps.indexing_map import IndexingMap
@@ -36,12 +33,6 @@ CONTROL: Final = "decides only which iterations or branches are executed"
 _explanation = cache(partial(import_module, "indexing.maps.explanation"))
 
 Paint = Callable[[str, str], str]  # (text, style) -> text, coloured or not
-
-DIRECTIONS_BY_OPTION: dict[str, tuple[Direction, ...]] = {
-    "output-to-input": ("output-to-input",),
-    "input-to-output": ("input-to-output",),
-    "both": ("output-to-input", "input-to-output"),
-}
 
 
 @memoised_maps(1 << 11)
@@ -56,55 +47,6 @@ NOTATIONS: dict[str, Callable[[IndexingMap], str]] = {
     "mlir": lambda m: str(m.to_mlir()),
     "latex": lambda m: " ".join(m.to_latex().split()),  # one map a line
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query about one instruction, with its options."""
-
-    directions: tuple[Direction, ...] = ("output-to-input",)
-    to_parameters: bool = False
-    operand: int | str | None = None  # a number, or a pattern of names; None: all operands
-    output_id: int | None = None  # None: all outputs
-    exact: bool = False
-    simplify: bool = True
-    verify: bool = False
-    explain: bool = False
-    source: bool = False  # with the source of each instruction
-
-    @property
-    def options(self) -> dict[str, bool]:
-        """Keyword arguments for the queries of `indexing`."""
-        return {"exact": self.exact, "simplify": self.simplify, "certify": self.verify}
-
-    def reads(self, number: int, operand: Instruction) -> bool:
-        """Return True if this operand is requested."""
-        if isinstance(self.operand, str):
-            return Pattern(self.operand).matches(operand.name)
-        return self.operand in (None, number)
-
-    def requested(self, operands: Sequence[Instruction]) -> Sequence[int]:
-        """Return the numbers of the requested operands."""
-        if self.operand is None:
-            return range(len(operands))
-        return [k for k, operand in enumerate(operands) if self.reads(k, operand)]
-
-    def missing_in(self, instruction: Instruction) -> str | None:
-        """Return the requested operand or output that `instruction` lacks, or None."""
-        if self.operand is None and self.output_id is None:
-            return None
-        computation = instruction.computation
-        operands = computation.parameters if self.to_parameters else instruction.operands
-        if isinstance(self.operand, str):
-            if not any(self.reads(k, operand) for k, operand in enumerate(operands)):
-                question = did_you_mean(similar(self.operand, [o.name for o in operands]))
-                return f"operand `{self.operand}`" + (f"; {question}" if question else "")
-        elif self.operand is not None and self.operand >= len(operands):
-            return f"operand {self.operand} (number of operands: {len(operands)})"
-        outputs = len(leaves(instruction.shape))
-        if self.output_id is not None and self.output_id >= outputs:
-            return f"output {self.output_id} (number of outputs: {outputs})"
-        return None
 
 
 @dataclass(slots=True)

@@ -46,7 +46,8 @@ from indexing.memory import read_counts
 from indexing.tiling import collapse, gather_of
 from indexing.views.formats import lines
 from indexing.views.map_answers import answer
-from indexing.views.map_tables import Query, plain
+from indexing.views.map_query import Query
+from indexing.views.map_tables import plain
 from indexing.views.terminal import Terminal
 
 MAX_ELEMENTS: Final = 3000

@@ -22,7 +22,8 @@ from indexing import cli, parse_map
 from indexing.maps.containment import containers
 from indexing.views.formats import lines
 from indexing.views.map_answers import answer
-from indexing.views.map_tables import DIRECTIONS_BY_OPTION, MapTable, Query, plain
+from indexing.views.map_query import DIRECTIONS_BY_OPTION, Query
+from indexing.views.map_tables import MapTable, plain
 from indexing.views.regions import table_regions, terminal_lines
 from indexing.views.terminal import Terminal
 from tests.oracles import sampled

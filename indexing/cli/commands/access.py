@@ -190,7 +190,7 @@ def _subjects(
     from indexing.cli.printing import note_matches, report_missed
     from indexing.memory.movement.writes import moves_bytes
     from indexing.views.access_tables import AccessSubject
-    from indexing.views.map_tables import Query
+    from indexing.views.map_query import Query
     from indexing.views.selection import Selection
 
     import_module("indexing.ops")  # registers the ops

@@ -165,7 +165,7 @@ def command(
       hlo-indexing maps dumps --all --format json -o maps.jsonl --resume journal
     """
     from indexing.maps.explanation import explained
-    from indexing.views.map_tables import DIRECTIONS_BY_OPTION, Query
+    from indexing.views.map_query import DIRECTIONS_BY_OPTION, Query
     from indexing.views.selection import Selection
 
     workers = corpus.workers

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from indexing.tiling.tiles.limits import TilingLimits
     from indexing.tiling.tiles.measures import Objective
     from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling
-    from indexing.views.map_tables import Query
+    from indexing.views.map_query import Query
     from indexing.views.tile_lines import TileEntry
     from indexing.views.tile_subjects import TileSubject
     from simplifier.unknown import Unknown
@@ -148,7 +148,7 @@ def command(
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
     """
-    from indexing.views.map_tables import Query
+    from indexing.views.map_query import Query
 
     _check_options(sizes, index, direction, target, operand)
     wanted = search_request(

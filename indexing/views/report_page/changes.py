@@ -8,7 +8,8 @@ from typing import Any, Final
 from hlo.modules.module import Instruction, Module
 from hlo.text.source import HloError
 from indexing.views.map_answers import answer
-from indexing.views.map_tables import Query, text_lines
+from indexing.views.map_query import Query
+from indexing.views.map_tables import text_lines
 
 MAX_MAPPED: Final = 100
 """Limit on the instructions of a comparison whose maps are listed, before and after."""

@@ -12,11 +12,11 @@ from hlo.text.source import HloError
 from indexing.memory.movement.figures import InstructionTraffic
 from indexing.views.access_kinds import kinds_of
 from indexing.views.map_answers import answer, answers_to_parameters
+from indexing.views.map_query import Query
 from indexing.views.map_tables import (
     CONTROL,
     MapRow,
     MapTable,
-    Query,
     map_line,
     path_text,
     reason_text,
