@@ -72,10 +72,13 @@ class Substitution:
 
     def _rebuilt(self, atom: Atom) -> Expr:
         """The value of an atom that is not memoised, and no variable."""
+        if isinstance(atom, Floor):
+            numerator = self._sum(atom.numerator)
+            if numerator == atom.numerator and not self._known.sums:
+                return from_atom(atom)
+            return floor_div(numerator, atom.divisor, self._known)
         operands = tuple([self._sum(operand) for operand in atom.operands])
         if operands == atom.operands and not self._known.sums:
             return from_atom(atom)
-        if isinstance(atom, Floor):
-            return floor_div(operands[0], atom.divisor, self._known)
         assert isinstance(atom, SemiAffine)
         return atom.rebuilt(operands)
