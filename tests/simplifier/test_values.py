@@ -15,6 +15,7 @@ import pytest
 from indexing import IndexingMap, parse_map
 from simplifier import Expr, Variable, as_expr, constant, variable
 from simplifier import divmod as laws
+from simplifier.atoms import _FLOORS
 from simplifier.bounds import UNCONSTRAINED
 
 ROOT = Path(__file__).parent.parent.parent
@@ -81,6 +82,20 @@ def test_unreferenced_atoms_are_removed() -> None:
     gc.collect()
     assert [atom() is None for atom in atoms] == [False] + [True] * 50
     assert variable("kept", 0, 99) // 7 == kept
+
+
+def test_variables_are_freed_without_the_collector() -> None:
+    gc.disable()
+    try:
+        d = Variable("freed", 0, 99)
+        exprs = [d.expr, d * 3 + 1, (d * 3 + 1) // 4 + d]
+        reference = weakref.ref(d)
+        del d, exprs
+        UNCONSTRAINED.forget_divisions()
+        _FLOORS._purge()  # keys of freed floors have their variables
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 def test_the_memo_of_divisions_is_bounded() -> None:
