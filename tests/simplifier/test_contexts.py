@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 from collections.abc import Callable
 
 import islpy
 import pytest
 
+from benchmarks.session import heap
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -68,6 +71,38 @@ def test_queries_share_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
             query(2_000_000)
             assert isinstance(query(50), Unknown)
     assert len(made) <= 1
+
+
+LEAKS: list[tuple[str, Callable[[], object], int]] = [
+    ("is_empty", lambda: exact.is_empty((d0, d1), SKEWED.constraints), 0),
+    ("bounds", lambda: exact.bounds((d0, d1), SKEWED.constraints, d0 - d1 // 7), 0),
+    (
+        "tight_bounds",
+        lambda: exact.tight_bounds((d0, d1), SKEWED.constraints, SKEWED.results, 9_999),
+        0,
+    ),
+    ("equal", lambda: exact.difference(SKEWED, SKEWED), 0),
+    ("exhausted", lambda: exact.inverse(SKEWED, 2_000), 6),
+    ("inverse", lambda: exact.inverse(SKEWED), 12),
+]
+"""Queries, and the number of isl objects that their calls may take."""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33")
+@pytest.mark.parametrize(("name", "query", "taken"), LEAKS, ids=[name for name, _, _ in LEAKS])
+def test_equal_queries_need_no_more_memory(
+    name: str, query: Callable[[], object], taken: int
+) -> None:
+    """islpy leaks 32 bytes for each isl object that a call takes."""
+    count = 200
+    for _ in range(20):
+        query()
+    gc.collect()
+    before = heap()
+    for _ in range(count):
+        query()
+    gc.collect()
+    assert (heap() - before) / count < 32 * (taken + 1)
 
 
 def test_a_query_inside_a_query_has_its_own_budget() -> None:
