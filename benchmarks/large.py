@@ -11,6 +11,7 @@ less than 2 GiB for 400,000 instructions in 50 MB of text.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import subprocess
@@ -91,6 +92,11 @@ def calls(path: Path, count: int) -> Iterator[str]:
     yield f"  ROOT %tail = ({', '.join([str(root.shape)] * copies)}) tuple({results})\n}}\n"
 
 
+def write(kind: str, source: Path, count: int, path: Path) -> None:
+    """Write a module."""
+    path.write_text("".join(straight(count) if kind == "straight" else calls(source, count)))
+
+
 def cost(command: tuple[str, ...], file: Path) -> Cost:
     """Run a command, and return what it needs."""
     line = [sys.executable, "-m", "indexing.cli", *command, str(file), "--quiet"]
@@ -106,15 +112,16 @@ def main(arguments: list[str]) -> None:
     names = [arguments.pop(k + 1) for k, word in enumerate(arguments) if word == "--command"]
     folder, *files = [word for word in arguments if word != "--command"]
     source = Path(files[0]) if files else LARGEST
+    Path(folder).mkdir(parents=True, exist_ok=True)
     for kind in ("calls", "straight"):
         paths = []
         for part in PARTS:
             paths.append(path := Path(folder, f"{kind}{part}.hlo"))
-            if not path.exists():
-                lines = (
-                    straight(SIZE // part) if kind == "straight" else calls(source, SIZE // part)
-                )
-                path.write_text("".join(lines))
+            if not path.exists():  # another process, as the peak memory of a child includes ours
+                task = kind, source, SIZE // part, path
+                writer = multiprocessing.Process(target=write, args=task)
+                writer.start()
+                writer.join()
         sizes = ", ".join(f"{path.stat().st_size / 1e6:.1f} MB" for path in paths)
         print(f"{kind}: {sizes}", flush=True)
         for name in names or COMMANDS:
