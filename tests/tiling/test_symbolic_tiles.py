@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from hlo import parse
 from hlo.modules.module import Instruction
 from hlo.ops.op import OPS
 from indexing import IndexingMap, Unknown, input_to_output, output_to_input, parse_map
@@ -127,3 +128,15 @@ def test_tiles_of_every_op_have_exactly_the_needed_elements(opcode: str) -> None
         for m, array in maps_of(sample.instruction):
             if points_of(m) <= MAX_POINTS and not m.is_known_empty and min(array, default=1):
                 check(m, array, rounds=scaled(4))
+
+
+def test_sizes_at_runtime_variables_are_constrained_in_the_order_of_dimensions() -> None:
+    """The order must not depend on the addresses of variables."""
+    text = """ENTRY e {
+      x = f32[100] parameter(0)  i = s32[2,3,5,7] parameter(1)
+      ROOT g = f32[2,3,5,7] gather(x, i), offset_dims={}, collapsed_slice_dims={0},
+        start_index_map={0}, index_vector_dim=4, slice_sizes={1} }"""
+    ((m,), _) = output_to_input(parse(text).entry.root).maps
+    tile = symbolic_tile(m)
+    assert isinstance(tile, SymbolicTile)
+    assert str(tile.constraints) == " && ".join([f"ts_{k} in [1, 1]" for k in range(4)])

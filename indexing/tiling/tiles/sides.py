@@ -138,13 +138,15 @@ class _Tile:
         for rt in self.map.runtime:
             if rt.variable not in used:
                 continue
-            for v in mentioned(rt.index):
-                if v in self.ranges and v.lower < v.upper:
+            inside = mentioned(rt.index)
+            for v in self.map.ranges:
+                if v in inside and v.lower < v.upper:
                     raise NotTileable(
                         f"{rt.name} has another value for each {v.name} in "
                         f"[{v.lower}, {v.upper}]: the windows that it starts are no single box"
                     )
-                if v in self.dims:
+            for v in self.map.dims:
+                if v in inside:
                     label = f"{rt.name} has another value for each {v.name}"
                     self._require(self.dims[v].has_size(1), label)
 
