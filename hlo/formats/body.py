@@ -42,14 +42,14 @@ from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText, read_value
 
 MAX_DEPTH = 40  # instructions nested in bodies or operands; the limit bounds the recursion
 
-_HEAD = token(rf"(?:(\}})|(ROOT\b{SPACE})?+(?:%?({NAME}){SPACE}={SPACE})?+)")
+_HEAD = token(rf"(?:(\}})|(?>(ROOT\b{SPACE}))?+(?>%?({NAME}){SPACE}={SPACE})?+)")
 _OPCODE = token(rf"({NAME}){SPACE}\(")
 _LITERAL = re.compile(  # numbers, braces and keywords, in parentheses or not
-    rf"{SPACE}(?:[(),]{SPACE})*+(?:[-\d{{?]|\.\.\.|(?:true|false|inf|nan)\b(?![\w.\-]))"
+    rf"{SPACE}(?>[(),]{SPACE})*+(?:[-\d{{?]|\.\.\.|(?:true|false|inf|nan)\b(?![\w.\-]))"
     rf"|{SPACE}\({SPACE}\){SPACE}\)",
     re.ASCII,
 )
-_OPERAND = token(rf"(?:%?({NAME}){SPACE}(?=[,()]))?+(,{SPACE}\)|[,)]|)")
+_OPERAND = token(rf"(?>%?({NAME}){SPACE}(?=[,()]))?+(,{SPACE}\)|[,)]|)")
 _ATTRIBUTE = token(rf",{SPACE}([A-Za-z_][\w.\-]*+){SPACE}={SPACE}")
 _CALLEE = token(rf"(?:%?({NAME})|\{{)")
 _INLINE = token(rf"\{{{SPACE}(?:ROOT\b|%?{NAME}{SPACE}=)")

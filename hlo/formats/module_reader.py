@@ -32,10 +32,10 @@ from hlo.text.names import ByName
 from hlo.text.source import Source
 from hlo.text.syntax import AttributeText
 
-_HEADER = token(rf"HloModule\b(?:{SPACE}(?!ENTRY\b)%?({NAME}):?+)?+")
+_HEADER = token(rf"HloModule\b(?>{SPACE}(?!ENTRY\b)%?({NAME}):?+)?+")
 _TABLE = token(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b(?!\s*[({=])")
 _LINE = token(rf"(\d++){SPACE}(?:({STRING})|(?=\{{))")
-_COMPUTATION = token(rf"(ENTRY\b{SPACE})?+%?({NAME}){SPACE}(?=[({{])")
+_COMPUTATION = token(rf"(?>(ENTRY\b{SPACE}))?+%?({NAME}){SPACE}(?=[({{])")
 _ARROW = token("->")
 _BODY = token(r"\{")
 

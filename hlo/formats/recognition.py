@@ -22,7 +22,7 @@ from hlo.text.source import HloError, Source
 _JAX: Final = 'jax.jit(f).lower(x).as_text(dialect="hlo")'
 _OF_DUMP: Final = "pass the HLO module: *_optimizations.txt of the same dump"
 _RENDERED: Final = "pass the .txt file that --xla_dump_hlo_as_text writes beside it"
-_LOCATIONS: Final = r"(?:#\w+ = [^\n]*\s*)*+"
+_LOCATIONS: Final = r"(?>#\w+ = [^\n]*\s*)*+"
 _MLIR: Final = (
     r'module(?=\s*[@{]|\s+attributes\b)|func\.func\b|%[\w#:]+(?=(?:, ?%[\w#:]+)* = "?\w+\.\w)'
 )

@@ -27,7 +27,7 @@ from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText, read_value
 _NOTHING: Final[Mapping[str, AttributeText]] = MappingProxyType({})
 _KEYWORDS: Final = "false|inf|nan|true"  # literals, also after a value
 _NAME: Final = rf"(?!(?:{_KEYWORDS}|ROOT)\b){NAME}"
-_QUOTED: Final = r'"(?:[^"\\]++|\\.)*+"'
+_QUOTED: Final = r'"(?>[^"\\]++|\\.)*+"'
 _INDEX: Final = r"/\*index=\d++\*/"  # XLA numbers every fifth element of a list
 
 
@@ -37,28 +37,29 @@ def _nested(depth: int) -> str:
     if depth:
         inner = _nested(depth - 1)
         brackets = rf"|\{{{inner}\}}|\[{inner}\]|\({inner}\)"
-    return rf"(?:[^\[\](){{}}\"'/]++|{_QUOTED}|{_INDEX}{brackets})*+"
+    plain = r"[^\[\](){}\"'/]*+"
+    return rf"{plain}(?>(?:{_QUOTED}|{_INDEX}{brackets}){plain})*+"
 
 
 def _value(depth: int) -> str:
     """Return a pattern of attribute values; `_VALUE` of `hlo.text.syntax` has more."""
     inner = _nested(depth)
-    return rf"(?:[^\s,{{}}()\[\]\"'/]++|{_QUOTED}|\{{{inner}\}}|\[{inner}\])++"
+    return rf"(?>[^\s,{{}}()\[\]\"'/]++|{_QUOTED}|\{{{inner}\}}|\[{inner}\])++"
 
 
 _LITERAL: Final = rf"(?:{_KEYWORDS})(?=\))|[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested(1)}\}}"
 _LINE: Final = re.compile(
-    rf"\s*+(ROOT )?+%?({_NAME}) = "
-    rf"((?:[a-z]\w*+\[[\d,]*+\](?:\{{[\w,:()]*+\}})?+)|\({_nested(2)}\)) "
-    rf"({NAME})\((?:({_LITERAL})|(%?{NAME}(?:, (?:{_INDEX})?+%?{NAME})*+))?+\)"
-    rf"((?:, (?!metadata=|backend_config=){_NAME}={_value(2)})*+)"
-    rf"(?:, metadata=(\{{{_nested(0)}\}}))?+(, backend_config=)?+",
+    rf"\s*+(?>(ROOT ))?+%?({_NAME}) = "
+    rf"((?:[a-z]\w*+\[[\d,]*+\](?>\{{[\w,:()]*+\}})?+)|\({_nested(2)}\)) "
+    rf"({NAME})\((?>({_LITERAL})|(%?{NAME}(?>, (?>{_INDEX})?+%?{NAME})*+))?+\)"
+    rf"((?>, (?!metadata=|backend_config=){_NAME}={_value(2)})*+)"
+    rf"(?>, metadata=(\{{{_nested(0)}\}}))?+(?>(, backend_config=))?+",
     re.ASCII,
 )
 _BESIDE: Final = re.compile(_INDEX, re.ASCII)
 _CLOSED: Final = re.compile(r"\s*+\}", re.ASCII)
 _CONFIG: Final = "backend_config"
-_CALLEES: Final = re.compile(rf"%?{_NAME}|\{{%?{_NAME}(?:, ?%?{_NAME})*+\}}", re.ASCII)
+_CALLEES: Final = re.compile(rf"%?{_NAME}|\{{%?{_NAME}(?>, ?%?{_NAME})*+\}}", re.ASCII)
 
 
 class ScannedBody(NamedTuple):

@@ -42,7 +42,7 @@ from hlo.text.cursor import Cursor
 from hlo.text.lexer import NAME, skip, unescaped
 
 _NUMBER: Final = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|inf|nan)(?:[eE][-+]?\d++)?", re.ASCII)
-_STRING: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_STRING: Final = re.compile(r'"((?>[^"\\]++|\\.)*+)"', re.DOTALL)
 _REFERENCE: Final = re.compile(rf"%?({NAME})", re.ASCII)
 _NAMES: Final = re.compile(rf"\{{\s*(?:%?{NAME}\s*[,}}]|\}})", re.ASCII)  # a list, not a body
 

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 Literal: TypeAlias = "NDArray[Any] | tuple[Literal, ...]"
 
-_NUMBER = r"-?(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+"
+_NUMBER = r"-?(?:\d++(?>\.\d*+)?+|\.\d++)(?>[eE][+-]?\d++)?+"
 _PIECE = re.compile(
-    rf"{SPACE}(?:({_NUMBER}|-?inf\b|-?nan\b(?:\(0x[0-9a-fA-F]+\))?+|true\b|false\b)"
+    rf"{SPACE}(?:({_NUMBER}|-?inf\b|-?nan\b(?>\(0x[0-9a-fA-F]+\))?+|true\b|false\b)"
     r"|([{}(),])|(\.\.\.))",
     re.ASCII,
 )

@@ -200,17 +200,17 @@ def first_equal_leaves(shape: AnyShape) -> tuple[int, ...]:
 
 # ---------------------------------------------------------------- reading
 
-_SIZE = rf"{SPACE}(?:(?:<={SPACE})?+\d++|(?:<={SPACE})?+\?){SPACE}"
-_DIMS = rf"(?:{_SIZE}(?:,{_SIZE})*+|{SPACE})"
-_LAYOUT = r"\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}"  # a nested physical shape may have its own layout
+_SIZE = rf"{SPACE}(?:(?><={SPACE})?+\d++|(?><={SPACE})?+\?){SPACE}"
+_DIMS = rf"(?:{_SIZE}(?>,{_SIZE})*+|{SPACE})"
+_LAYOUT = r"\{[^{}]*+(?>\{[^{}]*+\}[^{}]*+)*+\}"  # a nested physical shape may have its own layout
 _ARRAY = token(
-    rf"([a-z]\w*+{SPACE}\[{_DIMS}\](?:{SPACE}(?=\{{{SPACE}[\d:}}])(?:{_LAYOUT}|(\{{)))?+)"
+    rf"([a-z]\w*+{SPACE}\[{_DIMS}\](?>{SPACE}(?=\{{{SPACE}[\d:}}])(?:{_LAYOUT}|(\{{)))?+)"
 )
-_BEGINNING = token(rf"[a-z]\w*+{SPACE}\[({_SIZE}(?:,(?:{_SIZE})?+)*+)?+")
+_BEGINNING = token(rf"[a-z]\w*+{SPACE}\[(?>({_SIZE}(?>,(?>{_SIZE})?+)*+))?+")
 _OPEN = token(r"(b?+)\(")
 _NEXT = token(r"([,)])")
 _TYPE = re.compile(r"\w+", re.ASCII)
-_ONE_SIZE = re.compile(rf"{COMMENT}|(<=)?+{SPACE}(\d++|\?)")
+_ONE_SIZE = re.compile(rf"{COMMENT}|(?>(<=))?+{SPACE}(\d++|\?)")
 
 
 @checked

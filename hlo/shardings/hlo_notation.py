@@ -42,7 +42,7 @@ from hlo.text.source import Span
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*+", re.ASCII)
 _NEXT: Final = re.compile(r",(?=\s*\d)", re.ASCII)
-_REDUCTION: Final = re.compile(r"(?:max|min|sum)?+(?=\{)")
+_REDUCTION: Final = re.compile(r"(?>max|min|sum)?+(?=\{)")
 _WHOLE: Final = ("replicated", "manual", "unreduced", "unknown", "maximal")
 _TYPES: Final = ("manual", "unreduced", "replicated")
 

@@ -30,7 +30,7 @@ from hlo.text.names import nearest
 from hlo.text.source import Span
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.$\-]*+", re.ASCII)
-_REDUCTION: Final = re.compile(r"(?:max|min|sum)?+(?=\{)")
+_REDUCTION: Final = re.compile(r"(?>max|min|sum)?+(?=\{)")
 _PRIORITY: Final = re.compile(r"p(?=\d)", re.ASCII)
 
 

@@ -14,8 +14,10 @@ from hlo.text.source import HloError, Source, Span
 MAX_NESTING = 100  # nested brackets; the limit bounds the recursion of parsers
 MAX_DIGITS = 19  # digits that always fit into 64 bits
 
-COMMENT = r"/\*(?:[^*]|\*(?!/))*+\*/|//[^\r\n]*+"
-SPACE = rf"(?:\s++|{COMMENT})*+"
+# The body of a possessive repeat is one character or an atomic group, `(?>ab)*+`: until Python
+# 3.11.4, the repeat includes what another body consumed before it failed (CPython's gh-106052).
+COMMENT = r"/\*[^*]*+(?>\*(?!/)[^*]*+)*+\*/|//[^\r\n]*+"
+SPACE = rf"\s*+(?>(?:{COMMENT})\s*+)*+"
 NAME = r"[A-Za-z_][\w.\-]*+"
 
 
@@ -112,10 +114,10 @@ _WORD = re.compile(r"[^\s,;:=\"'()\[\]{}]++")
 
 # ---------------------------------------------------------------- balanced text
 
-STRING = r'"(?:[^"\\]++|\\.)*+"' + r"|'(?:[^'\\\n]++|\\.)*+'"
+STRING = r'"(?>[^"\\]++|\\.)*+"' + r"|'(?>[^'\\\n]++|\\.)*+'"
 # text without brackets outside strings and comments
-PLAIN = rf'(?:[^\[\](){{}}"\'/]++|{STRING}|{COMMENT}|/(?![/*]))*+'
-_CHUNK = re.compile(rf"(?:{PLAIN}(?:\[{PLAIN}\]|\({PLAIN}\)|\{{{PLAIN}\}})?+)*+", re.DOTALL)
+PLAIN = rf'(?>[^\[\](){{}}"\'/]++|{STRING}|{COMMENT}|/(?![/*]))*+'
+_CHUNK = re.compile(rf"(?>{PLAIN}(?>\[{PLAIN}\]|\({PLAIN}\)|\{{{PLAIN}\}})?+)*+", re.DOTALL)
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 

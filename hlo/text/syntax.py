@@ -31,7 +31,7 @@ CALLEE_ATTRIBUTES: Final = frozenset(
 
 _NOT_NORMAL = re.compile(r"[/%\s]")  # text without these characters is in normal form
 _MULTILINE = re.compile(r"/[/*]|\n")  # comments and line breaks are not printed
-_BLANK = re.compile(rf"({STRING})|(?:{COMMENT}|\s)++", re.DOTALL)
+_BLANK = re.compile(rf"({STRING})|(?>{COMMENT}|\s)++", re.DOTALL)
 _REDUNDANT = re.compile(
     rf"({STRING})|%(?=[A-Za-z_])|(?<=[\[\](){{}},:=]) | (?=[\[\](){{}},:=])", re.DOTALL
 )
@@ -113,10 +113,10 @@ def attributes_text(attributes: Mapping[str, AttributeText]) -> str:
 
 # values with white space inside: a mesh and its axes, ``mesh['x'=8] {'x'}``, with a comma in
 # ``mesh['x'=2], device_ids=(1,0) {'x'}``; a shape and a literal
-_CONTINUATION = rf"(?:{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b)|,{SPACE}device_ids=(?=\())?+"
+_CONTINUATION = rf"(?>{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b)|,{SPACE}device_ids=(?=\())?+"
 _WORD = rf"[^\s,{{}}()\[\]\"'/]++|/(?![/*])|{STRING}|\({PLAIN}\)"
 _VALUE = re.compile(
-    rf"(?:{_WORD}|(?:\{{{PLAIN}\}}|\[{PLAIN}\]){_CONTINUATION})++", re.ASCII | re.DOTALL
+    rf"(?>{_WORD}|(?:\{{{PLAIN}\}}|\[{PLAIN}\]){_CONTINUATION})++", re.ASCII | re.DOTALL
 )
 _MORE = re.compile(_CONTINUATION, re.ASCII)
 
