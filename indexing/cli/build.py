@@ -41,6 +41,7 @@ COMPILED: Final = (
     "indexing.ops.access_edge",
     "indexing.dataflow.needed",
     "indexing.dataflow.users_first",
+    "indexing.dataflow.summaries",
     "indexing.dataflow.shaped_ops",
     "indexing.dataflow.soundness",
     "indexing.dataflow.compositions",

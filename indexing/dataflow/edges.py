@@ -30,7 +30,7 @@ from indexing.maps.space_pairs import SpacePair
 from indexing.ops.access_edge import AccessEdge, dims, identity, unbounded
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
-from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
+from indexing.ops.structured_ops import MapsByLeaf, StructuredOp, Summaries
 from simplifier.atoms import Variable
 from simplifier.unknown import first_unknown
 
@@ -38,10 +38,10 @@ from simplifier.unknown import first_unknown
 class Summarising(Protocol):
     """The summaries that the edges of instructions with called computations need."""
 
-    def read_summary(self, computation: Computation, path: Path) -> MapsByArray:
+    def read_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
         """Return the maps from a leaf of the root to the leaves of parameters."""
 
-    def write_summary(self, computation: Computation, path: Path) -> MapsByArray:
+    def write_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
         """Return the maps from leaves of parameters to a leaf of the root."""
 
     def loop_maps(self, loop: Instruction, path: Path, *, backward: bool) -> Mapping[Path, MapSet]:

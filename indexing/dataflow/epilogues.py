@@ -196,9 +196,9 @@ def _inside(
         yield array, MapSet(walk.edges.identity(array))
         return
     called = instruction.called_computations[0]
-    numbers = {parameter: k for k, parameter in enumerate(called.parameters)}
+    operands = range(len(instruction.operands))
     for inner, maps in walk.backward(ArrayRef(called.root, path)).items():
-        if inner.instruction not in numbers:
-            placed = MapSet([in_caller(instruction, m, numbers) for m in maps.maps])
+        if inner.instruction.opcode != "parameter":
+            placed = MapSet([in_caller(instruction, operands, called, m) for m in maps.maps])
             placed.unknown = maps.unknown
             yield inner, placed

@@ -20,13 +20,14 @@ from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.loop_reads import LoopReads
 from indexing.dataflow.needed import needed_by, needed_by_root
 from indexing.dataflow.soundness import require_sound
+from indexing.dataflow.summaries import shared_summary
 from indexing.dataflow.users_first import UsersFirst
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.converse import converse
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge, unbounded
 from indexing.ops.base import MappedOp
-from indexing.ops.structured_ops import StructuredOp
+from indexing.ops.structured_ops import MapsByLeaf, StructuredOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Walk:
         Args:
             within: follow only the edges of these instructions; by default, of all instructions of
                 the computation.
-            toward: follow only edges to these instructions; by default, to all operands.
+            toward: follow only edges to these instructions, and forget the maps to arrays on the
+                way; by default, follow all edges.
             shared: the compositions of several walks.
         """
         compositions = shared or Compositions(self.edges.options, edges_first=False)
@@ -81,8 +83,10 @@ class Walk:
         waiting = UsersFirst(start, within)
         for instruction, arrays in waiting:
             operands = instruction.operands
+            if not operands:
+                continue
             for array in arrays:
-                here = map_sets[array]
+                here = map_sets[array] if toward is None else map_sets.pop(array)
                 lost = here.lost_exactness
                 walk = self._inexact(instruction, backward=True) if lost else self
                 for edge in walk.backward_edges(array, fold=True):
@@ -103,7 +107,10 @@ class Walk:
     def to_parameters(
         self, start: ArrayRef, shared: Compositions | None = None
     ) -> dict[ArrayRef, MapSet]:
-        """Return the maps from `start` to the parameters of its computation, and on the way."""
+        """Return the maps from `start` to the parameters of its computation.
+
+        If its instruction has no operands, the only map is the identity.
+        """
         toward = _dependent_on_parameters(start.instruction.computation)
         return self.backward(start, toward=toward, shared=shared)
 
@@ -251,29 +258,27 @@ class Walk:
 
     # ------------------------------------------------------------ called computations
 
-    def read_summary(self, computation: Computation, path: Path) -> dict[ArrayRef, MapSet]:
+    def read_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
         """Return the maps from the leaf at `path` of the root to the leaves of parameters."""
         return self._summary(computation, path, backward=True)
 
-    def write_summary(self, computation: Computation, path: Path) -> dict[ArrayRef, MapSet]:
+    def write_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
         """Return the maps from the leaves of parameters to the leaf at `path` of the root."""
         return self._summary(computation, path, backward=False)
 
-    def _summary(
-        self, computation: Computation, path: Path, *, backward: bool
-    ) -> dict[ArrayRef, MapSet]:
+    def _summary(self, computation: Computation, path: Path, *, backward: bool) -> MapsByLeaf:
         iteration = self.edges.iteration
         if iteration is not None and computation is not iteration.body:
             return Walk(self.edges.inside(None))._summary(computation, path, backward=backward)
 
-        def summarised() -> dict[ArrayRef, MapSet]:
+        def summarised() -> MapsByLeaf:
             root = ArrayRef(computation.root, path)
             reached = (
                 self.to_parameters(root, self._compositions(computation.module))
                 if backward
                 else self.forward(root)
             )
-            return {a: maps for a, maps in reached.items() if a.instruction.opcode == "parameter"}
+            return shared_summary(computation, reached)
 
         return computation.module.memoised((self, computation, path, backward), summarised)
 

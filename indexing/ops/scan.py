@@ -285,11 +285,7 @@ class _Leaf:
     def _reads(self, path: Path) -> dict[int, MapSet]:
         """Maps of a leaf of a step's result, by the number of the operand that it depends on."""
         body = self.instruction.called_computations[0]
-        numbers = {parameter: n for n, parameter in enumerate(body.parameters)}
-        return {
-            numbers[array.instruction]: maps
-            for array, maps in self.summaries.of(body, path).items()
-        }
+        return {number: maps for (number, _), maps in self.summaries.of(body, path).items()}
 
     def _carried(self) -> dict[int, dict[int, MapSet]]:
         """The carries that the leaf depends on, over any number of steps, and their own reads."""

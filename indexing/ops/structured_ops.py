@@ -25,7 +25,11 @@ from indexing.ops.base import every_element
 from indexing.ops.element import ElementOp, ElementwiseRule, element_of
 from indexing.ops.needed_operands import ParameterGrades
 
-MapsByArray: TypeAlias = Mapping[ArrayRef, MapSet]
+ParameterLeaf: TypeAlias = tuple[int, Path]
+"""A leaf of a parameter: the number of the parameter, and the path of the leaf."""
+
+MapsByLeaf: TypeAlias = Mapping[ParameterLeaf, MapSet]
+"""A summary of a computation: the maps between a leaf of its root and leaves of its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Summaries:
         loop: maps between a leaf of the result of a ``while`` and every leaf of its operand.
     """
 
-    of: Callable[[Computation, Path], MapsByArray]
+    of: Callable[[Computation, Path], MapsByLeaf]
     backward: bool
     forwarded_from: Callable[[ArrayRef], ArrayRef]
     scalar_value: Callable[[ArrayRef], int | None]
@@ -53,12 +57,10 @@ class Summaries:
             output_id: the number of the leaf.
         """
         path, _ = leaves(computation.root.shape)[output_id]
-        numbers = parameter_numbers(computation)
         grades: dict[int, Grade] = {}
-        for array, map_set in self.of(computation, path).items():
+        for (number, _), map_set in self.of(computation, path).items():
             is_certain = any(m.grade == "exact" for m in map_set.maps)
             if is_certain or map_set.maps or map_set.unknown is not None:
-                number = numbers[array.instruction]
                 grades[number] = "exact" if is_certain else grades.get(number, "may")
         return grades
 
@@ -150,19 +152,16 @@ def call_edges(
     instruction: Instruction,
     operands: range,
     called: Computation,
-    summary: MapsByArray,
+    summary: MapsByLeaf,
     output: Path,
 ) -> Iterator[AccessEdge]:
     """Yield the edges of an instruction that calls `called` with the operands numbered `operands`.
 
     `summary` has the maps of the leaf at `output` of the called computation.
     """
-    numbers = parameter_numbers(called)
-    if operands.start:
-        numbers = {parameter: operands[number] for parameter, number in numbers.items()}
-    for (parameter, path, _), maps in summary.items():
+    for (number, path), maps in summary.items():
         edge = AccessEdge(
-            numbers[parameter],
+            operands[number],
             path,
             output,
             tuple(maps.maps),
@@ -171,35 +170,31 @@ def call_edges(
             maps.control,
         )
         if any(m.runtime for m in edge.maps):
-            edge = edge.changed(lambda m: [in_caller(instruction, m, numbers)])
+            edge = edge.changed(lambda m: [in_caller(instruction, operands, called, m)])
         yield edge
 
 
 def in_caller(
-    instruction: Instruction, index_map: IndexingMap, numbers: Mapping[Instruction, int]
+    instruction: Instruction, operands: range, called: Computation, index_map: IndexingMap
 ) -> IndexingMap:
     """Translate a map of a called computation to the caller: operands replace parameters.
 
-    Only runtime variables change. `numbers` is the operand number of each parameter.
+    Only runtime variables change.  `operands` are the numbers of the operands that are passed.
     """
     if not index_map.runtime:
         return index_map
-    runtime = [
-        _runtime_in_caller(rt, instruction, numbers) for rt in index_map.runtime if not rt.is_fixed
-    ]
-    return replace(index_map, runtime=tuple(runtime))
 
+    def translated(rt: RuntimeVariable) -> RuntimeVariable:
+        array = rt.array
+        if not isinstance(array, ArrayRef):
+            return rt
+        number = None if array.calls else parameter_numbers(called).get(array.instruction)
+        if number is None:  # a value that is computed by `instruction`
+            return replace(rt, array=array._replace(calls=(instruction, *array.calls)))
+        return replace(rt, array=ArrayRef(instruction.operands[operands[number]], array.path))
 
-def _runtime_in_caller(
-    rt: RuntimeVariable, call: Instruction, numbers: Mapping[Instruction, int]
-) -> RuntimeVariable:
-    """A runtime variable of the caller: its source is an operand or a value computed by `call`."""
-    array = rt.array
-    if not isinstance(array, ArrayRef):
-        return rt
-    if not array.calls and array.instruction in numbers:
-        return replace(rt, array=ArrayRef(call.operands[numbers[array.instruction]], array.path))
-    return replace(rt, array=array._replace(calls=(call, *array.calls)))
+    runtime = tuple([translated(rt) for rt in index_map.runtime if not rt.is_fixed])
+    return replace(index_map, runtime=runtime)
 
 
 def single_ufunc(computation: Computation) -> Any:

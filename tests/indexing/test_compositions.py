@@ -10,6 +10,7 @@ import hlo
 import indexing
 from hlo import Computation
 from indexing.dataflow import answering, compositions
+from indexing.dataflow.queries import walk_of
 from indexing.maps.certificate import proofs
 from indexing.maps.map_set import MapSet
 from tests.compiled import interpreted_only
@@ -61,6 +62,20 @@ def test_equal_layers_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None
         assert [len(maps) for maps in last.maps] == [2, 2] * (count > 0) + [2] * (count - 1) + [1]
         calls.clear()
     assert counts[0] == counts[1] < 40
+
+
+def test_equal_computations_have_one_summary() -> None:
+    """The 1,653 summaries of a training step of GPT-2 have 134 different map sets."""
+    text = "{ a = f32[6] parameter(0) b = f32[6] parameter(1) ROOT r = f32[6] "
+    module = hlo.parse(
+        f"f {text} add(b, a) }} g {text} multiply(b, a) }} ENTRY e {{ p = f32[6] parameter(0) "
+        "x = f32[6] call(p, p), to_apply=f ROOT y = f32[6] call(x, p), to_apply=g }"
+    )
+    walk = walk_of()
+    walk.prepare(module.entry.instructions, backward=True)
+    first, second = (walk.read_summary(module.computations[name], ()) for name in "fg")
+    assert first is second
+    assert list(first) == [(1, ()), (0, ())]
 
 
 def test_equal_layers_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from indexing.maps.products import without_covered
 from indexing.maps.reasons import Reason
 from indexing.maps.relation import as_relation, map_of_piece
 from indexing.maps.space_pairs import SpacePair
-from indexing.ops.structured_ops import MapsByArray
+from indexing.ops.structured_ops import MapsByLeaf
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.unions import coalesced
@@ -46,7 +46,7 @@ NOT_CLOSED: Final = "the reads of all iterations have no closed form"
 MAX_COALESCED: Final = 12
 """Limit on maps between two arrays that are coalesced."""
 
-Summary = Callable[[Computation, Path], MapsByArray]
+Summary = Callable[[Computation, Path], MapsByLeaf]
 """The maps from a leaf of a computation's root to the leaves of its parameters."""
 
 

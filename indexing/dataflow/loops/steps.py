@@ -8,7 +8,7 @@ in that iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from indexing.dataflow.loops.iteration import ENDLESS, NUMBER, Iteration
@@ -16,9 +16,9 @@ from indexing.dataflow.runtime import copied_elements
 from indexing.dataflow.values import wrapping_source
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.map_set import MapSet
 from indexing.maps.reasons import Reason
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.structured_ops import MapsByLeaf
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, constant
@@ -62,9 +62,7 @@ class Reads:
         self.maps += maps
 
 
-def timed_reads(
-    iteration: Iteration, summary: Mapping[ArrayRef, MapSet], *, is_step: bool
-) -> dict[Path, Reads]:
+def timed_reads(iteration: Iteration, summary: MapsByLeaf, *, is_step: bool) -> dict[Path, Reads]:
     """Return what a leaf reads of each leaf of the parameter.
 
     Runtime variables that vary may have any value in a condition, whose iteration is not known, and
@@ -75,8 +73,8 @@ def timed_reads(
         is_step: add the time as a dimension and as a result.
     """
     reads: dict[Path, Reads] = {}
-    for array, maps in summary.items():
-        here = reads.setdefault(array.path, Reads())
+    for (_, path), maps in summary.items():
+        here = reads.setdefault(path, Reads())
         here.unknown = first_unknown(here.unknown, maps.unknown)
         here.reasons += maps.reasons
         for m in maps.maps:
