@@ -1,4 +1,4 @@
-"""Constraints ``expression in [lower, upper]``, their normal form and their conjunction."""
+"""Constraints ``expression in [lower, upper]`` and their normal form."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
-from simplifier import interval, laws, trace
+from simplifier import laws, trace
 from simplifier.arguments import AFFINE, integer
 from simplifier.atoms import Floor
 from simplifier.bounds import UNCONSTRAINED
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, Variable, added, as_expr, constant, from_atom
 from simplifier.mods import split
-from simplifier.residues import Residues, canonical_law, intersection, intersection_law, residues_of
+from simplifier.residues import Residues, canonical_law, residues_of
 from simplifier.text import printed_constant
 from simplifier.trace import Law
 
@@ -253,140 +253,6 @@ def _removable(expr: Expr) -> Floor | None:
 
 def _units(expr: Expr) -> list[Floor]:
     return [atom for atom, c in expr.parts.items() if c in (1, -1) and isinstance(atom, Floor)]
-
-
-def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Return an equivalent conjunction: normalised, one constraint for each expression, sorted.
-
-    Congruences of one dividend are combined, and bounds of that dividend are rounded to values that
-    satisfy them.  Constraints that one other constraint and the bounds of variables imply are
-    dropped: ``8·x + y in [0, 8·n + 7]`` if ``x in [0, n]`` and y lies in ``[0, 7]``.  The result is
-    ``(FALSE,)`` if the conjunction is unsatisfiable.
-
-    >>> from simplifier.linear import variable
-    >>> x = variable("x", -20, 20)
-    >>> both = merged([Constraint(x % 4, 1, 1), Constraint(x % 6, 3, 3)])
-    >>> [str(constraint) for constraint in both]
-    ['x mod 12 in [9, 9]']
-    """
-    conjunction = _Conjunction()
-    pending = list(constraints)
-    while pending:
-        simple = normalised(pending.pop())
-        if simple is FALSE or (simple and not conjunction.add(simple, pending)):
-            return (FALSE,)
-    left = [expr for expr in conjunction.bounds if not conjunction.is_implied(expr)]
-    left = sorted(left, key=lambda expr: expr.key) if len(left) > 1 else left  # keys are slow
-    return tuple([Constraint(expr, *conjunction.bounds[expr]) for expr in left])
-
-
-class _Conjunction:
-    """A conjunction of normalised constraints, at most one for each expression."""
-
-    def __init__(self) -> None:
-        self.bounds: dict[Expr, Interval] = {}
-        self.residues: dict[Expr, list[Residues]] = {}
-
-    def add(self, constraint: Constraint, pending: list[Constraint]) -> bool:
-        """Add a constraint; combined ones go to `pending`.
-
-        Return False if the conjunction is unsatisfiable.
-        """
-        expr = constraint.expr
-        old = self.bounds.get(expr)
-        new = intersected(old, constraint.bounds) if old else constraint.bounds
-        if new == old:
-            return True
-        if trace.records and old:
-            pair = Constraint(expr, *old), constraint
-            after = "false" if new[0] > new[1] else Constraint(expr, *new)
-            trace.record_all(laws.INTERSECT_BOUNDS, pair, after)
-        if new[0] > new[1]:
-            return False
-        self.bounds[expr] = new
-        residues = residues_of(expr, new)
-        return self._rounded(expr) if residues is None else self._combined(expr, residues, pending)
-
-    def _combined(self, expr: Expr, residues: Residues, pending: list[Constraint]) -> bool:
-        """Combine `residues`, the constraint on `expr`, with another one of the same dividend."""
-        others = self.residues.setdefault(residues.dividend, [])
-        for other in others:
-            one = intersection(residues, other)
-            if one is not None:
-                if trace.records:
-                    pair = Constraint(*residues.written), Constraint(*other.written)
-                    after = "false" if one.is_false else Constraint(*one.written)
-                    trace.record_all(intersection_law(residues, other), pair, after)
-                others.remove(other)
-                del self.bounds[expr]
-                self.bounds.pop(other.written[0], None)
-                if one.is_false:
-                    return False
-                pending.append(Constraint(*one.written))
-                return True
-        others.append(residues)
-        return self._rounded(residues.dividend)
-
-    def _rounded(self, dividend: Expr) -> bool:
-        """Round the bounds of `dividend` inwards to its residues.
-
-        Return False if the conjunction is unsatisfiable.
-        """
-        bounds = self.bounds.get(dividend)
-        if bounds is None:
-            return True
-        for residues in self.residues.get(dividend, ()):
-            before, bounds = bounds, residues.rounded(bounds)
-            if trace.records:
-                record_rounding(dividend, residues, before, bounds)
-        self.bounds[dividend] = bounds
-        return bounds[0] <= bounds[1]
-
-    def is_implied(self, expr: Expr) -> bool:
-        """Return True if another constraint implies the constraint on `expr`.
-
-        That is a constraint on the dividend of residues, or on a part of the sum.
-        """
-        bounds = self.bounds[expr]
-        residues = residues_of(expr, bounds)
-        of_dividend = self.bounds.get(residues.dividend) if residues else None
-        if residues and of_dividend and residues.contains(of_dividend):
-            if trace.records:
-                known = Constraint(residues.dividend, *of_dividend)
-                trace.record_all(
-                    laws.DROP_IMPLIED_RESIDUES, (known, Constraint(expr, *bounds)), known
-                )
-            return True
-        for other in self.bounds.items():
-            if _follows(expr, bounds, *other):
-                if trace.records:
-                    known = Constraint(other[0], *other[1])
-                    trace.record_all(laws.DROP_IMPLIED, (known, Constraint(expr, *bounds)), known)
-                return True
-        return False
-
-
-def record_rounding(dividend: Expr, residues: Residues, before: Interval, after: Interval) -> None:
-    """Record for `simplifier.trace` that bounds of `dividend` were rounded to `residues`."""
-    congruent = Constraint(*residues.written)
-    old, new = Constraint(dividend, *before), Constraint(dividend, *after)
-    if old != new:
-        trace.record_all(laws.ROUND_TO_RESIDUES, (congruent, old), f"{congruent} and {new}")
-
-
-def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:
-    """Return True if `known` bounds of `part` and intervals imply that `expr` lies in `bounds`.
-
-    `bounds` must be wider than `known`, so constraints never imply each other in a cycle.
-    """
-    if bounds[1] - bounds[0] <= known[1] - known[0] or not part.parts.keys() <= expr.parts.keys():
-        return False
-    atom, unit = part.terms[0]
-    factor, left = divmod(expr.parts[atom], unit)
-    if left:
-        return False
-    rest = added(expr, part, -factor)
-    return contains(bounds, interval.added(rest.bounds, interval.scaled(known, factor)))
 
 
 def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:

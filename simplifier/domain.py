@@ -17,14 +17,8 @@ from dataclasses import dataclass
 from simplifier import laws, trace
 from simplifier.atoms import Floor, Variable
 from simplifier.bounds import KnownBounds
-from simplifier.constraints import (
-    FALSE,
-    Constraint,
-    is_false,
-    merged,
-    record_rounding,
-    sum_bounds,
-)
+from simplifier.conjunction import merged, record_rounding
+from simplifier.constraints import FALSE, Constraint, is_false, sum_bounds
 from simplifier.interval import Interval, contains, intersected, scaled
 from simplifier.linear import Expr, Term, from_atom
 from simplifier.residues import Residues, residues_of

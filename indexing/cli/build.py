@@ -28,6 +28,7 @@ COMPILED: Final = (
     "simplifier.substitute",
     "simplifier.residues",
     "simplifier.constraints",
+    "simplifier.conjunction",
     "simplifier.rewrite",
     "simplifier.domain",
     "simplifier.solve",

@@ -9,7 +9,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import laws, trace
 from simplifier.atoms import Variable, mentioned
-from simplifier.constraints import Constraint, merged
+from simplifier.conjunction import merged
+from simplifier.constraints import Constraint
 from simplifier.refine import has_points
 from simplifier.solve import projected
 

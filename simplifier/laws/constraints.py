@@ -52,7 +52,7 @@ INTERSECT_BOUNDS: Final = Law(
     "e in [a, b] and e in [p, q] <=> e in [max(a, p), min(b, q)]",
     "both constraints are on the same expression; the result is false if it is empty",
     "Intersection of intervals.",
-    ("simplifier.constraints.merged",),
+    ("simplifier.conjunction.merged",),
     "<=>",
 )
 DROP_IMPLIED: Final = Law(
@@ -61,7 +61,7 @@ DROP_IMPLIED: Final = Law(
     "A and the bounds of the variables imply B",
     "By intervals: B is on c·p + r, and A bounds p. Otherwise enumeration or ISL proves it.",
     (
-        "simplifier.constraints.merged",
+        "simplifier.conjunction.merged",
         "simplifier.domain.tightened",
         "simplifier.refine.refined",
     ),

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from simplifier import exact, variable
 from simplifier.atoms import Variable
-from simplifier.constraints import FALSE, Constraint, merged, normalised
+from simplifier.conjunction import merged
+from simplifier.constraints import FALSE, Constraint, normalised
 from simplifier.domain import tightened
 from simplifier.linear import Expr
 from tests.oracles import Point, boxes, constraint_lists, fuzz, holds, points, tree_expr, trees

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from simplifier import variable
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint, merged, normalised
+from simplifier.conjunction import merged
+from simplifier.constraints import Constraint, normalised
 from simplifier.linear import Expr
 from simplifier.residues import Residues, intersection, residues_of
 from tests.oracles import boxes, fuzz, holds, points

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from simplifier import exact, variable
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint, merged
+from simplifier.conjunction import merged
+from simplifier.constraints import Constraint
 from simplifier.domain import tightened
 from simplifier.linear import Expr, constant
 from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, is_known_nonempty, refined

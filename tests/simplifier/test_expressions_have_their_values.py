@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from simplifier.atoms import Variable
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
-from simplifier.constraints import merged, sum_bounds
+from simplifier.conjunction import merged
+from simplifier.constraints import sum_bounds
 from simplifier.divmod import floor_div, floor_mod
 from simplifier.mods import floors_of, split, split_for
 from simplifier.reading import parse_expr

@@ -12,7 +12,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.text import by_name, result_list, variable_names
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint, merged
+from simplifier.conjunction import merged
+from simplifier.constraints import Constraint
 from simplifier.interval import Interval, intersected
 from simplifier.linear import Expr
 from simplifier.reading import Token, Tokens, parse_expr

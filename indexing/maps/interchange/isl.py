@@ -15,7 +15,7 @@ from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
-from simplifier.constraints import merged
+from simplifier.conjunction import merged
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown, with_query
 

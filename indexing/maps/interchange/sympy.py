@@ -14,7 +14,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text, require_shallow
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
-from simplifier.constraints import FALSE, Constraint, merged
+from simplifier.conjunction import merged
+from simplifier.constraints import FALSE, Constraint
 from simplifier.linear import Affine, Expr
 
 Limits: TypeAlias = Sequence[Any]
