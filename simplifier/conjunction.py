@@ -31,16 +31,16 @@ def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
         simple = normalised(pending.pop())
         if simple is FALSE or (simple and not conjunction.add(simple, pending)):
             return (FALSE,)
-    left = [expr for expr in conjunction.bounds if not conjunction.is_implied(expr)]
-    left = sorted(left, key=lambda expr: expr.key) if len(left) > 1 else left  # keys are slow
-    return tuple([Constraint(expr, *conjunction.bounds[expr]) for expr in left])
+    left = [each for each in conjunction.stated.values() if not conjunction.is_implied(each)]
+    left = sorted(left, key=lambda each: each.expr.key) if len(left) > 1 else left  # keys are slow
+    return tuple(left)
 
 
 class _Conjunction:
     """A conjunction of normalised constraints, at most one for each expression."""
 
     def __init__(self) -> None:
-        self.bounds: dict[Expr, Interval] = {}
+        self.stated: dict[Expr, Constraint] = {}
         self.residues: dict[Expr, list[Residues]] = {}
 
     def add(self, constraint: Constraint, pending: list[Constraint]) -> bool:
@@ -49,18 +49,19 @@ class _Conjunction:
         Return False if the conjunction is unsatisfiable.
         """
         expr = constraint.expr
-        old = self.bounds.get(expr)
-        new = intersected(old, constraint.bounds) if old else constraint.bounds
-        if new == old:
-            return True
-        if trace.records and old:
-            pair = Constraint(expr, *old), constraint
-            after = "false" if new[0] > new[1] else Constraint(expr, *new)
-            trace.record_all(laws.INTERSECT_BOUNDS, pair, after)
-        if new[0] > new[1]:
-            return False
-        self.bounds[expr] = new
-        residues = residues_of(expr, new)
+        old = self.stated.get(expr)
+        if old:
+            new = old.with_bounds(intersected(old.bounds, constraint.bounds))
+            if new is old:
+                return True
+            if trace.records:
+                after = "false" if new.lower > new.upper else new
+                trace.record_all(laws.INTERSECT_BOUNDS, (old, constraint), after)
+            if new.lower > new.upper:
+                return False
+            constraint = new
+        self.stated[expr] = constraint
+        residues = residues_of(expr, constraint.bounds)
         return self._rounded(expr) if residues is None else self._combined(expr, residues, pending)
 
     def _combined(self, expr: Expr, residues: Residues, pending: list[Constraint]) -> bool:
@@ -74,8 +75,8 @@ class _Conjunction:
                     after = "false" if one.is_false else Constraint(*one.written)
                     trace.record_all(intersection_law(residues, other), pair, after)
                 others.remove(other)
-                del self.bounds[expr]
-                self.bounds.pop(other.written[0], None)
+                del self.stated[expr]
+                self.stated.pop(other.written[0], None)
                 if one.is_false:
                     return False
                 pending.append(Constraint(*one.written))
@@ -88,36 +89,33 @@ class _Conjunction:
 
         Return False if the conjunction is unsatisfiable.
         """
-        bounds = self.bounds.get(dividend)
-        if bounds is None:
+        stated = self.stated.get(dividend)
+        if stated is None:
             return True
+        bounds = stated.bounds
         for residues in self.residues.get(dividend, ()):
             before, bounds = bounds, residues.rounded(bounds)
             if trace.records:
                 record_rounding(dividend, residues, before, bounds)
-        self.bounds[dividend] = bounds
+        self.stated[dividend] = stated.with_bounds(bounds)
         return bounds[0] <= bounds[1]
 
-    def is_implied(self, expr: Expr) -> bool:
-        """Return True if another constraint implies the constraint on `expr`.
+    def is_implied(self, constraint: Constraint) -> bool:
+        """Return True if another constraint implies `constraint`.
 
         That is a constraint on the dividend of residues, or on a part of the sum.
         """
-        bounds = self.bounds[expr]
-        residues = residues_of(expr, bounds)
-        of_dividend = self.bounds.get(residues.dividend) if residues else None
-        if residues and of_dividend and residues.contains(of_dividend):
+        residues = residues_of(constraint.expr, constraint.bounds)
+        of_dividend = self.stated.get(residues.dividend) if residues else None
+        if residues and of_dividend and residues.contains(of_dividend.bounds):
             if trace.records:
-                known = Constraint(residues.dividend, *of_dividend)
-                trace.record_all(
-                    laws.DROP_IMPLIED_RESIDUES, (known, Constraint(expr, *bounds)), known
-                )
+                pair = of_dividend, constraint
+                trace.record_all(laws.DROP_IMPLIED_RESIDUES, pair, of_dividend)
             return True
-        for other in self.bounds.items():
-            if _follows(expr, bounds, *other):
+        for known in self.stated.values():
+            if _follows(constraint, known):
                 if trace.records:
-                    known = Constraint(other[0], *other[1])
-                    trace.record_all(laws.DROP_IMPLIED, (known, Constraint(expr, *bounds)), known)
+                    trace.record_all(laws.DROP_IMPLIED, (known, constraint), known)
                 return True
         return False
 
@@ -130,16 +128,20 @@ def record_rounding(dividend: Expr, residues: Residues, before: Interval, after:
         trace.record_all(laws.ROUND_TO_RESIDUES, (congruent, old), f"{congruent} and {new}")
 
 
-def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:
-    """Return True if `known` bounds of `part` and intervals imply that `expr` lies in `bounds`.
+def _follows(constraint: Constraint, known: Constraint) -> bool:
+    """Return True if `known`, on a part of the sum, and intervals imply `constraint`.
 
-    `bounds` must be wider than `known`, so constraints never imply each other in a cycle.
+    Its bounds must be wider than those `known`, so constraints never imply each other in a cycle.
     """
-    if bounds[1] - bounds[0] <= known[1] - known[0] or not part.parts.keys() <= expr.parts.keys():
+    if constraint.upper - constraint.lower <= known.upper - known.lower:
+        return False
+    expr, part = constraint.expr, known.expr
+    if not part.parts.keys() <= expr.parts.keys():
         return False
     atom, unit = part.terms[0]
     factor, left = divmod(expr.parts[atom], unit)
     if left:
         return False
     rest = added(expr, part, -factor)
-    return contains(bounds, interval.added(rest.bounds, interval.scaled(known, factor)))
+    implied = interval.added(rest.bounds, interval.scaled(known.bounds, factor))
+    return contains(constraint.bounds, implied)

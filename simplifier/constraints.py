@@ -66,6 +66,10 @@ class Constraint:
         """Return the constraint with the same bounds on `expr`."""
         return Constraint(expr, self.lower, self.upper)
 
+    def with_bounds(self, bounds: Interval) -> Constraint:
+        """Return the constraint with other bounds on the same expression."""
+        return self if bounds == (self.lower, self.upper) else Constraint(self.expr, *bounds)
+
     def mapped(self, change: Callable[[Expr], Expr]) -> Constraint:
         """Return ``with_expr(change(self.expr))``; a deprecated name."""
         message = "Constraint.mapped is deprecated: use Constraint.with_expr"
@@ -137,7 +141,7 @@ def normalised(constraint: Constraint) -> Constraint | None:
         lower, upper = intersected((lower, upper), expr.bounds)
         if lower > upper:
             return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
-        clipped = Constraint(expr, lower, upper)
+        clipped = constraint.with_bounds((lower, upper))
         residues = residues_of(expr, (lower, upper))
         if residues is not None and residues != canonical:
             canonical = residues
@@ -160,8 +164,7 @@ def _clipped(constraint: Constraint) -> Constraint | None:
         return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
     if (lower, upper) == constraint.expr.bounds:
         return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
-    clipped = Constraint(constraint.expr, lower, upper)
-    return _recorded(laws.CLIP_BOUNDS, constraint, clipped)
+    return _recorded(laws.CLIP_BOUNDS, constraint, constraint.with_bounds((lower, upper)))
 
 
 def _recorded(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simplifier import laws, trace
-from simplifier.atoms import Floor, Variable
+from simplifier.atoms import Floor, Variable, mentioned
 from simplifier.bounds import KnownBounds
 from simplifier.conjunction import merged, record_rounding
 from simplifier.constraints import FALSE, Constraint, is_false, sum_bounds
@@ -104,7 +104,8 @@ def _tightened(
         if True in [v.lower > v.upper for v in now]:
             break
         narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
-        left = merged(c.with_expr(narrower(c.expr)) for c in left)
+        open_ones = [c for c in left if trace.records or c.expr.as_variable not in changed]
+        left = merged(c.with_expr(narrower(c.expr)) for c in open_ones)
     if is_false(left) or True in [v.lower > v.upper for v in now]:
         return ConstrainedBox(tuple(variables), (FALSE,))
     return ConstrainedBox(tuple(now), _needed(left))
@@ -116,7 +117,9 @@ def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     if len(constraints) > 1:
         for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
             others = tuple([c for c in constraints if c is not constraint])
-            if contains(constraint.bounds, _bounds_under(constraint.expr, others)):
+            inside = mentioned([constraint.expr])
+            near = [c for c in others if not inside.isdisjoint(mentioned([c.expr]))]
+            if near and contains(constraint.bounds, _bounds_under(constraint.expr, near)):
                 if trace.records:
                     after = " and ".join(map(str, others))
                     trace.record(laws.DROP_IMPLIED, f"{after} and {constraint}", after)
@@ -124,7 +127,7 @@ def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     return constraints
 
 
-def _bounds_under(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
+def _bounds_under(expr: Expr, known: Sequence[Constraint]) -> Interval:
     """Bounds of `expr` under the constraints `known`, rounded to its residues."""
     bounds = KnownBounds(sum_bounds(known)).finest_bounds(expr)
     congruences: list[Residues] = []

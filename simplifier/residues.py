@@ -76,7 +76,6 @@ class Residues(NamedTuple):
         return low, high
 
 
-@lru_cache(maxsize=1 << 11)
 def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     """Return ``expr in bounds`` as canonical residues, or `None` if it is another constraint.
 
@@ -84,6 +83,11 @@ def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     >>> residues_of((variable("x", 0, 99) * 3 + 1) % 8, (2, 2))
     Residues(dividend=Expr('x'), modulus=8, lower=3, upper=3)
     """
+    return _residues_of(expr, bounds) if expr.divides else None
+
+
+@lru_cache(maxsize=1 << 11)
+def _residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     mods, rest = split(expr)
     if len(mods) != 1 or rest.parts or abs(mods[0].coefficient) != 1:
         return None
