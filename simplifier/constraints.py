@@ -187,7 +187,7 @@ def _primitive(constraint: Constraint) -> Constraint:
     """
     expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
     factor = gcd(*expr.parts.values())
-    sign = -1 if expr.terms[0][1] < 0 else 1
+    sign = _first_sign(expr)
     if not expr.constant and factor * sign == 1:
         return constraint
     moved = constraint
@@ -209,6 +209,14 @@ def _primitive(constraint: Constraint) -> Constraint:
     if trace.records:
         trace.record(laws.DIVIDE_CONSTRAINT, moved, divided)
     return divided
+
+
+def _first_sign(expr: Expr) -> int:
+    """The sign of the first coefficient; the terms are in order only where signs differ."""
+    negative = [coefficient < 0 for coefficient in expr.parts.values()]
+    if True not in negative:
+        return 1
+    return -1 if False not in negative or expr.terms[0][1] < 0 else 1
 
 
 def _without_floor(expr: Expr, floor: Floor) -> Expr:
@@ -264,6 +272,7 @@ def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Inter
     for constraint in constraints:
         offset = constraint.expr.constant
         lower, upper = constraint.lower - offset, constraint.upper - offset
+        negated = frozenset([(atom, -c) for atom, c in constraint.expr.parts.items()])
         bounds[constraint.expr.identity[0]] = lower, upper
-        bounds[(-constraint.expr).identity[0]] = -upper, -lower
+        bounds[negated] = -upper, -lower
     return bounds

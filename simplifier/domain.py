@@ -19,7 +19,7 @@ from simplifier.atoms import Floor, Variable, mentioned
 from simplifier.bounds import KnownBounds
 from simplifier.conjunction import merged, record_rounding
 from simplifier.constraints import FALSE, Constraint, is_false, sum_bounds
-from simplifier.interval import Interval, contains, intersected, scaled
+from simplifier.interval import Interval, contains, exactly_divided, intersected, scaled
 from simplifier.linear import Expr, Term, from_atom
 from simplifier.residues import Residues, residues_of
 from simplifier.rewrite import Congruences, Rewriting
@@ -88,6 +88,9 @@ def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) 
 def _tightened(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> ConstrainedBox:
+    box = None if trace.records else _box(variables, constraints)
+    if box is not None:
+        return box
     now = list(variables)
     left = merged(constraints)
     for _ in range(_ROUNDS):
@@ -109,6 +112,26 @@ def _tightened(
     if is_false(left) or True in [v.lower > v.upper for v in now]:
         return ConstrainedBox(tuple(variables), (FALSE,))
     return ConstrainedBox(tuple(now), _needed(left))
+
+
+def _box(
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+) -> ConstrainedBox | None:
+    """The domain, if every constraint only bounds one of the variables; else `None`."""
+    bounds = {v: v.bounds for v in variables}
+    for constraint in constraints:
+        expr = constraint.expr
+        if len(expr.parts) != 1:
+            return None
+        ((atom, coefficient),) = expr.parts.items()
+        if not isinstance(atom, Variable) or atom not in bounds:
+            return None
+        stated = constraint.lower - expr.constant, constraint.upper - expr.constant
+        bounds[atom] = intersected(bounds[atom], exactly_divided(stated, coefficient))
+    if True in [lower > upper for lower, upper in bounds.values()]:
+        return ConstrainedBox(variables, (FALSE,))
+    narrow = [v if b == v.bounds else Variable(v.name, *b) for v, b in bounds.items()]
+    return ConstrainedBox(tuple(narrow), ())
 
 
 @trace.memoised(1 << 11)
@@ -167,7 +190,8 @@ def _propagate(
 
     `floors` has the number of floors into which it may still descend.
     """
-    terms = expr.terms
+    is_ordered = trace.records or expr.divides  # the order matters to records and to `floors`
+    terms = expr.terms if is_ordered else expr.parts.items()
     low = high = expr.constant
     for atom, coefficient in terms:
         own = scaled(atom.bounds, coefficient)

@@ -45,6 +45,17 @@ def floor_divided(interval: Interval, divisor: int) -> Interval:
     return interval[0] // divisor, interval[1] // divisor
 
 
+def exactly_divided(interval: Interval, factor: int) -> Interval:
+    """``{x | factor·x in interval}`` for a nonzero factor; empty if it has no multiple.
+
+    >>> exactly_divided((-1, 9), 4), exactly_divided((-1, 9), -4), exactly_divided((1, 3), 4)
+    ((0, 2), (-2, 0), (1, 0))
+    """
+    lower, upper = interval if factor > 0 else (-interval[1], -interval[0])
+    factor = abs(factor)
+    return -(-lower // factor), upper // factor
+
+
 def contains(outer: Interval, inner: Interval) -> bool:
     """Return True if `inner` is a subset of `outer`; `inner` is not empty.
 

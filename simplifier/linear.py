@@ -18,7 +18,6 @@ Expr('d0 + d1')
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from operator import index
 from typing import Any, Final, TypeAlias, overload
@@ -269,7 +268,8 @@ class Variable(Atom):
         return f"Variable({self.name!r}, {self.lower}, {self.upper})"
 
     def _made_key(self) -> OrderKey:
-        prefix, number = _SPLIT_NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
+        prefix = self.name.rstrip("0123456789")
+        number = self.name[len(prefix) :]
         return (0, prefix, len(number), number, self.lower, self.upper)  # d2 before d10
 
     @property
@@ -330,7 +330,6 @@ Affine: TypeAlias = Expr | Variable | int
 """Arguments that `as_expr` converts to expressions."""
 
 _VARIABLES: Final = UniqueTable[Variable]()
-_SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
 
 
 def _term_key(term: Term) -> OrderKey:

@@ -116,7 +116,7 @@ class Rewriting(Substitution):
         self._known = KnownBounds(self._known.sums)
 
     def _sum(self, expr: Expr) -> Expr:
-        rebuilt = super()._sum(expr)
+        rebuilt = expr if self._is_kept(expr) else super()._sum(expr)
         reduced = rebuilt
         if self._has_equations:
             exact = [*self._without_remainder(rebuilt)]
@@ -128,6 +128,15 @@ class Rewriting(Substitution):
         if trace.records:
             trace.record(laws.FOLD_SINGLE_VALUE, reduced, folded)
         return folded
+
+    def _is_kept(self, expr: Expr) -> bool:
+        """True if no variable is replaced, and the constraints bear on no atom of the sum."""
+        if self._values:
+            return False
+        for atom in expr.parts:  # noqa: SIM110  # a generator takes twice as long
+            if atom.operands and self._bears_on(atom):
+                return False
+        return True
 
     def _varies(self, expr: Expr) -> bool:
         """Return True if the bounds of a sum certainly differ, because it has a variable.
@@ -160,7 +169,7 @@ class Rewriting(Substitution):
             variables = mentioned([self._values.get(v, v.expr) for v in variables])
         if not variables.isdisjoint(self._equated):
             return True
-        return any(scope <= variables for scope in self._scopes)
+        return True in [scope <= variables for scope in self._scopes]
 
     def _without_remainder(self, expr: Expr) -> Iterator[Expr]:
         """``n − d·floor(n / d) − r``, equal to 0, for floors in `expr` with ``n ≡ r (mod d)``."""
