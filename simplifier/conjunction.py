@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from simplifier import interval, laws, trace
-from simplifier.constraints import FALSE, Constraint, normalised
+from simplifier.constraints import FALSE, Constraint, normalised, with_bounds
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, added
 from simplifier.residues import Residues, intersection, intersection_law, residues_of
@@ -51,7 +51,7 @@ class _Conjunction:
         expr = constraint.expr
         old = self.stated.get(expr)
         if old:
-            new = old.with_bounds(intersected(old.bounds, constraint.bounds))
+            new = with_bounds(old, intersected(old.bounds, constraint.bounds))
             if new is old:
                 return True
             if trace.records:
@@ -97,7 +97,7 @@ class _Conjunction:
             before, bounds = bounds, residues.rounded(bounds)
             if trace.records:
                 record_rounding(dividend, residues, before, bounds)
-        self.stated[dividend] = stated.with_bounds(bounds)
+        self.stated[dividend] = with_bounds(stated, bounds)
         return bounds[0] <= bounds[1]
 
     def is_implied(self, constraint: Constraint) -> bool:

@@ -66,10 +66,6 @@ class Constraint:
         """Return the constraint with the same bounds on `expr`."""
         return Constraint(expr, self.lower, self.upper)
 
-    def with_bounds(self, bounds: Interval) -> Constraint:
-        """Return the constraint with other bounds on the same expression."""
-        return self if bounds == (self.lower, self.upper) else Constraint(self.expr, *bounds)
-
     def mapped(self, change: Callable[[Expr], Expr]) -> Constraint:
         """Return ``with_expr(change(self.expr))``; a deprecated name."""
         message = "Constraint.mapped is deprecated: use Constraint.with_expr"
@@ -92,6 +88,11 @@ class Constraint:
         """True if every value in the bounds of `expr` satisfies the constraint."""
         lower, upper = self.expr.bounds
         return self.lower <= lower and upper <= self.upper
+
+
+def with_bounds(constraint: Constraint, bounds: Interval) -> Constraint:
+    """Return the constraint with these bounds on its expression."""
+    return constraint if bounds == constraint.bounds else Constraint(constraint.expr, *bounds)
 
 
 FALSE: Final = Constraint(constant(0), 1, 1)
@@ -141,7 +142,7 @@ def normalised(constraint: Constraint) -> Constraint | None:
         lower, upper = intersected((lower, upper), expr.bounds)
         if lower > upper:
             return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
-        clipped = constraint.with_bounds((lower, upper))
+        clipped = with_bounds(constraint, (lower, upper))
         residues = residues_of(expr, (lower, upper))
         if residues is not None and residues != canonical:
             canonical = residues
@@ -164,7 +165,7 @@ def _clipped(constraint: Constraint) -> Constraint | None:
         return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
     if (lower, upper) == constraint.expr.bounds:
         return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
-    return _recorded(laws.CLIP_BOUNDS, constraint, constraint.with_bounds((lower, upper)))
+    return _recorded(laws.CLIP_BOUNDS, constraint, with_bounds(constraint, (lower, upper)))
 
 
 def _recorded(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:

@@ -89,29 +89,45 @@ def _tightened(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> ConstrainedBox:
     box = None if trace.records else _box(variables, constraints)
-    if box is not None:
-        return box
-    now = list(variables)
+    return _tightened_in_rounds(variables, constraints) if box is None else box
+
+
+def _tightened_in_rounds(
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+) -> ConstrainedBox:
+    now = variables
     left = merged(constraints)
     for _ in range(_ROUNDS):
-        bounds = _propagated(left)
-        changed: dict[Variable, Variable] = {}
-        for v in now:
-            if v in bounds:
-                narrow = intersected(v.bounds, bounds[v])
-                if narrow != v.bounds:
-                    changed[v] = Variable(v.name, *narrow)
+        changed = _narrowed(now, _propagated(left))
         if not changed:
             break
-        now = [changed.get(v, v) for v in now]
-        if True in [v.lower > v.upper for v in now]:
+        now = tuple([changed.get(v, v) for v in now])
+        if _is_empty(now):
             break
         narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
-        open_ones = [c for c in left if trace.records or c.expr.as_variable not in changed]
-        left = merged(c.with_expr(narrower(c.expr)) for c in open_ones)
-    if is_false(left) or True in [v.lower > v.upper for v in now]:
-        return ConstrainedBox(tuple(variables), (FALSE,))
-    return ConstrainedBox(tuple(now), _needed(left))
+        # a constraint on a variable alone has become its bounds
+        kept = [c for c in left if trace.records or c.expr.as_variable not in changed]
+        left = merged(c.with_expr(narrower(c.expr)) for c in kept)
+    if is_false(left) or _is_empty(now):
+        return ConstrainedBox(variables, (FALSE,))
+    return ConstrainedBox(now, _needed(left))
+
+
+def _narrowed(
+    variables: Iterable[Variable], bounds: Mapping[Variable, Interval]
+) -> dict[Variable, Variable]:
+    """The variables that `bounds` narrow, each with the narrower one."""
+    changed: dict[Variable, Variable] = {}
+    for v in variables:
+        if v in bounds:
+            narrow = intersected(v.bounds, bounds[v])
+            if narrow != v.bounds:
+                changed[v] = Variable(v.name, *narrow)
+    return changed
+
+
+def _is_empty(box: Iterable[Variable]) -> bool:
+    return True in [v.lower > v.upper for v in box]
 
 
 def _box(
@@ -128,10 +144,9 @@ def _box(
             return None
         stated = constraint.lower - expr.constant, constraint.upper - expr.constant
         bounds[atom] = intersected(bounds[atom], exactly_divided(stated, coefficient))
-    if True in [lower > upper for lower, upper in bounds.values()]:
-        return ConstrainedBox(variables, (FALSE,))
-    narrow = [v if b == v.bounds else Variable(v.name, *b) for v, b in bounds.items()]
-    return ConstrainedBox(tuple(narrow), ())
+    changed = _narrowed(variables, bounds)
+    now = tuple([changed.get(v, v) for v in variables])
+    return ConstrainedBox(variables, (FALSE,)) if _is_empty(now) else ConstrainedBox(now, ())
 
 
 @trace.memoised(1 << 11)
