@@ -16,6 +16,7 @@ from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, Variable, added, as_expr, constant, from_atom
 from simplifier.mods import split
 from simplifier.residues import Residues, canonical_law, residues_of
+from simplifier.shared import MAX_ORDERED
 from simplifier.text import printed_constant
 from simplifier.trace import Law
 
@@ -213,11 +214,17 @@ def _primitive(constraint: Constraint) -> Constraint:
 
 
 def _first_sign(expr: Expr) -> int:
-    """The sign of the first coefficient; the terms are in order only where signs differ."""
+    """The sign of the first coefficient.
+
+    The terms are in order only where signs differ, and then variables precede other atoms.
+    """
     negative = [coefficient < 0 for coefficient in expr.parts.values()]
-    if True not in negative:
-        return 1
-    return -1 if False not in negative or expr.terms[0][1] < 0 else 1
+    if True not in negative or False not in negative:
+        return -1 if negative[0] else 1
+    variables = [atom for atom in expr.parts if not atom.operands]
+    if variables and expr.weight < MAX_ORDERED:
+        return -1 if expr.parts[min(variables, key=lambda v: v.key)] < 0 else 1
+    return -1 if expr.terms[0][1] < 0 else 1
 
 
 def _without_floor(expr: Expr, floor: Floor) -> Expr:

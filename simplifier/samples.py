@@ -95,25 +95,28 @@ def _nearest_point(
 
     `fixed` has the wanted value.
     """
-    low, high = bounds
-    least = most = 0
+    low, high = bounds  # of the sum of the terms whose value is open
     for variable, coefficient, lower, upper in terms:
         if variable is fixed:
             lower = upper = coefficient * wanted[variable]
-        least, most = least + lower, most + upper
+        low, high = low - upper, high - lower
     point = {**wanted}
-    for variable, coefficient, lower, upper in terms:
+    for variable, coefficient, lower, upper in terms:  # many: no calls
+        value = wanted[variable]
         if variable is fixed:
-            lower = upper = coefficient * wanted[variable]
-        least, most = least - lower, most - upper  # of the further terms
-        lower, upper = max(lower, low - most), min(upper, high - least)
-        if coefficient < 0:
-            lower, upper = -upper, -lower
-        step = abs(coefficient)
-        lower, upper = -(-lower // step), upper // step
+            lower = upper = coefficient * value
+        low, high = low + upper, high + lower  # of this term
+        if low > lower:
+            lower = low
+        if high < upper:
+            upper = high
+        if coefficient > 0:
+            lower, upper = -(-lower // coefficient), upper // coefficient
+        else:
+            lower, upper = -(upper // -coefficient), -lower // -coefficient
         if lower > upper:
             return None
-        value = min(max(wanted[variable], lower), upper)
+        value = lower if value < lower else upper if value > upper else value
         point[variable] = value
         low, high = low - coefficient * value, high - coefficient * value
     return point if low <= 0 <= high else None

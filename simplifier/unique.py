@@ -82,7 +82,9 @@ def _variables_in(outer: Atom) -> frozenset[Any]:
         if unknown:
             pending += unknown
         else:
-            variables = atom._variables = _union([part.variables for part in inner])
+            own = frozenset([part for part in inner if not part.operands])
+            sets = [part.variables for part in inner if part.operands]
+            variables = atom._variables = _union([own, *sets]) if sets else own
             pending.pop()
     return variables
 

@@ -10,7 +10,6 @@ Source: XLA ``docs/indexing.md``, "Indexing Map Simplifier".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from indexing.maps.compose import composed
@@ -152,24 +151,22 @@ def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
 
     Constraints are simplified with the bounds of variables only, never with facts that they imply.
     """
+    runtime, results = m.runtime, m.results
     if domain.variables == m.variables and not domain.constraints and not domain.implied:
-        return replace(m, constraints=()) if m.constraints else m
-    rebuild = domain.rebuild(m.variables)
-    now = dict(zip(m.variables, domain.variables, strict=True))
-    try:
-        runtime = tuple([rt.substituted(rebuild, now[rt.variable]) for rt in m.runtime])
-        results = tuple([rebuild(result) for result in m.results])
-    except ZeroDivisorError:
-        return IndexingMap.empty(m.dims, len(m.results))
-    return IndexingMap(
-        tuple([now[v] for v in m.dims]),
-        tuple([now[v] for v in m.ranges]),
-        runtime,
-        results,
-        domain.constraints,
-        m.grade,
-        _is_closed=True,
-    )
+        if not m.constraints:
+            return m
+        dims, ranges = m.dims, m.ranges
+    else:
+        rebuild = domain.rebuild(m.variables)
+        now = dict(zip(m.variables, domain.variables, strict=True))
+        try:
+            runtime = tuple([rt.substituted(rebuild, now[rt.variable]) for rt in runtime])
+            results = tuple([rebuild(result) for result in results])
+        except ZeroDivisorError:
+            return IndexingMap.empty(m.dims, len(m.results))
+        dims, ranges = tuple([now[v] for v in m.dims]), tuple([now[v] for v in m.ranges])
+    constraints = domain.constraints
+    return IndexingMap(dims, ranges, runtime, results, constraints, m.grade, _is_closed=True)
 
 
 def solved(indexing_map: IndexingMap) -> IndexingMap:
