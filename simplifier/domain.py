@@ -110,7 +110,7 @@ def _tightened_in_rounds(
         left = merged(c.with_expr(narrower(c.expr)) for c in kept)
     if is_false(left) or _is_empty(now):
         return ConstrainedBox(variables, (FALSE,))
-    return ConstrainedBox(now, _needed(left))
+    return ConstrainedBox(now, _needed(left) if len(left) > 1 else left)
 
 
 def _narrowed(
@@ -152,16 +152,15 @@ def _box(
 @trace.memoised(1 << 11)
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Drop constraints that the others imply by intervals, those of many atoms first."""
-    if len(constraints) > 1:
-        for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
-            others = tuple([c for c in constraints if c is not constraint])
-            inside = mentioned([constraint.expr])
-            near = [c for c in others if not inside.isdisjoint(mentioned([c.expr]))]
-            if near and contains(constraint.bounds, _bounds_under(constraint.expr, near)):
-                if trace.records:
-                    after = " and ".join(map(str, others))
-                    trace.record(laws.DROP_IMPLIED, f"{after} and {constraint}", after)
-                constraints = others
+    for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
+        others = tuple([c for c in constraints if c is not constraint])
+        inside = mentioned([constraint.expr])
+        near = [c for c in others if not inside.isdisjoint(mentioned([c.expr]))]
+        if near and contains(constraint.bounds, _bounds_under(constraint.expr, near)):
+            if trace.records:
+                after = " and ".join(map(str, others))
+                trace.record(laws.DROP_IMPLIED, f"{after} and {constraint}", after)
+            constraints = others
     return constraints
 
 
