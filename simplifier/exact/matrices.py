@@ -41,37 +41,52 @@ def matrix(relation: Relation, outputs: Sequence[Column], inputs: Sequence[Colum
     variables = (*relation.inputs, *relation.hidden)
     atoms = atoms_in_order([*results, *[constraint.expr for constraint in relation.constraints]])
     floors = [atom for atom in limited_divisions(atoms) if isinstance(atom, Floor)]
-    columns = dict.fromkeys([*kept, *variables, *range(len(results)), *floors])
-    position = {column: k for k, column in enumerate(columns, 1)}
-    width = len(position) + 2
-    rows: list[str] = []
-
-    def bound(terms: Iterable[Term], constant: int, lower: int, upper: int) -> None:
-        """Add the rows of ``lower <= sum of terms + constant <= upper``."""
-        row = [0] * width
-        for column, coefficient in terms:
-            row[position[column]] = coefficient
-        row[-1] = constant - lower
-        if lower == upper:
-            rows.append(" ".join(map(str, row)))
-            return
-        row[0] = 1
-        rows.append(" ".join(map(str, row)))
-        row = [-number for number in row]
-        row[0], row[-1] = 1, upper - constant
-        rows.append(" ".join(map(str, row)))
-
+    constraints = ConstraintMatrix(outputs, inputs, [*variables, *range(len(results)), *floors])
     for k, result in enumerate(results):
-        bound([*result.terms, (k, -1)], result.constant, 0, 0)
+        constraints.bound([*result.terms, (k, -1)], result.constant, 0, 0)
     for v in variables:
-        bound([(v, 1)], 0, v.lower, v.upper)
+        constraints.bound([(v, 1)], 0, v.lower, v.upper)
     for constraint in relation.constraints:
-        bound(constraint.expr.terms, constraint.expr.constant, constraint.lower, constraint.upper)
+        expr = constraint.expr
+        constraints.bound(expr.terms, expr.constant, constraint.lower, constraint.upper)
     for floor in floors:
         n, d = floor.numerator, floor.divisor
-        bound([*n.terms, (floor, -d)], n.constant, 0, d - 1)
-    quantified = len(position) - len(kept)
-    return "\n".join([f"{len(rows)} {width} {len(outputs)} {len(inputs)} {quantified} 0", *rows])
+        constraints.bound([*n.terms, (floor, -d)], n.constant, 0, d - 1)
+    return constraints.text()
+
+
+class ConstraintMatrix:
+    """The rows of ``{ inputs -> outputs }``; all other columns are quantified."""
+
+    def __init__(
+        self, outputs: Iterable[Column], inputs: Iterable[Column], columns: Iterable[Column]
+    ) -> None:
+        self._outputs, self._inputs = tuple(outputs), tuple(inputs)
+        every = dict.fromkeys([*self._outputs, *self._inputs, *columns])
+        self._position = {column: k for k, column in enumerate(every, 1)}
+        self._rows: list[str] = []
+
+    def bound(self, terms: Iterable[Term], constant: int, lower: int, upper: int | None) -> None:
+        """Add ``lower <= sum of terms + constant <= upper``; `None` is no upper bound."""
+        row = [0] * (len(self._position) + 2)
+        for column, coefficient in terms:
+            row[self._position[column]] = coefficient
+        row[-1] = constant - lower
+        row[0] = int(lower != upper)
+        self._rows.append(" ".join(map(str, row)))
+        if upper is None or lower == upper:
+            return
+        row = [-number for number in row]
+        row[0], row[-1] = 1, upper - constant
+        self._rows.append(" ".join(map(str, row)))
+
+    def text(self) -> str:
+        """Return the matrix in PolyLib's format."""
+        outputs, inputs = len(self._outputs), len(self._inputs)
+        quantified = len(self._position) - outputs - inputs
+        width = len(self._position) + 2
+        header = f"{len(self._rows)} {width} {outputs} {inputs} {quantified} 0"
+        return "\n".join([header, *self._rows])
 
 
 def union(matrices: Sequence[str]) -> str:
