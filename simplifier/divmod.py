@@ -68,7 +68,7 @@ def _new_floor(expr: Expr, divisor: int, known: KnownBounds, key: DivisionKey) -
     return floor
 
 
-_MAX_FLOORS: Final = 1 << 11
+_MAX_FLOORS: Final = 1 << 9
 
 trace.clear_when_recording(UNCONSTRAINED.forget_divisions)
 

@@ -200,7 +200,7 @@ def _tight_bounds(
     return exact.tight_bounds(variables, constraints, exprs, budget=budget)
 
 
-@lru_cache(maxsize=1 << 9)
+@lru_cache(maxsize=1 << 8)
 def _is_empty(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], budget: int
 ) -> bool | Unknown:

@@ -80,7 +80,7 @@ def is_partial(shape: PartialShape) -> bool:
     return isinstance(shape, Unranked) or _has_partial_leaf(shape)
 
 
-@lru_cache(maxsize=1 << 11)  # each of n elements of a tuple checks the whole tuple
+@lru_cache(maxsize=1 << 7)  # each of n elements of a tuple checks the whole tuple
 def _has_partial_leaf(shape: AnyShape) -> bool:
     return any(UNBOUNDED in leaf.dims for _, leaf in leaves(shape) if isinstance(leaf, Shape))
 

@@ -143,7 +143,7 @@ def leaves(shape: AnyShape) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape]
             return (((), shape),)
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=1 << 8)
 def _tuple_leaves(
     shape: TupleShape,
 ) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape], ...]:
@@ -182,7 +182,7 @@ def leaf_shape(shape: AnyShape, path: tuple[int, ...]) -> Shape | OpaqueShape:
     return leaves(shape)[leaf_number(shape, path)][1]
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=1 << 7)
 def _leaf_numbers(shape: TupleShape) -> dict[tuple[int, ...], int]:
     return {path: number for number, (path, _) in enumerate(leaves(shape))}
 

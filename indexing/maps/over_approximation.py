@@ -32,7 +32,7 @@ def full_map(spaces: SpacePair, options: Options = OPTIONS) -> IndexingMap:
     return _full_map(spaces.start, spaces.sizes, options.simplify)
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=1 << 9)
 def _full_map(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
     s = ranges(*sizes)
     full = IndexingMap.of(start, s, ranges=s, grade="may")

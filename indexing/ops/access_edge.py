@@ -69,7 +69,7 @@ def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:
     return () if shape is None else _identity(shape.dims)
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=1 << 9)
 def _identity(sizes: tuple[int, ...]) -> tuple[IndexingMap, ...]:
     return (IndexingMap.identity(sizes),)
 
@@ -80,7 +80,7 @@ def dims(array: ArrayRef) -> tuple[Variable, ...] | None:
     return None if shape is None else _dims(shape.dims)
 
 
-_dims: Final = lru_cache(maxsize=1 << 11)(dims_of_sizes)
+_dims: Final = lru_cache(maxsize=1 << 9)(dims_of_sizes)
 
 
 def unbounded(array: ArrayRef) -> Unknown | None:
