@@ -19,3 +19,16 @@ def test_memory_is_constant_after_many_modules() -> None:
     output = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, text=True).stdout
     half, full = map(int, output.split())
     assert (full - half) / (COUNT - COUNT // 2) < GROWTH
+
+
+FEW = 60
+MAX_OBJECTS = 1
+"""Objects for each module; a round leaves 20 to 40 of its own, for any number of modules."""
+
+
+@pytest.mark.slow
+def test_modules_leave_no_objects_outside_of_caches() -> None:
+    command = [sys.executable, "-m", "tests.growth.remainder", str(FEW)]
+    output = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, text=True).stdout
+    _, before, after = map(int, output.split())
+    assert after - before < MAX_OBJECTS * FEW
