@@ -32,7 +32,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import warnings
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -131,7 +131,17 @@ _LEGAL: Final = OpConstraint("C0", "the result must have a legal shape", "infer_
 # ---------------------------------------------------------------- ops
 
 
-class Op(ABC):
+class OpType(ABCMeta):
+    """The type of op classes: an op is an instance of what its class inherits, and nothing else.
+
+    `ABCMeta` also asks all subclasses, and stores the answer of each in weak references.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+class Op(metaclass=OpType):
     """An opcode with its attributes, independent of operands.
 
     Class attributes:
