@@ -238,6 +238,16 @@ class Computation(Deferrable):
             self._parameters = tuple([i for _, i in sorted(numbered, key=lambda pair: pair[0])])
         return self._parameters
 
+    def memoised(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """Return the memoised result for `key` of this computation, as `Module.memoised` does."""
+        known = self.module.memo_by_computation.setdefault(key, {})
+        if self not in known:
+            with self.module.lock:
+                if self not in known:
+                    known[self] = make()
+        result: Result = known[self]
+        return result
+
     @property
     def span(self) -> Span:
         """Source location, from the name to the closing brace."""
@@ -308,6 +318,7 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
         "entry",
         "lock",
         "memo",
+        "memo_by_computation",
         "name",
         "semantics",
         "source",
@@ -323,6 +334,7 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
         self.computations: Mapping[str, Computation] = MappingProxyType({})
         self.entry: Computation = _UNSET
         self.memo: dict[Any, Any] = {}
+        self.memo_by_computation: dict[Hashable, dict[Computation, Any]] = {}
         self.lock = RLock()
 
     def memoised(self, key: Hashable, make: Callable[[], Result]) -> Result:

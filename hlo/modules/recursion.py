@@ -62,18 +62,18 @@ def bottom_up(
         key: identifies `make`.
         called: returns the computations whose results `make` needs.
     """
-    memo = computation.module.memo
-    pending = [computation] if (key, computation) not in memo else []
+    known = computation.module.memo_by_computation.setdefault(key, {})
+    pending = [computation] if computation not in known else []
     reached = dict.fromkeys(pending)
     while pending:
-        fresh = [c for c in called(pending.pop()) if c not in reached and (key, c) not in memo]
+        fresh = [c for c in called(pending.pop()) if c not in reached and c not in known]
         reached.update(dict.fromkeys(fresh))
         pending.extend(dict.fromkeys(fresh))
     if reached:
         position = positions(computation.module)
         for each in sorted(reached, key=lambda c: position[c.name]):
-            computation.module.memoised((key, each), partial(make, each))
-    result: Result = memo[key, computation]
+            each.memoised(key, partial(make, each))
+    result: Result = known[computation]
     return result
 
 

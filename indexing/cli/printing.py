@@ -339,8 +339,7 @@ def reported_valid(module: Module, reporter: Reporter) -> bool:
 
 def is_valid(computation: Computation) -> bool:
     """Return True if no instruction is invalid, so that one sweep can answer the computation."""
-    module = computation.module
-    return module.memoised((is_valid, computation), lambda: not any(faults([computation])))
+    return computation.memoised(is_valid, lambda: not any(faults([computation])))
 
 
 def note_matches(

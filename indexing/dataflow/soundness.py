@@ -145,9 +145,7 @@ def _computation_fault(
 
 
 def _parameter_fault(computation: Computation) -> HloError | None:
-    return computation.module.memoised(
-        (_parameter_fault, computation), lambda: next(parameter_errors(computation), None)
-    )
+    return computation.memoised(_parameter_fault, lambda: next(parameter_errors(computation), None))
 
 
 def _fault(instruction: Instruction, faults: _Faults) -> HloError | None:

@@ -280,7 +280,7 @@ class Walk:
             )
             return shared_summary(computation, reached)
 
-        return computation.module.memoised((self, computation, path, backward), summarised)
+        return computation.memoised((self, path, backward), summarised)
 
     def _compositions(self, module: Module) -> Compositions:
         """Return the compositions of all summaries: called computations are alike."""
@@ -359,7 +359,7 @@ def callees(
 
     Those that are `known`, and what these call, are left out.
     """
-    pending = _called(instructions)
+    pending = list(_called(instructions))
     reached: dict[Computation, None] = {}
     while pending:
         computation = pending.pop()
@@ -372,17 +372,15 @@ def callees(
     return sorted(reached, key=lambda computation: position[computation.name])
 
 
-def _called_in(computation: Computation) -> list[Computation]:
-    return computation.module.memoised(
-        (_called_in, computation), lambda: _called(needed_by_root(computation))
-    )
+def _called_in(computation: Computation) -> Collection[Computation]:
+    return computation.memoised(_called_in, lambda: _called(needed_by_root(computation)))
 
 
-def _called(instructions: Iterable[Instruction]) -> list[Computation]:
+def _called(instructions: Iterable[Instruction]) -> tuple[Computation, ...]:
     """Return the computations that `instructions` call whose ops are registered."""
     calls = [i for i in instructions if i.called_computations]
     calls = [i for i in calls if isinstance(i.op, StructuredOp | MappedOp)]
-    return [called for i in calls for called in i.called_computations]
+    return tuple([called for i in calls for called in i.called_computations])
 
 
 def _dependent_on_parameters(computation: Computation) -> Collection[Instruction]:
@@ -395,4 +393,4 @@ def _dependent_on_parameters(computation: Computation) -> Collection[Instruction
                 reached.add(instruction)
         return reached
 
-    return computation.module.memoised((_dependent_on_parameters, computation), dependent)
+    return computation.memoised(_dependent_on_parameters, dependent)

@@ -84,7 +84,7 @@ def plan(computation: Computation) -> tuple[PlanStep, ...]:
     Raises:
         HloError: one of the instructions is invalid.
     """
-    return computation.module.memoised((plan, computation), lambda: _planned(computation))
+    return computation.memoised(plan, lambda: _planned(computation))
 
 
 def _planned(computation: Computation) -> tuple[PlanStep, ...]:

@@ -142,8 +142,8 @@ class InlineOp(StructuredOp):
 
 def parameter_numbers(computation: Computation) -> Mapping[Instruction, int]:
     """Return the number of each parameter of a computation."""
-    return computation.module.memoised(
-        (parameter_numbers, computation),
+    return computation.memoised(
+        parameter_numbers,
         lambda: {parameter: number for number, parameter in enumerate(computation.parameters)},
     )
 

@@ -70,8 +70,8 @@ def _rule_of_instruction(instruction: Instruction) -> ShardingRule:
 
 def _rule_of_computation(computation: Computation) -> ShardingRule:
     parameters = [parameter.shape for parameter in computation.parameters]
-    return computation.module.memoised(
-        (sharding_rule, computation),
+    return computation.memoised(
+        sharding_rule,
         lambda: _derived(computation.root.shape, parameters, reads_of_computation(computation)),
     )
 

@@ -190,7 +190,7 @@ def readers(source: ArrayRef) -> set[Instruction]:
             instructions.setdefault(_viewed(array), set()).add(reader)
         return instructions
 
-    every = computation.module.memoised((readers, computation), by_array)
+    every = computation.memoised(readers, by_array)
     return every.get(source, set())
 
 
