@@ -23,7 +23,6 @@ from reprlib import Repr
 from typing import Any, Final, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from hlo.annotations import (
-    Predicate,
     alternatives,
     choices,
     element_of,
@@ -33,6 +32,7 @@ from hlo.annotations import (
     predicate,
     words,
 )
+from hlo.argument_tests import ArgumentTest, ArgumentTests
 from hlo.repairs import repair
 
 P = ParamSpec("P")
@@ -208,12 +208,12 @@ class _Parameters:
             hint = self._hints.get(parameter.name)
             if parameter.kind == Parameter.VAR_KEYWORD and get_origin(hint) is Unpack:
                 self._options = get_type_hints(get_args(hint)[0])
-        self._positional = [
+        positional = [
             _test(self._hints.get(parameter.name, Any))
             for parameter in self._parameters
             if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         ]
-        self._named = {
+        named = {
             **{name: _test(hint) for name, hint in self._options.items()},
             **{
                 p.name: _test(self._hints.get(p.name, Any))
@@ -221,23 +221,7 @@ class _Parameters:
                 if p.kind in _BY_NAME
             },
         }
-
-    def fit(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
-        """Return True if the arguments are those that `check` accepts; False if it decides."""
-        if len(args) > len(self._positional):
-            return False
-        positional, named = self._positional, self._named
-        for place, value in enumerate(args):
-            classes, fits_one = positional[place]
-            if type(value) not in classes and not fits_one(value):
-                return False
-        for name, value in kwargs.items():
-            if name not in named:
-                return False
-            classes, fits_one = named[name]
-            if type(value) not in classes and not fits_one(value):
-                return False
-        return True
+        self.fit = ArgumentTests(positional, named).fit  # if not, `check` decides
 
     def check(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         """Raise the error for the first argument that is of the wrong kind, if there is one."""
@@ -273,8 +257,7 @@ class _Parameters:
                 raise wrong_argument(self._function, name, self._options[name], value)
 
 
-def _test(hint: Any) -> tuple[frozenset[type], Predicate]:
-    """Return the classes of arguments that need no other test, and the test of others."""
+def _test(hint: Any) -> ArgumentTest:
     return own_classes(hint), predicate(hint)
 
 

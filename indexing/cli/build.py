@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Final
 
 COMPILED: Final = (
+    "hlo.argument_tests",
     "hlo.text.syntax",
     "hlo.modules.deferred",
     "hlo.modules.forms",
@@ -35,12 +36,14 @@ COMPILED: Final = (
     "simplifier.samples",
     "simplifier.bounds_queries",
     "simplifier.refine",
+    "indexing.maps.arrays",
     "indexing.maps.explanation",
     "indexing.maps.result_bounds",
     "indexing.maps.compose",
     "indexing.maps.unused",
     "indexing.maps.simplify",
     "indexing.maps.over_approximation",
+    "indexing.maps.options",
     "indexing.maps.map_set",
     "indexing.ops.access_edge",
     "indexing.dataflow.needed",

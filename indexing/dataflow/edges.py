@@ -27,12 +27,11 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import SpacePair
-from indexing.ops.access_edge import AccessEdge, dims, identity, unbounded
+from indexing.ops.access_edge import AccessEdge, bounded, dims, identity
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
 from indexing.ops.structured_ops import MapsByLeaf, StructuredOp, Summaries
 from simplifier.atoms import Variable
-from simplifier.unknown import first_unknown
 
 
 class Summarising(Protocol):
@@ -191,10 +190,10 @@ class LocalEdges(Edges):
         if isinstance(op, RoutingOp):
             operand, operand_path = op.route(path)
             edge = AccessEdge(operand, operand_path, path, identity(array))
-            return (_bounded(instruction, edge),)
+            return (bounded(instruction, edge),)
         summaries = summaries_of(walk, backward=True)
         if isinstance(op, StructuredOp):
-            return (_bounded(instruction, e) for e in op.edges(instruction, path, summaries))
+            return (bounded(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
             return _unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
@@ -251,7 +250,7 @@ class LocalEdges(Edges):
         summaries = summaries_of(walk, backward=False)
         if isinstance(op, StructuredOp):
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
-            return (_bounded(instruction, edge) for edge in edges)
+            return (bounded(instruction, edge) for edge in edges)
         if isinstance(op, MappedOp):
             return self._write_edges(op, instruction, operands, outputs, summaries)
         return _unknown_edges(instruction, operands, outputs)
@@ -305,20 +304,6 @@ _SHARED: Final = Memo[Hashable, tuple[AccessEdge, ...]](1 << 12)
 """Edges that follow from an op and its shapes; see `Edges.sharing_key`."""
 
 
-def _bounded(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
-    """Return an edge, which is unknown between arrays that have a dimension of unknown size.
-
-    The maps of a `MappedOp` need no such check: its `reads` and `writes` give the reason.
-    """
-    if not edge.maps:
-        return edge
-    operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-    reason = first_unknown(unbounded(ArrayRef(instruction, edge.output_path)), unbounded(operand))
-    if reason is None:
-        return edge
-    return replace(edge, maps=(), unknown=first_unknown(edge.unknown, reason))
-
-
 def _routed(
     op: RoutingOp,
     instruction: Instruction,
@@ -342,7 +327,7 @@ def _forwarding_edge(
     instruction: Instruction, operand: int, path: Path, output: Path
 ) -> AccessEdge:
     maps = identity(ArrayRef(instruction, output))
-    return _bounded(instruction, AccessEdge(operand, path, output, maps))
+    return bounded(instruction, AccessEdge(operand, path, output, maps))
 
 
 def _edge(

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hlo.modules.module import Computation
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
-from indexing.ops.structured_ops import MapsByLeaf, ParameterLeaf
+from indexing.ops.structured_ops import InputLeaf, MapsByLeaf
 
 
 def shared_summary(computation: Computation, reached: Mapping[ArrayRef, MapSet]) -> MapsByLeaf:
@@ -22,7 +22,7 @@ def shared_summary(computation: Computation, reached: Mapping[ArrayRef, MapSet])
     """
     numbers = {parameter: number for number, parameter in enumerate(computation.parameters)}
     summary: MapsByLeaf = {
-        _parameter_leaf(numbers[instruction], path): maps
+        _input_leaf(numbers[instruction], path): maps
         for (instruction, path, _), maps in reached.items()
         if instruction in numbers
     }
@@ -31,6 +31,6 @@ def shared_summary(computation: Computation, reached: Mapping[ArrayRef, MapSet])
 
 
 @lru_cache(maxsize=1 << 12)
-def _parameter_leaf(number: int, path: Path) -> ParameterLeaf:
+def _input_leaf(number: int, path: Path) -> InputLeaf:
     """Return the leaf of a parameter; equal leaves are one object."""
-    return number, path
+    return InputLeaf(number, path)

@@ -39,10 +39,7 @@ class ArrayRef(NamedTuple):
     @property
     def array_shape(self) -> Shape | None:
         """The shape if it is an array shape; `None` for tokens and tuples."""
-        shape = self.instruction.shape
-        if self.path or not isinstance(shape, Shape):
-            shape = leaf_at(shape, self.path)
-        return shape if isinstance(shape, Shape) else None
+        return array_at(self.instruction.shape, self.path)
 
     @property
     def loops(self) -> int:
@@ -75,6 +72,13 @@ def leaf_at(shape: AnyShape, path: Path) -> AnyShape:
         assert isinstance(shape, TupleShape)
         shape = shape.elements[number]
     return shape.element if isinstance(shape, BufferShape) else shape
+
+
+def array_at(shape: AnyShape, path: Path) -> Shape | None:
+    """The array at `path` of `shape`; `None` for tokens and tuples."""
+    if path or not isinstance(shape, Shape):
+        shape = leaf_at(shape, path)
+    return shape if isinstance(shape, Shape) else None
 
 
 def array_leaves(shape: AnyShape) -> Iterator[tuple[int, Path, Shape]]:

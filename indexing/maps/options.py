@@ -9,7 +9,7 @@ from typing import TypedDict
 from indexing.maps.certificate import certified
 from indexing.maps.explanation import composition, is_explaining, simplification
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.simplify import composed_and_simplified
+from indexing.maps.simplify import composed_and_simplified, simplified
 
 
 class OptionChoices(TypedDict, total=False):
@@ -64,5 +64,6 @@ class Options:
             return indexing_map
         if is_explaining() and not self.keep_multiplicity:
             simple = simplification(indexing_map)
-            return certified(indexing_map, simple) if self.certify else simple
-        return indexing_map.simplify(self.certify, keep_multiplicity=self.keep_multiplicity)
+        else:
+            simple = simplified(indexing_map, self.keep_multiplicity)
+        return certified(indexing_map, simple) if self.certify else simple

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from hlo.modules.module import Instruction
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.arrays import ArrayRef, Path, array_at
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.indexing_map import dims as dims_of_sizes
 from indexing.maps.reasons import Reason
 from simplifier.atoms import Variable
+from simplifier.unknown import first_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class AccessEdge:
     def is_exact(self) -> bool:
         """True if the edge has all maps, and none of them is `may`."""
         return (
-            self.unknown is None and not self.reasons and all(m.grade == "exact" for m in self.maps)
+            self.unknown is None and not self.reasons and "may" not in [m.grade for m in self.maps]
         )
 
     def over_approximated(self, reason: Reason) -> AccessEdge:
@@ -85,8 +87,27 @@ _dims: Final = lru_cache(maxsize=1 << 9)(dims_of_sizes)
 
 def unbounded(array: ArrayRef) -> Unknown | None:
     """Return the reason why an array with a dimension of unknown size has no maps, else None."""
-    shape = array.array_shape
+    return _unbounded(array.instruction, array.path)
+
+
+def bounded(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
+    """Return an edge, which is unknown between arrays that have a dimension of unknown size.
+
+    The maps of a `MappedOp` need no such check: its `reads` and `writes` give the reason.
+    """
+    if not edge.maps:
+        return edge
+    reason = _unbounded(instruction, edge.output_path)
+    if reason is None:
+        reason = _unbounded(instruction.operands[edge.operand], edge.operand_path)
+    if reason is None:
+        return edge
+    return replace(edge, maps=(), unknown=first_unknown(edge.unknown, reason))
+
+
+def _unbounded(instruction: Instruction, path: Path) -> Unknown | None:
+    shape = array_at(instruction.shape, path)
     if shape is None or UNBOUNDED not in shape.dims:
         return None
-    reason = f"`{array.instruction.name}`: {shape} has a dimension of unknown size"
-    return Unknown(reason, array.instruction)
+    reason = f"`{instruction.name}`: {shape} has a dimension of unknown size"
+    return Unknown(reason, instruction)

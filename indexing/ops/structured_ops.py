@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
@@ -25,10 +25,15 @@ from indexing.ops.base import every_element
 from indexing.ops.element import ElementOp, ElementwiseRule, element_of
 from indexing.ops.needed_operands import ParameterGrades
 
-ParameterLeaf: TypeAlias = tuple[int, Path]
-"""A leaf of a parameter: the number of the parameter, and the path of the leaf."""
 
-MapsByLeaf: TypeAlias = Mapping[ParameterLeaf, MapSet]
+class InputLeaf(NamedTuple):
+    """A leaf of a parameter: the number of the parameter, and the path of the leaf."""
+
+    number: int
+    path: Path
+
+
+MapsByLeaf: TypeAlias = Mapping[InputLeaf, MapSet]
 """A summary of a computation: the maps between a leaf of its root and leaves of its parameters."""
 
 
