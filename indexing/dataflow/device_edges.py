@@ -44,15 +44,14 @@ class DeviceEdges(Edges):
     def inexact(self) -> DeviceEdges:
         if not self.options.exact:
             return self
-        options = replace(self.options, exact=False)
-        return DeviceEdges(self.devices, options, self.iteration)
+        return replace(self, options=replace(self.options, exact=False))
 
     @property
     def base(self) -> LocalEdges:
         return LocalEdges(self.options, iteration=self.iteration)
 
     def inside(self, iteration: Iteration | None) -> DeviceEdges:
-        return DeviceEdges(self.devices, Options(exact=True), iteration)
+        return replace(self, options=Options(exact=True), iteration=iteration)
 
     def crosses(self, computation: Computation) -> bool:
         return _contains_crossing(computation)
@@ -110,7 +109,7 @@ class DeviceEdges(Edges):
                 yield self._exchanged(instruction, op, edge, summaries)
         elif isinstance(op, Recv):
             yield from _received(instruction, op, outputs)
-        elif not crosses(instruction):
+        elif not (isinstance(op, StructuredOp) and self._calls_crossing(instruction)):
             yield from map(self._lifted, plain)
         elif isinstance(op, InlineOp | AsyncStart | Conditional | While):
             for output in outputs:
@@ -120,6 +119,9 @@ class DeviceEdges(Edges):
         else:
             for edge in plain:
                 yield self._repeated(instruction, edge, summaries.backward)
+
+    def _calls_crossing(self, instruction: Instruction) -> bool:
+        return any(map(self.crosses, instruction.called_computations))
 
     def _lifted(self, edge: AccessEdge) -> AccessEdge:
         """Return an edge on every device; maps of called computations may have devices already."""

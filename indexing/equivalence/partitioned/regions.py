@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from hlo.shardings.sharding import Sharding
 from indexing.dataflow import answering
@@ -31,6 +32,19 @@ from simplifier.linear import Affine, Expr, as_expr
 def crosses_border(instruction: Instruction) -> bool:
     """Return True for the calls through which arrays enter or leave manual regions."""
     return target_of(instruction) in (FULL_TO_SHARD, SHARD_TO_FULL)
+
+
+def contains_border(computation: Computation) -> bool:
+    """Return True if the computation, or one that it calls, has a border of a region."""
+
+    def has_border(computation: Computation) -> bool:
+        own = computation.instructions
+        return any(
+            crosses_border(each) or any(map(contains_border, each.called_computations))
+            for each in own
+        )
+
+    return bottom_up(computation, contains_border, has_border)
 
 
 def border_of(call: Instruction, devices: Devices) -> Distribution | Unknown:
@@ -83,6 +97,9 @@ def global_reads(root: Instruction, output: int, devices: Devices, walk: Walk) -
 @dataclass(frozen=True, slots=True)
 class RegionEdges(DeviceEdges):
     """Edges between elements on devices, in which regions have borders."""
+
+    def crosses(self, computation: Computation) -> bool:
+        return DeviceEdges.crosses(self, computation) or contains_border(computation)
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
