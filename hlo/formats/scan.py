@@ -78,6 +78,14 @@ class ScannedBody(NamedTuple):
     end: int
 
 
+class _MadeBody(NamedTuple):
+    """The instructions of a body, its root, and the position after the last one."""
+
+    instructions: tuple[Instruction, ...]
+    root: Instruction
+    end: int
+
+
 class _Attributes(NamedTuple):
     """Accepted attributes of an instruction, without metadata and ``backend_config``.
 
@@ -143,19 +151,25 @@ class BodyScanner(BodyReader):
 
     def defer(self, computation: Computation, body: ScannedBody, position: int) -> None:
         """Leave the instructions of a computation, the first one at `position`, for later."""
-        make = lambda: self._make(computation, position)  # noqa: E731
+
+        def make() -> None:
+            made = self._made(computation, position)
+            assert made is not None  # `scanned` accepts the body
+            computation.complete(made.instructions, made.root)
+
         computation.defer(DeferredBody(body.names, body.opcodes, make, self.result.lock))
         self._finish(computation, body.end)
 
     def regular(self, computation: Computation, position: int) -> int | None:
         """Parse instructions up to the closing brace; return None if the body is not regular."""
         try:
-            end = self._make(computation, position)
+            made = self._made(computation, position)
         except HloError:  # raised again when the body is parsed
             return None
-        closed = None if end is None else _CLOSED.match(self.text, end)
-        if closed is None:
+        closed = None if made is None else _CLOSED.match(self.text, made.end)
+        if made is None or closed is None:
             return None
+        computation.complete(made.instructions, made.root)
         self._finish(computation, closed.end())
         return closed.end()
 
@@ -163,10 +177,10 @@ class BodyScanner(BodyReader):
         computation.end = end
         self.computations[computation.name] = computation
 
-    def _make(self, computation: Computation, position: int) -> int | None:
-        """Make the instructions of a regular body, the first one at `position`.
+    def _made(self, computation: Computation, position: int) -> _MadeBody | None:
+        """Return the instructions of a regular body, the first one at `position`.
 
-        Return the position after the last one, or None if the body is not regular.
+        None if the body is not regular.
         """
         source, text, forms = self.source, self.text, self.last_forms
         made: dict[str, Instruction] = {}
@@ -204,9 +218,7 @@ class BodyScanner(BodyReader):
             )
             if mark:
                 root = last
-        if made:
-            computation.complete(tuple(made.values()), root or last)
-        return position if made else None
+        return _MadeBody(tuple(made.values()), root or last, position) if made else None
 
     def _form(
         self, text: _FormText, operand_shapes: Shapes, line: re.Match[str], end: int
