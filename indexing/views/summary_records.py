@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Final
 
+from hlo.html import Preformatted
 from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import Grade
@@ -157,7 +157,7 @@ class RereadRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Preformatted):
     """A summary of a module; its text is that of the command ``hlo-indexing summary``.
 
     Attributes:
@@ -199,9 +199,6 @@ class Summary:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as a value for JSON; `schemas/summary.json` is its schema."""

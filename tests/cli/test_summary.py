@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 import hlo
 import indexing
+from hlo.html import preformatted
 from indexing import cli
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.records import SCHEMAS
@@ -216,7 +216,7 @@ def test_the_text_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> 
     assert cli.run(["summary", "odd.hlo"]) == 0
     summary = indexing.summary(hlo.load("odd.hlo"))
     assert capsys.readouterr().out == f"{summary}\n"
-    assert summary._repr_html_() == f"<pre>{escape(str(summary))}</pre>"
+    assert summary._repr_html_() == preformatted(str(summary))
 
 
 def test_long_tables_are_elided(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 import indexing.methods as methods
 from hlo.arguments import checked, checked_constructor
-from hlo.html import Preformatted
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
+from indexing.maps.displayed import Displayed
 from indexing.memory.executions import Executions
 from indexing.sharding.assignment import Assignment
 from indexing.sharding.planning.array_shards import assembled_array
@@ -92,7 +92,7 @@ PlanReason: TypeAlias = WholeGather | PaddedDimension
 
 @checked_constructor
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Plan(Preformatted):
+class Plan(Displayed):
     """A program divided over the devices of a mesh (`shard`).
 
     Attributes:
@@ -198,6 +198,3 @@ class Plan(Preformatted):
 
     def __repr__(self) -> str:
         return f"<plan of {self.program.name!r} on {self.mesh}, {self.bytes_sent:,} bytes sent>"
-
-    def _repr_html_(self) -> str:
-        return methods.html_of(self)
