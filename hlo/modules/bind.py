@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from hlo.memo import Memo
+from hlo.modules.forms import Values
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import Kind, computation
 from hlo.ops.config import find_entry, read_entry
@@ -131,20 +132,25 @@ def _sources(cls: type[Op]) -> tuple[str, ...]:
 
 
 def _read(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
-    values = {
-        name: _value(instruction, field, shape)
+    if not cls.fields:
+        return cls()
+    values = instruction.values
+    fields = {
+        name: _value(instruction, values, field, shape)
         for name, field in cls.fields.items()
-        if field.is_required or _is_given(instruction, field, shape)
+        if field.is_required or _is_given(instruction, values, field, shape)
     }
-    return cls(**values)
+    return cls(**fields)
 
 
-def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) -> bool:
+def _is_given(
+    instruction: Instruction, values: Values, field: Field, shape: AnyShape | None
+) -> bool:
     match field.role:
         case "attribute":
             return instruction.text_of(field.name) is not None
         case "config":
-            config = instruction.attributes.get(_CONFIG)
+            config = values[1].get(_CONFIG)
             return config is not None and find_entry(config.span, field.name) is not None
         case "contents":
             return instruction.literal_text is not None
@@ -152,7 +158,7 @@ def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) ->
             return shape is not None
 
 
-def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> Any:
+def _value(instruction: Instruction, values: Values, field: Field, shape: AnyShape | None) -> Any:
     opcode = instruction.opcode
     if field.kind is None:
         if isinstance(shape, Shape) or (shape is not None and field.role == "shape"):
@@ -164,9 +170,10 @@ def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> An
         help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
         raise HloError(message, instruction.span, "shape", help=help)
     if field.role == "config":
-        return _entry(instruction, field)
+        return _entry(instruction, values, field)
     is_attribute = field.role == "attribute"
-    text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
+    literal, attributes = values
+    text = attributes.get(field.name) if is_attribute else literal
     owner = f"`{field.name}` of {opcode}" if is_attribute else f"the argument of {opcode}(..)"
     if text is None:
         message = f"{owner} is missing: expected {field.kind.name}"
@@ -188,10 +195,10 @@ def _repair(instruction: Instruction, field: Field, kind: Kind[Any]) -> str:
     return f"add it, for example {field.name}={kind.example}"
 
 
-def _entry(instruction: Instruction, field: Field) -> Any:
+def _entry(instruction: Instruction, values: Values, field: Field) -> Any:
     """Return the value of an entry of ``backend_config``."""
     assert field.kind is not None
-    config = instruction.attributes.get(_CONFIG)
+    config = values[1].get(_CONFIG)
     owner = f"`{field.name}` in {_CONFIG} of {instruction.opcode}"
     if config is None or find_entry(config.span, field.name) is None:
         span = instruction.span if config is None else config.span

@@ -27,9 +27,10 @@ def called_by(instruction: Instruction) -> dict[str, tuple[Computation, ...]]:
     """Return the computations that each attribute of an instruction names."""
     called = iter(instruction.called_computations)
     callees: dict[str, tuple[Computation, ...]] = {}
-    for name, text in instruction.attributes.items():
+    for name in instruction.form.attributes if instruction.form else instruction.attributes:
         if name in CALLEE_ATTRIBUTES:
-            inside = text.text.strip()[1:-1] if text.text.startswith("{") else text.text
+            text = instruction.text_of(name) or ""
+            inside = text.strip()[1:-1] if text.startswith("{") else text
             count = inside.count(",") + 1 if inside.strip() else 0
             callees[name] = tuple(islice(called, count))
     return callees

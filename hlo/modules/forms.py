@@ -111,6 +111,17 @@ class InstructionText:
         self._literal, self._attributes, self.form = self.literal, attributes, None
 
     @property
+    def values(self) -> Values:
+        """The literal and the attributes; with a form, they are not kept if they are not made yet.
+
+        For what is read once, such as an op: few instructions need their attributes again.
+        """
+        if self._attributes is None:
+            assert self.form is not None
+            return self.form.values(self.start)
+        return self._literal, self._attributes
+
+    @property
     def literal_text(self) -> str | None:
         """The text of the literal, without its location."""
         if self.form is not None:
