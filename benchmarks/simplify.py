@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, fsum, log
 
+from benchmarks.bare import Bare
 from benchmarks.chains import Chain
 from benchmarks.peers import (
     ORDERS,
@@ -211,7 +212,8 @@ def main() -> None:
     for problem in named[:5]:  # imports are not measured
         step_by_step(problem)
     gc.collect()
-    show_speed(measure_speed([Ours(), OurExpressions(), *others], named, options.repeat), NAMED)
+    measured = [Ours(), OurExpressions(), Bare(), *others]
+    show_speed(measure_speed(measured, named, options.repeat), NAMED)
     show_slowest(chosen, options.repeat)
     if options.speed:
         return
