@@ -150,7 +150,8 @@ def normalised(constraint: Constraint) -> Constraint | None:
             constraint = Constraint(*residues.written)
             if trace.records:
                 trace.record(canonical_law(expr, residues), clipped, constraint)
-            continue
+            if constraint != clipped:
+                continue
         simple = _without_printed_constant(clipped)
         if simple.is_true:
             return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
