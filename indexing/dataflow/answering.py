@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
@@ -19,6 +19,7 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.over_approximation import is_within_limits
 from indexing.maps.reasons import Reason
+from indexing.maps.space_pairs import SpacePair
 from indexing.ops.access_edge import AccessEdge
 from simplifier.unknown import first_unknown
 
@@ -27,15 +28,17 @@ def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each operand."""
     path = _output_path(instruction, output_id)
     walk.prepare([instruction], backward=True)
-    operands = instruction.operands
+    start, operands = ArrayRef(instruction, path), instruction.operands
 
-    def entries() -> Iterator[_PlacedEdge]:
-        start = ArrayRef(instruction, path)
+    def edges() -> Iterator[_PlacedEdge]:
         for edge in walk.backward_edges(start):
-            end = ArrayRef(operands[edge.operand], edge.operand_path)
-            yield _PlacedEdge(edge.operand, end.path, start, end, edge)
+            yield edge.operand, edge.operand_path, edge
 
-    return _answer(walk, instruction, "output-to-input", output_id, operands, entries)
+    def spaces(edge: AccessEdge) -> SpacePair:
+        end = ArrayRef(operands[edge.operand], edge.operand_path)
+        return walk.edges.spaces(start, end)
+
+    return _answer(walk, instruction, "output-to-input", output_id, operands, edges, spaces)
 
 
 def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
@@ -49,13 +52,15 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
     outputs = {path: k for k, (path, _) in enumerate(leaves(instruction.shape))}
     targets = (instruction,) * len(outputs)
 
-    def entries() -> Iterator[_PlacedEdge]:
+    def edges() -> Iterator[_PlacedEdge]:
         for edge in walk.forward_edges(instruction, [input_id], outputs):
-            start = ArrayRef(instruction.operands[input_id], edge.operand_path)
-            end, position = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
-            yield _PlacedEdge(position, start.path, start, end, edge)
+            yield outputs[edge.output_path], edge.operand_path, edge
 
-    return _answer(walk, instruction, "input-to-output", input_id, targets, entries)
+    def spaces(edge: AccessEdge) -> SpacePair:
+        start = ArrayRef(instruction.operands[input_id], edge.operand_path)
+        return walk.edges.spaces(start, ArrayRef(instruction, edge.output_path))
+
+    return _answer(walk, instruction, "input-to-output", input_id, targets, edges, spaces)
 
 
 def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
@@ -136,14 +141,11 @@ class _Entry(NamedTuple):
 _UNREAD: Final = _Entry()
 
 
-class _PlacedEdge(NamedTuple):
-    """An edge from one array to another, with its position and path in the answer."""
+_PlacedEdge: TypeAlias = tuple[int, Path, AccessEdge]
+"""An edge, after its position and path in the answer."""
 
-    position: int
-    path: Path
-    start: ArrayRef
-    end: ArrayRef
-    edge: AccessEdge
+_Spaces: TypeAlias = Callable[[AccessEdge], SpacePair]
+"""The index spaces of the maps of an edge."""
 
 
 def _parameter_answer(
@@ -192,16 +194,17 @@ def _answer(
     direction: Direction,
     number: int,
     operands: tuple[Instruction, ...],
-    entries: Callable[[], Iterable[_PlacedEdge]],
+    edges: Callable[[], Iterable[_PlacedEdge]],
+    spaces: _Spaces,
 ) -> Answer:
-    """Return the answer with these entries; instructions with the same op and shapes share it."""
+    """Return the answer with these edges; instructions with the same op and shapes share it."""
     if not operands:
         return Answer(instruction, direction, number, (), *_NOTHING)
     key = walk.edges.sharing_key(instruction, direction, number)
     contents = None if key is None else _SHARED.get(key)
     if contents is None:
         listed = [_UNREAD] * len(operands)
-        for position, entry in _operand_entries(walk, entries()):
+        for position, entry in _operand_entries(walk.edges.options, edges(), spaces):
             listed[position] = entry
         contents = _contents(listed)
         if key is not None and contents.is_of_shapes:
@@ -209,28 +212,33 @@ def _answer(
     return Answer(instruction, direction, number, operands, *contents)
 
 
-def _operand_entries(walk: Walk, edges: Iterable[_PlacedEdge]) -> Iterator[tuple[int, _Entry]]:
+def _operand_entries(
+    options: Options, edges: Iterable[_PlacedEdge], spaces: _Spaces
+) -> Iterator[tuple[int, _Entry]]:
     """Yield the position and the entry of each operand or output that edges reach.
 
     The entries have no duplicate maps.
     """
-    by_position: dict[int, dict[Path, list[_PlacedEdge]]] = {}
-    for placed in edges:
-        by_position.setdefault(placed.position, {}).setdefault(placed.path, []).append(placed)
+    by_position: dict[int, dict[Path, list[AccessEdge]]] = {}
+    for position, path, edge in edges:
+        by_position.setdefault(position, {}).setdefault(path, []).append(edge)
     for position, by_path in by_position.items():
-        yield position, _united([_edges_entry(walk, *each) for each in by_path.items()])
+        entries = [_edges_entry(options, path, each, spaces) for path, each in by_path.items()]
+        yield position, _united(entries)
 
 
-def _edges_entry(walk: Walk, path: Path, placed: Sequence[_PlacedEdge]) -> _Entry:
+def _edges_entry(
+    options: Options, path: Path, edges: Sequence[AccessEdge], spaces: _Spaces
+) -> _Entry:
     """Return the entry of one leaf from the edges to it."""
-    simplified, edge = walk.edges.options.simplified, placed[0].edge
-    if len(placed) == 1 and len(edge.maps) == 1 and edge.is_exact:
-        only = simplified(edge.maps[0])
+    edge = edges[0]
+    if len(edges) == 1 and len(edge.maps) == 1 and edge.is_exact:
+        only = options.simplified(edge.maps[0])
         if is_within_limits(only):
             return _Entry((only,), (path,), None, ((),), (edge.maps[0] in edge.control,))
-    maps = walk.edges.empty_map_set(placed[0].start, placed[0].end)
-    for *_, edge in placed:
-        maps.extend(edge.maps, edge.unknown, edge.reasons, edge.control, simplified)
+    maps = MapSet((), spaces(edge), options)
+    for each in edges:
+        maps.extend(each.maps, each.unknown, each.reasons, each.control, options.simplified)
     return _leaf_entry(path, maps)
 
 
