@@ -49,16 +49,16 @@ def timed(action: Callable[[], T]) -> tuple[T, float]:
 
 def all_maps(module: Module) -> Counter[str]:
     """Simplify all maps of all outputs; return the numbers of maps and of unknown answers."""
-    totals: Counter[str] = Counter()
+    count = unknown = 0
     for instruction in module.instructions:
         for output in range(len(leaves(instruction.shape))):
             answer = indexing.output_to_input(instruction, output_id=output)
-            for maps, unknown in zip(answer.maps, answer.unknown, strict=True):
+            for maps, reason in zip(answer.maps, answer.unknown, strict=True):
                 for each in maps:
                     each.simplify()
-                totals["maps"] += len(maps)
-                totals["unknown"] += unknown is not None
-    return totals
+                count += len(maps)
+                unknown += reason is not None
+    return Counter(maps=count, unknown=unknown)
 
 
 def command_seconds(path: Path) -> float:
