@@ -19,7 +19,7 @@ from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.runtime import folded
 from indexing.dataflow.scalars import scalar_value
-from indexing.dataflow.shaped_ops import shaped_op
+from indexing.dataflow.shaped_ops import sharing_key
 from indexing.maps.answers import Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -170,13 +170,12 @@ class LocalEdges(Edges):
     def sharing_key(
         self, instruction: Instruction, direction: Direction, output: int | Path
     ) -> Hashable | None:
-        shaped, key = shaped_op(instruction), self.options.sharing_key
-        return None if shaped is None or key is None else (shaped, direction, output, key)
+        return sharing_key(instruction, direction, output, self.options)
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        key = self.sharing_key(array.instruction, "output-to-input", array.path)
+        key = sharing_key(array.instruction, "output-to-input", array.path, self.options)
         if key is not None and (shared := _SHARED.get(key)) is not None:
             return shared
         edges = tuple(self._backward_edges(array, walk))

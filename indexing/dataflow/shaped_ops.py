@@ -6,6 +6,7 @@ from a shaped op are computed once for it.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,9 @@ from hlo.memo import Memo
 from hlo.modules.module import Instruction
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
+from indexing.maps.answers import Direction
+from indexing.maps.arrays import Path
+from indexing.maps.options import Options
 from indexing.ops.base import MappedOp
 
 
@@ -54,6 +58,14 @@ def shaped_op(instruction: Instruction) -> ShapedOp | None:
     if shaped is None or shaped.op is not op:
         form.derived = shaped = _by_identity(instruction, op)
     return shaped
+
+
+def sharing_key(
+    instruction: Instruction, direction: Direction, output: int | Path, options: Options
+) -> Hashable | None:
+    """Return a key that is equal for equal maps; None if they follow from more than shapes."""
+    shaped, key = shaped_op(instruction), options.sharing_key
+    return None if shaped is None or key is None else (shaped, direction, output, key)
 
 
 def _by_identity(instruction: Instruction, op: Op | None) -> ShapedOp | None:
