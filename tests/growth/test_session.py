@@ -21,14 +21,17 @@ def test_memory_is_constant_after_many_modules() -> None:
     assert (full - half) / (COUNT - COUNT // 2) < GROWTH
 
 
-FEW = 60
+SOME = 180
 MAX_OBJECTS = 1
-"""Objects for each module; a round leaves 20 to 40 of its own, for any number of modules."""
+"""Objects for each module.
+
+A round also leaves some of its own, for any number of modules: 30 to 110 at first, none later.
+"""
 
 
 @pytest.mark.slow
 def test_modules_leave_no_objects_outside_of_caches() -> None:
-    command = [sys.executable, "-m", "tests.growth.remainder", str(FEW)]
+    command = [sys.executable, "-m", "tests.growth.remainder", str(SOME)]
     output = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, text=True).stdout
     _, before, after = map(int, output.split())
-    assert after - before < MAX_OBJECTS * FEW
+    assert after - before < MAX_OBJECTS * SOME
