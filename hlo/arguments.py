@@ -15,6 +15,7 @@ TypeError: repeated: `count` must be an integer, not '3'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import Parameter, signature
@@ -129,7 +130,7 @@ def check_fields(instance: object) -> None:
     For constructors that are called often: they call this once something has failed.
     """
     constructor = type(instance).__init__
-    for name in list(signature(constructor).parameters)[1:]:
+    for name in [field.name for field in fields(instance) if field.init]:  # type: ignore[arg-type]
         check_argument(constructor, name, getattr(instance, name))
 
 
@@ -138,6 +139,14 @@ def check_argument(function: Callable[..., Any], name: str, value: object) -> No
     hint = hints_of(function)[name]
     if not fits(value, hint):
         raise wrong_argument(_called(function), name, hint, value)
+
+
+def check_call(function: Callable[..., Any], *args: object, **kwargs: object) -> None:
+    """Raise the error for the first argument of a call that is of the wrong kind, if there is one.
+
+    For functions that are called very often: they call this once something has failed.
+    """
+    _parameters_of(function)().check(args, kwargs)
 
 
 def checked_on_failure(function: Callable[P, R]) -> Callable[P, R]:

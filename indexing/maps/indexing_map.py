@@ -17,11 +17,12 @@ Source: XLA ``docs/indexing.md``, "Indexing map" and "Implementation"; MLIR Affi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, replace
-from typing import Final, Literal, TypeAlias, get_args
+from dataclasses import dataclass, field, replace
 
 import indexing.methods as methods
-from hlo.arguments import brief_text, check_fields, checked_on_failure, wrong_argument
+from hlo.arguments import brief_text, check_call, checked_on_failure, wrong_argument
+from indexing.maps.map_check import Grade as Grade
+from indexing.maps.map_check import check_map
 from indexing.maps.map_queries import Difference as Difference
 from indexing.maps.map_queries import MapQueries
 from indexing.maps.map_selection import MapSelection
@@ -34,21 +35,20 @@ from indexing.maps.spaces import ranges as ranges
 from indexing.maps.spaces import sizes_of
 from indexing.maps.symbolic import bounded
 from indexing.maps.transformations import Transformations
-from simplifier.atoms import Variable, undeclared
+from simplifier.atoms import Variable
 from simplifier.constraints import FALSE
 from simplifier.constraints import Constraint as Constraint
 from simplifier.interval import Interval, intersected
 from simplifier.linear import Affine, Expr, as_expr
+from simplifier.slots import setters
 from simplifier.substitute import Substitution
 from simplifier.trace import Applied
 from simplifier.zero_divisor import ZeroDivisorError
 
-Grade: TypeAlias = Literal["exact", "may"]
-_GRADES: Final = frozenset(get_args(Grade))
 _INTEGER, _VARIABLE, _EXPR = frozenset({int}), frozenset({Variable}), frozenset({Expr})
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     """A relation between the points of a domain and tuples of results.
 
@@ -77,39 +77,35 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     results: tuple[Expr, ...]
     constraints: tuple[Constraint, ...] = ()
     grade: Grade = "exact"
-    # True where names and variables are those of checked maps: composition and simplification
-    _is_closed: InitVar[bool] = False
-    _hash: int = field(default=0, init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
     # the last map of the composition that made this map; results are within its result bounds
-    _last: IndexingMap | None = field(default=None, init=False, repr=False)
+    _last: IndexingMap | None = field(init=False, repr=False)
 
-    def __post_init__(self, _is_closed: bool) -> None:
-        if _is_closed:
-            return
-        try:
-            variables = self.variables
-            names = {v.name for v in variables}
-            exprs = [*self.results, *[c.expr for c in self.constraints]]
-            for rt in self.runtime:
-                exprs += rt.index
-            foreign = undeclared(exprs, variables)
-            is_grade = self.grade in _GRADES
-        except (AttributeError, TypeError, ValueError):  # the last one: an array has no truth value
-            check_fields(self)
-            raise
-        if len(names) != len(variables):
-            listed = [v.name for v in variables]
-            raise ValueError(f"the variables of a map need distinct names, got {listed}")
-        if foreign:
-            first = min(map(repr, foreign))
-            raise ValueError(f"{first} is not one of the map's variables {variables}")
-        if not is_grade:
-            raise wrong_argument("IndexingMap", "grade", Grade, self.grade)
+    def __init__(
+        self,
+        dims: tuple[Variable, ...],
+        ranges: tuple[Variable, ...],
+        runtime: tuple[RuntimeVariable, ...],
+        results: tuple[Expr, ...],
+        constraints: tuple[Constraint, ...] = (),
+        grade: Grade = "exact",
+        _is_closed: bool = False,  # names and variables are those of checked maps
+    ) -> None:
+        _SET_DIMS(self, dims)
+        _SET_RANGES(self, ranges)
+        _SET_RUNTIME(self, runtime)
+        _SET_RESULTS(self, results)
+        _SET_CONSTRAINTS(self, constraints)
+        _SET_GRADE(self, grade)
+        _SET_HASH(self, 0)
+        _SET_LAST(self, None)
+        if not _is_closed:
+            check_map(self)
 
     def __hash__(self) -> int:
         if not self._hash:
             key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
-            object.__setattr__(self, "_hash", hash(key))
+            _SET_HASH(self, hash(key))
         return self._hash
 
     def __reduce__(self) -> tuple[type[IndexingMap], tuple[object, ...]]:
@@ -134,7 +130,6 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     # ------------------------------------------------------------ construction
 
     @classmethod
-    @checked_on_failure
     def of(
         cls,
         dims: Iterable[Variable],
@@ -151,14 +146,14 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         >>> print(IndexingMap.of([d0], [d0 * 2 + s0, 0], ranges=[s0]))
         (d0)[s0] -> (d0 * 2 + s0, 0), domain: d0 in [0, 3], s0 in [0, 1]
         """
-        return cls(
-            tuple(dims),
-            tuple(ranges),
-            tuple(runtime),
-            tuple([r if r.__class__ is Expr else as_expr(r) for r in results]),
-            tuple(constraints),
-            grade,
-        )
+        try:
+            exprs = tuple([r if r.__class__ is Expr else as_expr(r) for r in results])
+            bounded = tuple(dims), tuple(ranges), tuple(runtime)
+            return cls(*bounded, exprs, tuple(constraints), grade)
+        except (AttributeError, TypeError, ValueError):
+            named = {"ranges": ranges, "runtime": runtime, "constraints": constraints}
+            check_call(cls.of, dims, results, **named, grade=grade)
+            raise
 
     @classmethod
     @checked_on_failure
@@ -389,6 +384,11 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         if not _EXPR.issuperset(map(type, values.values())):
             values = {v: as_expr(value) for v, value in values.items()}
         return substituted(self, Substitution(values))  # type: ignore[arg-type]  # expressions now
+
+
+_SET_DIMS, _SET_RANGES, _SET_RUNTIME = setters(IndexingMap, "dims", "ranges", "runtime")
+_SET_RESULTS, _SET_CONSTRAINTS = setters(IndexingMap, "results", "constraints")
+_SET_GRADE, _SET_HASH, _SET_LAST = setters(IndexingMap, "grade", "_hash", "_last")
 
 
 def substituted(m: IndexingMap, swap: Substitution) -> tuple[list[Expr], list[Constraint]]:

@@ -22,6 +22,9 @@ def outside(indexing_map: IndexingMap, box: Sequence[Variable]) -> list[int]:
     last = indexing_map._last
     places: list[int] = []
     for k, (variable, result) in enumerate(zip(box, indexing_map.results, strict=True)):
+        own = result.bounds_memo
+        if own is not None and variable.lower <= own[0] and own[1] <= variable.upper:
+            continue  # most results; no calls
         recorded = None if last is None else last.results[k]
         if recorded is not None and lies_in(recorded, variable.bounds):
             if trace.records and not contains(variable.bounds, result.bounds):
