@@ -121,7 +121,7 @@ def asked() -> Iterator[Any]:
             yield pytest.param(program, question, marks=[] if is_frequent else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("program", "question"), asked())
+@pytest.mark.parametrize(("program", "question"), list(asked()))
 def test_work_is_at_most_n_log_n(program: str, question: str) -> None:
     has_pairs = question == "sweep" and program in READ_BY_ALL_LATER
     n = SMALL_OF_PAIRS if has_pairs else SMALL
