@@ -34,6 +34,7 @@ _COLOURS: Final = 64
 _SCALE: Final = 2
 """Pixels of an image for each pixel of the picture, for screens with a high resolution."""
 _TITLE: Final = re.compile(r"<drawing of (['\"])(.*)\1>")
+_LONG_FLOAT: Final = re.compile(r"\d+\.\d{8,}")
 _SIZE: Final = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"')
 
 
@@ -92,9 +93,14 @@ def _outputs(notebook: Any) -> list[Any]:
 
 def _shown(output: Any) -> Any:
     if output.output_type == "stream":
-        return output.text
-    data = {kind: text for kind, text in output.data.items() if kind not in (SVG, PNG)}
+        return _rounded(output.text)
+    data = {kind: _rounded(text) for kind, text in output.data.items() if kind not in (SVG, PNG)}
     return data, dict(output.metadata)
+
+
+def _rounded(text: str) -> str:
+    """Return a text with its floats rounded: the last digits of f32 depend on the processor."""
+    return _LONG_FLOAT.sub(lambda match: f"{float(match[0]):.4g}", text)
 
 
 def _size(svg: str) -> tuple[int, int]:
