@@ -16,10 +16,9 @@ from simplifier.linear import Expr
 from simplifier.linear import Variable as Variable
 from simplifier.unique import Atom as Atom
 from simplifier.unique import OrderKey
-from simplifier.unique_table import UniqueTable, new_object, weakly_referenced
+from simplifier.unique_table import UniqueTable
 
 
-@weakly_referenced
 class Floor(Atom):
     """The atom ``floor(numerator / divisor)``, to which no simplification law applies.
 
@@ -48,7 +47,24 @@ class Floor(Atom):
 
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
         """Return the unique atom ``floor(numerator / divisor)``, whose values are in `bounds`."""
-        return unique_floor(numerator, divisor, bounds)
+        made_of = numerator._identity or numerator.identity, divisor
+        known = _FLOORS.get(made_of)
+        if known is not None:
+            return known
+        self = object.__new__(cls)
+        self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
+        self.operands = (numerator,)
+        self._key = self._variables = None
+        weight, depth, is_affine = 1, 1, True
+        for atom in numerator.parts:
+            if isinstance(atom, Variable):
+                weight += 1
+            else:
+                weight += atom.weight
+                depth = max(depth, atom.depth)
+                is_affine = is_affine and atom.is_affine
+        self.weight, self.depth, self.is_affine = weight, 1 + depth, is_affine
+        return _FLOORS.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:
         return Floor, (self.numerator, self.divisor, self.bounds)
@@ -68,29 +84,6 @@ class Floor(Atom):
 
 
 _FLOORS: Final = UniqueTable[Floor]()
-
-
-def unique_floor(numerator: Expr, divisor: int, bounds: Interval) -> Floor:
-    """Return the unique atom ``floor(numerator / divisor)``: `Floor` without a call of a class."""
-    made_of = numerator._identity or numerator.identity, divisor
-    held = _FLOORS.get(made_of)
-    known = None if held is None else held()
-    if known is not None:
-        return known
-    floor = new_object(Floor)
-    floor.numerator, floor.divisor, floor.bounds = numerator, divisor, bounds
-    floor.operands = (numerator,)
-    floor._key = floor._variables = None
-    weight, depth, is_affine = 1, 1, True
-    for atom in numerator.parts:
-        if atom.__class__ is Variable:
-            weight += 1
-        else:
-            weight += atom.weight
-            depth = max(depth, atom.depth)
-            is_affine = is_affine and atom.is_affine
-    floor.weight, floor.depth, floor.is_affine = weight, 1 + depth, is_affine
-    return _FLOORS.add(made_of, floor)
 
 
 def inside_atoms(expr: Expr) -> set[Variable]:

@@ -90,7 +90,7 @@ class KnownBounds:
 
     def bounds_of_atom(self, atom: Atom) -> Interval:
         """Return an interval that contains every value of `atom` on the domain."""
-        if not self.sums or (atom.__class__ is Variable and atom not in self._atoms):
+        if not self.sums or (isinstance(atom, Variable) and atom not in self._atoms):
             return atom.bounds
         return self.bounds(from_atom(atom))
 

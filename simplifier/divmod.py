@@ -21,7 +21,7 @@ from math import gcd
 from typing import Final
 
 from simplifier import laws, trace
-from simplifier.atoms import Atom, Floor, unique_floor
+from simplifier.atoms import Atom, Floor
 from simplifier.bounds import UNCONSTRAINED, AtomLike, Bounded, DivisionKey, KnownBounds
 from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
 from simplifier.mods import Mod, may_contain_mods, split_finest_for, split_for
@@ -111,7 +111,7 @@ def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, 
                 return _divided_atom(expr, only, divisor, known)
     floors: list[Floor] = []
     for atom in parts:  # the hottest function: no comprehension, which is a call
-        if atom.__class__ is Floor:
+        if isinstance(atom, Floor):
             floors.append(atom)
     may_have_mods = bool(floors) and may_contain_mods(floors, parts)
     if may_have_mods:
@@ -154,9 +154,9 @@ def _divided_atom(
     lower, upper = low // divisor, high // divisor
     if lower == upper:
         return laws.FOLD_CONSTANT_FLOOR, Expr({}, lower)
-    if atom.__class__ is Floor:
+    if isinstance(atom, Floor):
         return laws.MERGE_FLOORS, floor_div(atom.numerator, divisor * atom.divisor, known)
-    return None, from_atom(unique_floor(expr, divisor, (lower, upper)))
+    return None, from_atom(Floor(expr, divisor, (lower, upper)))
 
 
 def _with_whole_mods(
@@ -312,7 +312,7 @@ class Division:
         """``constant + Σ quotient + floor(remainder / divisor)``, where the floor is a new atom."""
         divisor, quotient = self.divisor, self.quotient
         lower, upper = self.bounds if self.is_plain else remainder.bounds  # on the whole box
-        floor = unique_floor(remainder, divisor, (lower // divisor, upper // divisor))
+        floor = Floor(remainder, divisor, (lower // divisor, upper // divisor))
         if self.is_plain and floor not in quotient:
             quotient[floor] = 1
             return Expr(quotient, self.constant)  # type: ignore[arg-type]  # all are atoms

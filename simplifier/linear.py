@@ -24,15 +24,17 @@ from typing import Any, Final, TypeAlias, overload
 
 from simplifier.arguments import AFFINE, integer, interval
 from simplifier.interval import Interval
+from simplifier.native import mypyc_attr
 from simplifier.operations import Operations
 from simplifier.shared import MAX_ORDERED, MAX_TREE, coarse_key, shared_value, variables_of
 from simplifier.unique import Atom, OrderKey
-from simplifier.unique_table import UniqueTable, new_object, weakly_referenced
+from simplifier.unique_table import UniqueTable
 
 Term: TypeAlias = tuple[Atom, int]
 OPERATIONS: Final[Operations[Expr]] = Operations()
 
 
+@mypyc_attr(free_list_len=1)
 class Expr:
     """``constant + Σ coefficient · atom``, with nonzero coefficients and distinct atoms.
 
@@ -102,7 +104,7 @@ class Expr:
     def __add__(self, other: Affine) -> Expr:
         if other.__class__ is int:
             return Expr(self.parts, self.constant + other)
-        other = other if other.__class__ is Expr else as_expr(other)
+        other = other if isinstance(other, Expr) else as_expr(other)
         total = self.parts.copy()
         for atom, coefficient in other.parts.items():
             if atom in total:
@@ -117,7 +119,7 @@ class Expr:
         return Expr(self.parts, self.constant + index(other))
 
     def __sub__(self, other: Affine) -> Expr:
-        return added(self, other if other.__class__ is Expr else as_expr(other), -1)
+        return added(self, other if isinstance(other, Expr) else as_expr(other), -1)
 
     def __rsub__(self, other: int) -> Expr:
         return added(as_expr(other), self, -1)
@@ -223,7 +225,6 @@ class Expr:
         return sum(terms, self.constant)
 
 
-@weakly_referenced
 class Variable(Atom):
     """An integer variable with inclusive bounds; one object for each name and bounds.
 
@@ -240,7 +241,7 @@ class Variable(Atom):
     weight = 1
     depth = 1
     is_affine = True
-    operands = ()
+    operands: tuple[Any, ...] = ()
     name: str
     lower: int
     upper: int
@@ -249,14 +250,14 @@ class Variable(Atom):
         """Return the unique variable `name` in ``[lower, upper]``."""
         made_of = name, lower, upper
         try:
-            held = _VARIABLES.get(made_of)
+            known = _VARIABLES.get(made_of)
         except TypeError:  # not hashable
-            held = None
-        if held is not None and (known := held()) is not None:
+            known = None
+        if known is not None:
             return known
         if not (name.__class__ is str and lower.__class__ is upper.__class__ is int):
             made_of = name, lower, upper = interval(name, lower, upper)
-        self = new_object(cls)
+        self = object.__new__(cls)
         self.name, self.lower, self.upper = name, lower, upper
         self.bounds, self._key = (lower, upper), None
         return _VARIABLES.add(made_of, self)

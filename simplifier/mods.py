@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import gcd
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from simplifier.atoms import Atom, Floor
 from simplifier.linear import Expr, from_atom
@@ -46,12 +46,12 @@ def split(expr: Expr) -> Split:
     >>> mod.coefficient, mod.dividend, mod.modulus, mod.floor, rest
     (3, Expr('d0'), 10, Floor(Expr('d0'), 10), Expr('1'))
     """
-    memo: Split | None = expr.split_memo
+    memo: Split | Literal[False] | None = expr.split_memo
     if memo is None:
         floors = floors_of(expr)
-        memo = split_for(expr, floors, 0) if may_contain_mods(floors, expr.parts) else ((), expr)
-        expr.split_memo = memo
-    return memo
+        own = split_for(expr, floors, 0) if may_contain_mods(floors, expr.parts) else ((), expr)
+        memo = expr.split_memo = own if own[0] else False  # no reference of `expr` to itself
+    return memo or ((), expr)
 
 
 def split_for(expr: Expr, floors: list[Floor], divisor: int) -> Split:
@@ -114,7 +114,7 @@ def floors_of(expr: Expr) -> list[Floor]:
     floors: list[Floor] = []
     if len(expr.parts) > 1:
         for atom in expr.parts:
-            if atom.__class__ is Floor:
+            if isinstance(atom, Floor):
                 floors.append(atom)
     return floors
 

@@ -66,8 +66,7 @@ class SemiAffine(Atom):
     def __new__(cls, operator: Operator, operands: tuple[Expr, ...]) -> SemiAffine:
         """Return the unique atom for `operator` and `operands`."""
         made_of = operator, tuple([operand.identity for operand in operands])
-        held = _SEMI_AFFINE.get(made_of)
-        known = None if held is None else held()
+        known = _SEMI_AFFINE.get(made_of)
         if known is not None:
             return known
         self = object.__new__(cls)
@@ -169,8 +168,7 @@ def divisors_with_zero(exprs: Iterable[Expr]) -> list[Expr]:
     >>> divisors_with_zero([d0 // (d1 + 1) + d0 // d1])
     [Expr('d1')]
     """
-    seen: set[Expr] = set()
-    pending, divisors = list(exprs), set[Expr]()
+    pending, seen, divisors = list(exprs), set[Expr](), set[Expr]()
     while pending:
         expr = pending.pop()
         if expr in seen:

@@ -30,7 +30,7 @@ class Atom:
         divides: True for a floor.
     """
 
-    __slots__ = ("__weakref__", "_key", "_variables", "bounds")
+    __slots__ = ("_key", "_variables", "bounds")
 
     bounds: Interval
     weight: int

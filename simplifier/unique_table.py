@@ -2,62 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import sys
+from collections.abc import Hashable, Mapping
 from threading import RLock
-from typing import TypeVar
-from weakref import ref
+from typing import Final, TypeVar
 
 Unique = TypeVar("Unique", bound=Hashable)
 
 
-class UniqueTable(dict[Hashable, ref[Unique]]):
-    """Weak references to the objects in use, by their constructor arguments.
+def _references(objects: Mapping[Hashable, object], key: Hashable) -> int:
+    """The number of references to an object of a table, with those of this call."""
+    return sys.getrefcount(objects[key])
 
-    Dead references are removed whenever the table has doubled.  Constructors look objects up
-    inline, because lookups are far more frequent than additions.
+
+_UNUSED: Final = _references({None: object()}, None)
+"""`_references` to an object that only its table refers to."""
+
+_IS_COUNTED: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""True if a thread sees all references of other threads; else no object is removed."""
+
+
+class UniqueTable(dict[Hashable, Unique]):
+    """The objects in use, by their constructor arguments.
+
+    Objects to which only the table refers are removed whenever it has doubled.  Constructors look
+    objects up without a lock, and inline, because lookups are far more frequent than additions.
     """
 
-    __slots__ = ("_limit", "_lock")
+    __slots__ = ("_is_purged", "_limit", "_lock")
 
     def __init__(self) -> None:
         super().__init__()
         self._limit = 1024
+        self._is_purged = False
         self._lock = RLock()  # a finaliser may run while it is held, and add objects
 
     def add(self, made_of: Hashable, one: Unique) -> Unique:
         """Add `one` and return it; or the object that another thread has added before.
 
-        The lock is only needed to remove or replace dead references.
+        While another thread removes objects, wait: it may put back an object that is in use.
         """
-        new = ref(one)
-        if self.setdefault(made_of, new) is not new:
-            return self._added_again(made_of, one, new)
+        if self._is_purged:
+            with self._lock:
+                return self.setdefault(made_of, one)
+        known = self.setdefault(made_of, one)
         if len(self) > self._limit:
             self._purge()
-        return one
-
-    def _added_again(self, made_of: Hashable, one: Unique, new: ref[Unique]) -> Unique:
-        """The live object of the table, or `one`, which replaces a dead reference."""
-        with self._lock:
-            known = self.setdefault(made_of, new)()
-            if known is None:
-                self[made_of] = new
-                return one
-            return known
+        return known
 
     def _purge(self) -> None:
+        """Remove unused objects, the last ones first, because these refer to earlier ones."""
         with self._lock:
-            for key, held in self.copy().items():  # copied at once, whatever other threads add
-                if held() is None:
-                    self.pop(key, None)
-            self._limit = max(1024, 2 * len(self))
+            self._is_purged = True
+            try:
+                for key in reversed([*self]) if _IS_COUNTED else ():
+                    if _references(self, key) == _UNUSED:
+                        self._remove(key)
+            finally:
+                self._is_purged = False
+                self._limit = max(1024, 2 * len(self))
 
-
-def new_object(cls: type[Unique]) -> Unique:
-    """Return an object of `cls` without attributes, which compiled modules cannot construct."""
-    return object.__new__(cls)
-
-
-def weakly_referenced(cls: type[Unique]) -> type[Unique]:
-    """Mark a class for weak references: mypyc then keeps it a Python class."""
-    return cls
+    def _remove(self, key: Hashable) -> None:
+        """Remove an object, unless another thread has just looked it up."""
+        removed = {key: self.pop(key)}
+        if _references(removed, key) != _UNUSED:
+            self.setdefault(key, removed[key])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
-from threading import get_ident
+from collections.abc import Hashable
+from threading import Thread, get_ident
 
 from simplifier import trace
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
 from simplifier.unique_table import UniqueTable
+from tests.compiled import interpreted_only
 from tests.threads import in_threads
 
 
@@ -31,19 +33,26 @@ def test_equal_atoms_are_one_object_in_all_threads() -> None:
             assert len({frozenset(map(id, expr.parts)) for expr in equal}) == 1
 
 
+class Thing:
+    """An object that may refer to another one."""
+
+    def __init__(self, other: Thing | None = None) -> None:
+        self.other = other
+
+
 class Adding:
     """Garbage whose finaliser adds to a table, as another thread may during a collection."""
 
-    def __init__(self, table: UniqueTable[Variable]) -> None:
+    def __init__(self, table: UniqueTable[Thing]) -> None:
         self.itself, self.table = self, table
 
     def __del__(self) -> None:
-        self.table.add("added", Variable("added", 0, 9))
+        self.table.add("added", Thing())
 
 
 def test_a_table_is_purged_while_objects_are_added() -> None:
-    table = UniqueTable[Variable]()
-    kept = {table.add(k, Variable(f"kept{k}", 0, 9)): k for k in range(200)}
+    table = UniqueTable[Thing]()
+    kept = {table.add(k, Thing()): k for k in range(200)}
     thresholds = gc.get_threshold()
     gc.collect()
     gc.set_threshold(20)
@@ -52,10 +61,47 @@ def test_a_table_is_purged_while_objects_are_added() -> None:
         table._purge()
     finally:
         gc.set_threshold(*thresholds)
-    gc.collect()  # the finaliser adds a variable
-    gc.collect()  # a variable and its expression are a cycle
+    gc.collect()  # the finaliser adds an object
     table._purge()
     assert [*table] == [*kept.values()]
+
+
+def test_one_pass_removes_objects_and_those_that_only_they_refer_to() -> None:
+    table = UniqueTable[Thing]()
+    last = None
+    for k in range(50):
+        last = table.add(k, Thing(last))
+    table._purge()
+    assert [*table] == [*range(50)]
+    del last
+    table._purge()
+    assert not table
+
+
+@interpreted_only
+def test_an_object_that_other_threads_use_while_it_is_removed_stays() -> None:
+    class Interleaved(UniqueTable[Thing]):
+        """One thread looks the object up before it is removed, another adds it thereafter."""
+
+        def _remove(self, key: Hashable) -> None:
+            self.held = self[key]
+            super()._remove(key)
+
+        def pop(self, key: Hashable) -> Thing:  # type: ignore[override]
+            one = super().pop(key)
+            self.adding = Thread(target=self.add_again, args=[key])
+            self.adding.start()
+            self.adding.join(0.05)  # it waits for the end of the purge
+            return one
+
+        def add_again(self, key: Hashable) -> None:
+            self.added = self.add(key, Thing())
+
+    table = Interleaved()
+    table.add("one", Thing())
+    table._purge()
+    table.adding.join()
+    assert table["one"] is table.held is table.added
 
 
 def laws(batch: int) -> tuple[str, list[str]]:

@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-import weakref
 from itertools import permutations
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from simplifier import Expr, Variable, as_expr, constant, variable
 from simplifier import divmod as laws
 from simplifier.atoms import _FLOORS
 from simplifier.bounds import UNCONSTRAINED
+from simplifier.linear import _VARIABLES
+from simplifier.mods import split
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -75,12 +76,11 @@ def test_variables_with_one_name_and_bounds_are_one_object() -> None:
 
 def test_unreferenced_atoms_are_removed() -> None:
     kept = variable("kept", 0, 99) // 7
-    dropped = [(variable(f"dropped{k}", 0, 99) + 3) // 7 for k in range(50)]
-    atoms = [weakref.ref(atom) for expr in (kept, *dropped) for atom in expr.parts]
+    dropped = [(variable(f"dropped{k}", 0, 99) + 3) // 7 // 5 for k in range(50)]
     del dropped
-    UNCONSTRAINED.forget_divisions()
-    gc.collect()
-    assert [atom() is None for atom in atoms] == [False] + [True] * 50
+    _purge()
+    assert ("kept", 0, 99) in _VARIABLES
+    assert not [k for k in range(50) if (f"dropped{k}", 0, 99) in _VARIABLES]
     assert variable("kept", 0, 99) // 7 == kept
 
 
@@ -88,14 +88,20 @@ def test_variables_are_freed_without_the_collector() -> None:
     gc.disable()
     try:
         d = Variable("freed", 0, 99)
-        exprs = [d.expr, d * 3 + 1, (d * 3 + 1) // 4 + d]
-        reference = weakref.ref(d)
+        exprs = [d.expr, d * 3 + 1, (d * 3 + 1) // 4 + d, d % 4]
+        assert [split(expr) for expr in exprs]  # memoised
         del d, exprs
-        UNCONSTRAINED.forget_divisions()
-        _FLOORS._purge()  # keys of freed floors have their variables
-        assert reference() is None
+        _purge()
+        assert ("freed", 0, 99) not in _VARIABLES
     finally:
         gc.enable()
+
+
+def _purge() -> None:
+    """Remove unused atoms: floors before the variables to which they refer."""
+    UNCONSTRAINED.forget_divisions()
+    _FLOORS._purge()
+    _VARIABLES._purge()
 
 
 def test_the_memo_of_divisions_is_bounded() -> None:
