@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.interval import Interval, contains, intersected
+from simplifier.interval import Interval, contains, floor_divided, intersected, scaled
 from simplifier.linear import Expr, Term, added, from_atom
 from simplifier.mods import Mod, split, split_finest
 
@@ -160,18 +160,43 @@ class KnownBounds:
         return atom.bounds
 
 
+def unit_floors(expr: Expr) -> list[Floor]:
+    """Return the floors with coefficient 1 or -1."""
+    return [atom for atom, c in expr.parts.items() if c in (1, -1) and isinstance(atom, Floor)]
+
+
+def without_floor(expr: Expr, floor: Floor) -> Expr:
+    """Return ``d·q + n`` for ``q + floor(n / d)``, or for ``-q - floor(n / d)``."""
+    sign = expr.parts[floor]
+    rest = added(expr, from_atom(floor), -sign)
+    return added(floor.numerator, rest, floor.divisor * sign)
+
+
 def lies_in(expr: Expr, interval: Interval) -> bool:
-    """Return True if every value of `expr` lies in `interval`, without its bounds for a mod.
+    """Return True if every value of `expr` lies in `interval`, often without its bounds.
+
+    The bounds of the dividend decide a quotient: ``floor((8·d0 + d1) / 3)`` has multiples of 3
+    factored out, and the sum of the intervals of its terms is wider.
 
     >>> from simplifier.linear import variable
-    >>> lies_in(variable("d0", 0, 99) % 10, (0, 9))
-    True
+    >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 7)
+    >>> lies_in(d0 % 10, (0, 9)), lies_in((d0 * 8 + d1) // 3, (0, 799 // 3))
+    (True, True)
+    >>> (d0 * 8 + d1) // 3, ((d0 * 8 + d1) // 3).bounds
+    (Expr('d0 * 3 + (-d0 + d1) floordiv 3'), (-33, 299))
     """
     if expr.modulus and interval[0] <= 0 and expr.modulus - 1 <= interval[1]:
         return True
     if expr.bounds_memo is None and contains(interval, UNCONSTRAINED.bounds_by_term(expr)):
         return True
-    return contains(interval, expr.bounds)
+    if contains(interval, expr.bounds):
+        return True
+    units = unit_floors(expr)
+    if len(units) != 1:
+        return False
+    dividend, (floor,) = without_floor(expr, units[0]), units
+    quotient = floor_divided(dividend.bounds, floor.divisor)
+    return contains(interval, scaled(quotient, expr.parts[floor]))
 
 
 UNCONSTRAINED: Final = KnownBounds({})

@@ -11,9 +11,9 @@ from typing import Final
 from simplifier import laws, trace
 from simplifier.arguments import AFFINE, integer
 from simplifier.atoms import Floor
-from simplifier.bounds import UNCONSTRAINED
-from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, Term, Variable, added, as_expr, constant, from_atom
+from simplifier.bounds import UNCONSTRAINED, unit_floors, without_floor
+from simplifier.interval import Interval, contains, floor_divided, intersected, scaled
+from simplifier.linear import Expr, Term, Variable, as_expr, constant
 from simplifier.mods import split
 from simplifier.residues import Residues, canonical_law, residues_of
 from simplifier.shared import MAX_ORDERED
@@ -135,7 +135,7 @@ def normalised(constraint: Constraint) -> Constraint | None:
             lower, upper = (lower, upper) if expr.parts[floor] == 1 else (-upper, -lower)
             divisor = floor.divisor
             constraint = Constraint(
-                _without_floor(expr, floor), lower * divisor, upper * divisor + divisor - 1
+                without_floor(expr, floor), lower * divisor, upper * divisor + divisor - 1
             )
             if trace.records:
                 trace.record(laws.REMOVE_FLOOR, before, constraint)
@@ -228,13 +228,6 @@ def _first_sign(expr: Expr) -> int:
     return -1 if expr.terms[0][1] < 0 else 1
 
 
-def _without_floor(expr: Expr, floor: Floor) -> Expr:
-    """Return ``d·q + n`` for ``q + floor(n / d)``, or for ``-q - floor(n / d)``."""
-    sign = expr.parts[floor]
-    rest = added(expr, from_atom(floor), -sign)
-    return added(floor.numerator, rest, floor.divisor * sign)
-
-
 def _undecided(constraint: Constraint) -> Constraint | None:
     """Return `constraint`, or `None` or `FALSE` if finer intervals decide it."""
     for lower, upper in _finer_bounds(constraint.expr):
@@ -248,11 +241,10 @@ def _undecided(constraint: Constraint) -> Constraint | None:
 def _finer_bounds(expr: Expr) -> Iterator[Interval]:
     """Bounds of `expr` with its finest mods, and with one of several floors removed."""
     yield UNCONSTRAINED.finest_bounds(expr)
-    units = _units(expr)
+    units = unit_floors(expr)
     for floor in units if len(units) > 1 else ():
-        lower, upper = UNCONSTRAINED.finest_bounds(_without_floor(expr, floor))
-        lower, upper = lower // floor.divisor, upper // floor.divisor
-        yield (lower, upper) if expr.parts[floor] == 1 else (-upper, -lower)
+        dividend = UNCONSTRAINED.finest_bounds(without_floor(expr, floor))
+        yield scaled(floor_divided(dividend, floor.divisor), expr.parts[floor])
 
 
 def _without_printed_constant(constraint: Constraint) -> Constraint:
@@ -267,12 +259,8 @@ def _without_printed_constant(constraint: Constraint) -> Constraint:
 
 def _removable(expr: Expr) -> Floor | None:
     """Return the only floor with coefficient ±1, if any: ``q + floor(n / d)`` has one."""
-    units = _units(expr)
+    units = unit_floors(expr)
     return units[0] if len(units) == 1 else None
-
-
-def _units(expr: Expr) -> list[Floor]:
-    return [atom for atom, c in expr.parts.items() if c in (1, -1) and isinstance(atom, Floor)]
 
 
 def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:

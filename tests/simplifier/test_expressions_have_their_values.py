@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier.atoms import Variable
-from simplifier.bounds import UNCONSTRAINED, KnownBounds
+from simplifier.bounds import UNCONSTRAINED, KnownBounds, lies_in
 from simplifier.conjunction import merged
 from simplifier.constraints import sum_bounds
 from simplifier.divmod import floor_div, floor_mod
@@ -47,6 +47,21 @@ def test_bounds_contain_every_value(data: st.DataObject, box: tuple[Variable, ..
     lower, upper = expr.bounds
     assert lower <= min(attained)
     assert max(attained) <= upper
+
+
+@given(st.data(), boxes(), st.integers(2, 12))
+@fuzz(300)
+def test_a_floor_lies_in_the_floors_of_its_dividend(
+    data: st.DataObject, box: tuple[Variable, ...], divisor: int
+) -> None:
+    """Also where the bounds of its terms are wider, because multiples were factored out."""
+    dividend = tree_expr(data.draw(sums(len(box))), box)
+    quotient = dividend // divisor * data.draw(st.sampled_from([1, -1]))
+    attained = values(quotient, box)
+    exact = min(attained), max(attained)
+    assert lies_in(quotient, exact)
+    assert not lies_in(quotient, (exact[0] + 1, exact[1]))
+    assert not lies_in(quotient, (exact[0], exact[1] - 1))
 
 
 @given(st.data(), boxes())
