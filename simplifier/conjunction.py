@@ -8,16 +8,18 @@ from simplifier import interval, laws, trace
 from simplifier.constraints import FALSE, Constraint, normalised, with_bounds
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, added
-from simplifier.residues import Residues, intersection, intersection_law, residues_of
+from simplifier.residues import Residues, intersection, intersection_law
 
 
-def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+def merged(
+    constraints: Iterable[Constraint], normal: Iterable[Constraint] = ()
+) -> tuple[Constraint, ...]:
     """Return an equivalent conjunction: normalised, one constraint for each expression, sorted.
 
     Congruences of one dividend are combined, and bounds of that dividend are rounded to values that
     satisfy them.  Constraints that one other constraint and the bounds of variables imply are
     dropped: ``8·x + y in [0, 8·n + 7]`` if ``x in [0, n]`` and y lies in ``[0, 7]``.  The result is
-    ``(FALSE,)`` if the conjunction is unsatisfiable.
+    ``(FALSE,)`` if the conjunction is unsatisfiable.  The constraints `normal` are normalised.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", -20, 20)
@@ -27,6 +29,9 @@ def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     """
     conjunction = _Conjunction()
     pending = list(constraints)
+    for each in normal:
+        if not conjunction.add(each, pending):
+            return (FALSE,)
     while pending:
         simple = normalised(pending.pop())
         if simple is FALSE or (simple and not conjunction.add(simple, pending)):
@@ -61,7 +66,7 @@ class _Conjunction:
                 return False
             constraint = new
         self.stated[expr] = constraint
-        residues = residues_of(expr, constraint.bounds)
+        residues = constraint.residues
         return self._rounded(expr) if residues is None else self._combined(expr, residues, pending)
 
     def _combined(self, expr: Expr, residues: Residues, pending: list[Constraint]) -> bool:
@@ -105,7 +110,7 @@ class _Conjunction:
 
         That is a constraint on the dividend of residues, or on a part of the sum.
         """
-        residues = residues_of(constraint.expr, constraint.bounds)
+        residues = constraint.residues
         of_dividend = self.stated.get(residues.dividend) if residues else None
         if residues and of_dividend and residues.contains(of_dividend.bounds):
             if trace.records:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import gcd
-from typing import Final
+from typing import Final, Literal, SupportsIndex
 
 from simplifier import laws, trace
 from simplifier.arguments import AFFINE, integer
 from simplifier.atoms import Floor
 from simplifier.bounds import UNCONSTRAINED, unit_floors, without_floor
 from simplifier.interval import Interval, contains, floor_divided, intersected, scaled
-from simplifier.linear import Expr, Term, Variable, as_expr, constant
-from simplifier.mods import split
+from simplifier.linear import Affine, Expr, Term, Variable, as_expr, constant
+from simplifier.mods import floors_of, split
 from simplifier.residues import Residues, canonical_law, residues_of
 from simplifier.shared import MAX_ORDERED
+from simplifier.slots import setters
 from simplifier.text import printed_constant
 from simplifier.trace import Law
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Constraint:
     """``expr in [lower, upper]``, both included.
 
@@ -38,20 +39,18 @@ class Constraint:
     expr: Expr
     lower: int
     upper: int
+    _residues: Residues | Literal[False] | None = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if not (
-            self.expr.__class__ is Expr and self.lower.__class__ is self.upper.__class__ is int
-        ):
-            self._convert()
-
-    def _convert(self) -> None:
-        """Convert variables and integers of NumPy; refuse other values."""
-        if type(self.expr) not in (Expr, Variable):
-            object.__setattr__(self, "expr", integer("Constraint", "expr", self.expr, AFFINE))
-        object.__setattr__(self, "expr", as_expr(self.expr))
-        for name, bound in (("lower", self.lower), ("upper", self.upper)):
-            object.__setattr__(self, name, integer("Constraint", name, bound))
+    def __init__(self, expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> None:
+        if not (expr.__class__ is Expr and lower.__class__ is upper.__class__ is int):
+            if not isinstance(expr, (Expr, Variable)):
+                expr = integer("Constraint", "expr", expr, AFFINE)
+            lower = integer("Constraint", "lower", lower)
+            expr, upper = as_expr(expr), integer("Constraint", "upper", upper)
+        _SET_EXPR(self, expr)
+        _SET_LOWER(self, lower)
+        _SET_UPPER(self, upper)
+        _SET_RESIDUES(self, None)
 
     def __hash__(self) -> int:
         return hash((self.expr._identity or self.expr.identity, self.lower, self.upper))
@@ -79,6 +78,15 @@ class Constraint:
         return self.lower, self.upper
 
     @property
+    def residues(self) -> Residues | None:
+        """The constraint as canonical residues, or `None` if it is another one; memoised."""
+        known = self._residues
+        if known is None:
+            known = residues_of(self.expr, self.bounds) or False
+            _SET_RESIDUES(self, known)
+        return known or None
+
+    @property
     def is_false(self) -> bool:
         """True if no value in the bounds of `expr` satisfies the constraint."""
         lower, upper = self.expr.bounds
@@ -89,6 +97,33 @@ class Constraint:
         """True if every value in the bounds of `expr` satisfies the constraint."""
         lower, upper = self.expr.bounds
         return self.lower <= lower and upper <= self.upper
+
+
+_SET_EXPR, _SET_LOWER, _SET_UPPER, _SET_RESIDUES = setters(
+    Constraint, "expr", "lower", "upper", "_residues"
+)
+
+
+def on_residues(residues: Residues) -> Constraint:
+    """Return the constraint that states canonical `residues`."""
+    constraint = Constraint(*residues.written)
+    _SET_RESIDUES(constraint, residues)
+    return constraint
+
+
+def on_narrower(constraint: Constraint, changed: Mapping[Variable, Variable]) -> Constraint | None:
+    """Return a normalised constraint with narrower variables if it stays so, else `None`.
+
+    That is the case for residues of a sum of variables, if intervals do not decide their floor.
+    """
+    residues = constraint.residues and constraint.residues.renamed(changed)
+    if residues is None:
+        return None
+    moved = on_residues(residues)
+    floors = floors_of(moved.expr)
+    if len(floors) != 1 or floors[0].divisor != residues.modulus:
+        return None
+    return moved if floors[0].numerator.parts == residues.dividend.parts else None
 
 
 def with_bounds(constraint: Constraint, bounds: Interval) -> Constraint:
@@ -144,10 +179,10 @@ def normalised(constraint: Constraint) -> Constraint | None:
         if lower > upper:
             return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
         clipped = with_bounds(constraint, (lower, upper))
-        residues = residues_of(expr, (lower, upper))
+        residues = clipped.residues
         if residues is not None and residues != canonical:
             canonical = residues
-            constraint = Constraint(*residues.written)
+            constraint = on_residues(residues)
             if trace.records:
                 trace.record(canonical_law(expr, residues), clipped, constraint)
             if constraint != clipped:

@@ -18,10 +18,10 @@ from simplifier import laws, trace
 from simplifier.atoms import Floor, Variable, mentioned
 from simplifier.bounds import KnownBounds
 from simplifier.conjunction import merged, record_rounding
-from simplifier.constraints import FALSE, Constraint, is_false, sum_bounds
+from simplifier.constraints import FALSE, Constraint, is_false, on_narrower, sum_bounds
 from simplifier.interval import Interval, contains, exactly_divided, intersected, scaled
 from simplifier.linear import Expr, Term, from_atom
-from simplifier.residues import Residues, residues_of
+from simplifier.residues import Residues
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
 from simplifier.zero_divisor import ZeroDivisorError
@@ -104,13 +104,30 @@ def _tightened_in_rounds(
         now = tuple([changed.get(v, v) for v in now])
         if _is_empty(now):
             break
-        narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
-        # a constraint on a variable alone has become its bounds
-        kept = [c for c in left if trace.records or c.expr.as_variable not in changed]
-        left = merged(c.with_expr(narrower(c.expr)) for c in kept)
+        left = _on_narrower(left, changed)
     if is_false(left) or _is_empty(now):
         return ConstrainedBox(variables, (FALSE,))
     return ConstrainedBox(now, _needed(left) if len(left) > 1 else left)
+
+
+def _on_narrower(
+    constraints: tuple[Constraint, ...], changed: Mapping[Variable, Variable]
+) -> tuple[Constraint, ...]:
+    """The conjunction of `constraints` with narrower variables."""
+    narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
+    if trace.records:
+        return merged(c.with_expr(narrower(c.expr)) for c in constraints)
+    simple: list[Constraint] = []
+    others: list[Constraint] = []
+    for constraint in constraints:
+        if constraint.expr.as_variable in changed:
+            continue  # a constraint on a variable alone has become its bounds
+        moved = on_narrower(constraint, changed)
+        if moved is None:
+            others.append(constraint.with_expr(narrower(constraint.expr)))
+        else:
+            simple.append(moved)
+    return merged(others, simple)
 
 
 def _narrowed(
@@ -169,7 +186,7 @@ def _bounds_under(expr: Expr, known: Sequence[Constraint]) -> Interval:
     bounds = KnownBounds(sum_bounds(known)).finest_bounds(expr)
     congruences: list[Residues] = []
     for constraint in known:
-        residues = residues_of(constraint.expr, constraint.bounds)
+        residues = constraint.residues
         if residues and residues.is_congruence:
             congruences.append(residues)
         elif residues and residues.dividend == expr:
@@ -186,7 +203,7 @@ def _propagated(constraints: tuple[Constraint, ...]) -> Mapping[Variable, Interv
     propagated: dict[Variable, Interval] = {}
     for constraint in constraints:
         _propagate(constraint.expr, constraint.bounds, propagated, [MAX_FLOORS])
-        residues = residues_of(constraint.expr, constraint.bounds)
+        residues = constraint.residues
         variable = residues.dividend.as_variable if residues else None
         if residues and variable:
             bounds = intersected(propagated.get(variable, variable.bounds), variable.bounds)

@@ -24,7 +24,6 @@ from simplifier.bounds_queries import BoundsQuery, queries_of
 from simplifier.constraints import FALSE, Constraint, sum_bounds
 from simplifier.domain import ConstrainedBox, tightened
 from simplifier.linear import Expr
-from simplifier.residues import residues_of
 from simplifier.samples import extreme_samples
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
@@ -330,7 +329,7 @@ def _are_exact_by_intervals(floors: Iterable[Floor], constraint: Constraint) -> 
             if floor.depth > 2:
                 return False
             if not _has_multiple(floor.numerator, constraint.expr):
-                if residues_of(constraint.expr, constraint.bounds) is None:
+                if constraint.residues is None:
                     return False
     return True
 
@@ -369,7 +368,7 @@ def is_known_nonempty(constraints: Sequence[Constraint]) -> bool:
     if len(constraints) != 1:
         return not constraints
     (constraint,) = constraints
-    residues = residues_of(constraint.expr, constraint.bounds)
+    residues = constraint.residues
     if residues:
         lower, upper = residues.rounded(residues.dividend.bounds)
         return lower <= upper and _reaches_all(residues.dividend)

@@ -14,6 +14,7 @@ Laws (`simplifier.laws`), for all signs, with ``mod`` in ``[0, modulus)``:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
@@ -21,9 +22,10 @@ from typing import NamedTuple
 from simplifier import laws
 from simplifier.divmod import floor_mod
 from simplifier.interval import Interval, intersected, scaled
-from simplifier.linear import Expr, without_zero_terms
+from simplifier.linear import Expr, Variable, without_zero_terms
 from simplifier.mods import split
 from simplifier.trace import Law
+from simplifier.unique import Atom
 
 
 class Residues(NamedTuple):
@@ -54,6 +56,21 @@ class Residues(NamedTuple):
         start = self.lower if self.upper >= self.modulus else 0
         expr = floor_mod(self.dividend - start, self.modulus)
         return expr, self.lower - start, self.upper - start
+
+    def renamed(self, changed: Mapping[Variable, Variable]) -> Residues | None:
+        """Return the residues of a sum of variables, some of them replaced by others.
+
+        `None` for other dividends, and if a new variable has only one value.
+        """
+        parts: dict[Atom, int] = {}
+        for atom, coefficient in self.dividend.parts.items():
+            if not isinstance(atom, Variable):
+                return None
+            now = changed.get(atom, atom)
+            if now.lower == now.upper:
+                return None
+            parts[now] = coefficient
+        return self._replace(dividend=Expr(parts, 0))
 
     def contains(self, bounds: Interval) -> bool:
         """Return True if every value in `bounds` has such a residue."""

@@ -24,7 +24,7 @@ from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.divmod import floor_div
 from simplifier.linear import Expr, added, constant, from_atom
-from simplifier.residues import Residues, residues_of
+from simplifier.residues import Residues
 from simplifier.substitute import Substitution
 
 
@@ -94,7 +94,7 @@ class Rewriting(Substitution):
         self._independent = Substitution(self._values)
         equal = [c for c in constraints if c.lower == c.upper and c.expr.parts]
         self._zeros = [c.expr - c.lower for c in equal]
-        residues = [residues_of(c.expr, c.bounds) for c in equal]
+        residues = [c.residues for c in equal]
         self._congruences = Congruences([each for each in residues if each])
         self._has_equations = bool(equal)
         self._equated = mentioned([c.expr for c in equal])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from simplifier.unique import MAX_DEPTH, Atom
+from simplifier.unique import MAX_DEPTH, Atom, OrderKey
 
 Expr: TypeAlias = Any  # `simplifier.linear.Expr`, which is written on top of this module
 
@@ -21,8 +21,20 @@ MAX_ORDERED: Final = 1 << 20
 """Maximum number of atoms in the text of a sum whose terms are ordered by their nested keys."""
 
 
-def coarse_key(term: tuple[Atom, int]) -> tuple[int, int]:
-    """Return a sort key for the terms of a sum whose nested keys take long to compare."""
+def ordered_terms(expr: Expr) -> tuple[tuple[Atom, int], ...]:
+    """Return the terms of `expr` in an order that is the same in every process."""
+    terms = list(expr.parts.items())
+    if len(terms) > 1:
+        terms.sort(key=_key if expr.weight < MAX_ORDERED else _coarse_key)
+    return tuple(terms)
+
+
+def _key(term: tuple[Atom, int]) -> OrderKey:
+    return term[0].key
+
+
+def _coarse_key(term: tuple[Atom, int]) -> tuple[int, int]:
+    """A sort key for the terms of a sum whose nested keys take long to compare."""
     return term[0].weight, term[1]
 
 

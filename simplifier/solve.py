@@ -25,7 +25,6 @@ from simplifier.constraints import Constraint
 from simplifier.divmod import floor_div
 from simplifier.interval import scaled
 from simplifier.linear import Expr, added, constant
-from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
 
 
@@ -77,7 +76,7 @@ def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
     >>> print(projected(Constraint(d0 + s0, 5, 9), s0))
     d0 in [2, 9]
     """
-    residues = residues_of(constraint.expr, constraint.bounds)
+    residues = constraint.residues
     expr = residues.dividend if residues else constraint.expr
     coefficient = expr.parts.get(variable, 0)
     rest = added(expr, variable.as_expr(), -coefficient) if coefficient else None
@@ -135,7 +134,7 @@ def _strided(constraint: Constraint, candidates: Mapping[Variable, int]) -> Chan
     """
     if constraint.lower != constraint.upper:
         return None
-    residues = residues_of(constraint.expr, constraint.bounds)
+    residues = constraint.residues
     old = residues.dividend.as_variable if residues else None
     if not residues or old is None or old not in candidates:
         return None

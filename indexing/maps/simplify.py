@@ -123,9 +123,10 @@ def _simplified(
 
 def _tightened(m: IndexingMap) -> IndexingMap:
     """Tighten bounds, drop implied constraints, and simplify results with the new bounds."""
-    if m.is_known_empty:
+    variables = m.variables
+    if True in [v.lower > v.upper for v in variables]:
         return IndexingMap.empty(m.dims, len(m.results))
-    domain = tightened(m.variables, m.constraints)
+    domain = tightened(variables, m.constraints)
     if domain.constraints and not domain.is_known_empty:
         domain = refined(domain.variables, domain.constraints, ()) or domain
     if domain.is_known_empty:

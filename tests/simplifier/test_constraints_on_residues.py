@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from simplifier import variable
 from simplifier.atoms import Variable
 from simplifier.conjunction import merged
-from simplifier.constraints import Constraint, normalised
+from simplifier.constraints import Constraint, normalised, on_narrower
 from simplifier.linear import Expr
 from simplifier.residues import Residues, intersection, residues_of
+from simplifier.substitute import Substitution
 from tests.oracles import boxes, fuzz, holds, points
 
 x, y = variable("x", -40, 40), variable("y", -7, 9)
@@ -140,6 +141,29 @@ def test_the_canonical_form_keeps_the_points(
         assert fits(canonical, canonical.dividend.value(point)) == (
             lower <= expr.value(point) <= upper
         )
+
+
+@given(st.data(), boxes(max_dims=2))
+@fuzz(300)
+def test_residues_with_narrower_variables_are_those_that_are_normalised_again(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    dividend = sum((v * data.draw(st.integers(-9, 9)) for v in box), box[0] * 0)
+    expr = (dividend + data.draw(st.integers(-9, 9))) % data.draw(st.integers(2, 12))
+    first = data.draw(st.integers(0, 11))
+    constraint = normalised(Constraint(expr, first, data.draw(st.integers(first, 11))))
+    if constraint is None:
+        return
+    changed = {}
+    for v in box:
+        lower = data.draw(st.integers(v.lower, v.upper))
+        changed[v] = Variable(v.name, lower, data.draw(st.integers(lower, v.upper)))
+    narrower = Substitution({v: now.as_expr() for v, now in changed.items()})
+    again = normalised(constraint.with_expr(narrower(constraint.expr)))
+    moved = on_narrower(constraint, changed)
+    if moved is not None:
+        assert moved == again
+        assert moved.residues == again.residues
 
 
 # ---------------------------------------------------------------- proofs
