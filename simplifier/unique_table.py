@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
+from sys import getrefcount
 from threading import RLock
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 Unique = TypeVar("Unique", bound=Hashable)
-
-
-def _references(objects: Mapping[Hashable, object], key: Hashable) -> int:
-    """The number of references to an object of a table, with those of this call."""
-    return sys.getrefcount(objects[key])
-
-
-_UNUSED: Final = _references({None: object()}, None)
-"""`_references` to an object that only its table refers to."""
 
 _IS_COUNTED: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
 """True if a thread sees all references of other threads; else no object is removed."""
@@ -47,23 +39,35 @@ class UniqueTable(dict[Hashable, Unique]):
                 return self.setdefault(made_of, one)
         known = self.setdefault(made_of, one)
         if len(self) > self._limit:
-            self._purge()
+            self.purge()
         return known
 
-    def _purge(self) -> None:
+    def purge(self) -> None:
         """Remove unused objects, the last ones first, because these refer to earlier ones."""
         with self._lock:
             self._is_purged = True
             try:
-                for key in reversed([*self]) if _IS_COUNTED else ():
-                    if _references(self, key) == _UNUSED:
-                        self._remove(key)
+                if _IS_COUNTED:
+                    self._remove_unused()
             finally:
                 self._is_purged = False
                 self._limit = max(1024, 2 * len(self))
 
-    def _remove(self, key: Hashable) -> None:
-        """Remove an object, unless another thread has just looked it up."""
-        removed = {key: self.pop(key)}
-        if _references(removed, key) != _UNUSED:
-            self.setdefault(key, removed[key])
+    def _remove_unused(self) -> None:
+        own: dict[Hashable, Any] = self
+        entries = own.copy()  # at once, whatever finalisers add
+        entries[_PROBE] = own[_PROBE] = object()
+        unused = 0
+        while entries:
+            key, one = entries.popitem()
+            count = getrefcount(one)
+            if key is _PROBE:  # the first one: only the table refers to it
+                unused = count
+            if count == unused:
+                own.pop(key)
+                if getrefcount(one) >= unused:  # another thread has just looked it up
+                    own.setdefault(key, one)
+
+
+_PROBE: Final = object()
+"""The key of an object that is unused, to count its references."""

@@ -33,7 +33,7 @@ def empty_all() -> None:
     gc.collect()
     for each in gc.get_objects():
         if isinstance(each, UniqueTable):
-            each._purge()
+            each.purge()
     gc.collect()
 
 

@@ -58,11 +58,11 @@ def test_a_table_is_purged_while_objects_are_added() -> None:
     gc.set_threshold(20)
     try:
         Adding(table)
-        table._purge()
+        table.purge()
     finally:
         gc.set_threshold(*thresholds)
     gc.collect()  # the finaliser adds an object
-    table._purge()
+    table.purge()
     assert [*table] == [*kept.values()]
 
 
@@ -71,27 +71,27 @@ def test_one_pass_removes_objects_and_those_that_only_they_refer_to() -> None:
     last = None
     for k in range(50):
         last = table.add(k, Thing(last))
-    table._purge()
+    table.purge()
     assert [*table] == [*range(50)]
     del last
-    table._purge()
+    table.purge()
     assert not table
 
 
 @interpreted_only
 def test_an_object_that_other_threads_use_while_it_is_removed_stays() -> None:
     class Interleaved(UniqueTable[Thing]):
-        """One thread looks the object up before it is removed, another adds it thereafter."""
+        """Two threads look an object up and add an equal one while it is removed."""
 
-        def _remove(self, key: Hashable) -> None:
-            self.held = self[key]
-            super()._remove(key)
+        adding: Thread | None = None
 
         def pop(self, key: Hashable) -> Thing:  # type: ignore[override]
             one = super().pop(key)
-            self.adding = Thread(target=self.add_again, args=[key])
-            self.adding.start()
-            self.adding.join(0.05)  # it waits for the end of the purge
+            if key == "one":
+                self.held = one
+                self.adding = Thread(target=self.add_again, args=[key])
+                self.adding.start()
+                self.adding.join(0.05)  # it waits for the end of the purge
             return one
 
         def add_again(self, key: Hashable) -> None:
@@ -99,7 +99,8 @@ def test_an_object_that_other_threads_use_while_it_is_removed_stays() -> None:
 
     table = Interleaved()
     table.add("one", Thing())
-    table._purge()
+    table.purge()
+    assert table.adding is not None
     table.adding.join()
     assert table["one"] is table.held is table.added
 

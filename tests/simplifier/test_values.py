@@ -100,8 +100,8 @@ def test_variables_are_freed_without_the_collector() -> None:
 def _purge() -> None:
     """Remove unused atoms: floors before the variables to which they refer."""
     UNCONSTRAINED.forget_divisions()
-    _FLOORS._purge()
-    _VARIABLES._purge()
+    _FLOORS.purge()
+    _VARIABLES.purge()
 
 
 def test_the_memo_of_divisions_is_bounded() -> None:
