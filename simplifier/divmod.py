@@ -16,16 +16,19 @@ bounds than ``x − m·floor(x / m)`` term by term, and then with the mods expan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import gcd
+from collections.abc import Iterable
 from typing import Final
 
 from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor
-from simplifier.bounds import UNCONSTRAINED, AtomLike, Bounded, DivisionKey, KnownBounds
-from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
+from simplifier.bounds import UNCONSTRAINED, AtomLike, DivisionKey, KnownBounds
+from simplifier.division import Division
+from simplifier.linear import Expr, added, constant, from_atom
 from simplifier.mods import Mod, may_contain_mods, split_finest_for, split_for
 from simplifier.trace import Law
+
+_RECORDS: Final = trace.records
+_FOLD: Final = laws.FOLD_CONSTANT_FLOOR
 
 
 def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> Expr:
@@ -51,7 +54,7 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
     bounds = expr.bounds_memo
     if bounds is not None:  # most often those of a variable or a floor
         multiple = bounds[0] // divisor
-        if multiple == bounds[1] // divisor and not trace.records:
+        if multiple == bounds[1] // divisor and not _RECORDS:
             return Expr({}, multiple)
     key = expr._identity or expr.identity, divisor
     return known.floors.get(key) or _new_floor(expr, divisor, known, key)
@@ -60,7 +63,7 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
 def _new_floor(expr: Expr, divisor: int, known: KnownBounds, key: DivisionKey) -> Expr:
     """`floor_div` of a division that `known` does not hold yet."""
     law, floor = _divided(expr, divisor, known)
-    if trace.records and law is not None:
+    if _RECORDS and law is not None:
         trace.record(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
     if len(known.floors) >= _MAX_FLOORS:
         known.forget_divisions()
@@ -84,7 +87,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
     bounds = expr.bounds_memo
     if bounds is not None:
         multiple = bounds[0] // modulus
-        if multiple == bounds[1] // modulus and not trace.records:
+        if multiple == bounds[1] // modulus and not _RECORDS:
             return expr - multiple * modulus if multiple else expr
     key = expr._identity or expr.identity, modulus
     remainder = known.remainders.get(key)
@@ -93,7 +96,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
         remainder = added(expr, floor, -modulus)
         if not known.sums:
             remainder.modulus = modulus
-        if trace.records:
+        if _RECORDS:
             trace.record(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
         known.remainders[key] = remainder
     return remainder
@@ -130,9 +133,9 @@ def _divided_by_terms(
         pieces = known.pieces(expr.parts)
     is_plain = not may_have_mods and not known.sums
     division = Division(pieces, expr.constant, divisor, known, is_plain)
-    decided = division.by_intervals()
+    decided = _decided(division)
     if decided is not None:
-        return division.law, decided
+        return decided
     law, remainder = None, expr
     if division.quotient or division.constant:
         law = laws.FACTOR_OUT_MULTIPLES
@@ -153,7 +156,7 @@ def _divided_atom(
     low, high = atom.bounds
     lower, upper = low // divisor, high // divisor
     if lower == upper:
-        return laws.FOLD_CONSTANT_FLOOR, Expr({}, lower)
+        return _FOLD, Expr({}, lower)
     if isinstance(atom, Floor):
         return laws.MERGE_FLOORS, floor_div(atom.numerator, divisor * atom.divisor, known)
     return None, from_atom(Floor(expr, divisor, (lower, upper)))
@@ -183,13 +186,22 @@ def _with_mods(
     pieces = known.pieces(rest.parts)
     for mod in mods:
         pieces[known.whole_mod(mod)] = mod.coefficient
-    division = Division(pieces, rest.constant, divisor, known, False)
-    decided = division.by_intervals()
-    if decided is None:
-        return None
-    if trace.records:
+    decided = _decided(Division(pieces, rest.constant, divisor, known, False))
+    if _RECORDS and decided is not None:
         _record_mods(mods, known)
-    return division.law, decided
+    return decided
+
+
+def _decided(division: Division) -> tuple[Law, Expr] | None:
+    """Apply laws 2 and 3; `None` if intervals do not decide."""
+    folded = division.folded()
+    if folded is not None:
+        return _FOLD, folded
+    smaller = division.without_factor()
+    if smaller is None:
+        return None
+    floor = floor_div(*smaller, division.known)
+    return laws.CANCEL_COMMON_FACTOR, division.quotient_and(floor)
 
 
 def _record_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
@@ -201,183 +213,6 @@ def _record_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
         trace.record(laws.RECOMBINE_MOD, terms, f"({whole}) * {factor}")
         lower, upper = known.bounds_of_mod(mod.dividend, mod.modulus)
         trace.record(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
-
-
-class Division:
-    """``floor((offset + Σ pieces) / divisor)`` after law 1, which factors out multiples.
-
-    Its value is ``constant + Σ quotient + floor((offset + Σ remainder) / divisor)``, with
-    ``0 <= offset < divisor`` and remainder coefficients of the least absolute value.
-    """
-
-    __slots__ = (
-        *("constant", "divisor", "known", "law", "offset", "quotient", "remainder"),
-        *("bounds", "halves", "negative"),  # of the remainder
-        "is_plain",  # all pieces are atoms with their own bounds
-    )
-
-    def __init__(
-        self,
-        pieces: Mapping[AtomLike, int],
-        offset: int,
-        divisor: int,
-        known: KnownBounds,
-        is_plain: bool,
-    ) -> None:
-        self.divisor, self.known, self.is_plain = divisor, known, is_plain
-        self.law = laws.FOLD_CONSTANT_FLOOR
-        self.constant, self.offset = divmod(offset, divisor) if offset else (0, 0)
-        quotient: dict[AtomLike, int] = {}
-        remainder: dict[AtomLike, int] = {}
-        below = (divisor - 1) >> 1  # rounds a quotient to the nearest integer, ties down
-        lower = upper = self.offset
-        negative = halves = False
-        for piece, coefficient in pieces.items():  # the innermost loop: no calls
-            multiple = (coefficient + below) // divisor
-            left = coefficient - multiple * divisor
-            if multiple:
-                quotient[piece] = multiple
-            if left:
-                remainder[piece] = left
-                low, high = piece.bounds
-                if left > 0:
-                    lower, upper = lower + left * low, upper + left * high
-                    halves = halves or left << 1 == divisor
-                else:
-                    lower, upper = lower + left * high, upper + left * low
-                    negative = True
-        self.quotient, self.remainder, self.bounds = quotient, remainder, (lower, upper)
-        self.negative, self.halves = negative, halves
-
-    def by_intervals(self) -> Expr | None:
-        """Apply laws 2 and 3; `None` if intervals do not decide."""
-        lower, upper = self.bounds
-        divisor, sums = self.divisor, self.known.sums
-        multiple = lower // divisor
-        if multiple == upper // divisor:
-            if self.is_plain:
-                return Expr(self.quotient, self.constant + multiple)  # type: ignore[arg-type]
-            return self.sum(self.quotient, self.constant + multiple)
-        if sums or ((self.negative or self.halves) and upper - lower < divisor):
-            folded = self._folded()
-            if folded is not None:
-                return folded
-        factors: list[int] = []  # common divisors of a coefficient and the divisor
-        for coefficient in self.remainder.values():
-            factor = gcd(coefficient, divisor)
-            if factor > 1 and factor not in factors:
-                factors.append(factor)
-        if len(factors) > 1:
-            factors.sort(reverse=True)
-        for factor in factors:
-            floor = self._constant_floor(self.remainder, factor)
-            if floor is not None:
-                return self._without_factor(factor, floor)
-        return None
-
-    def _folded(self) -> Expr | None:
-        """Law 2 for the bounds known of sums, or another remainder by a multiple of the divisor.
-
-        Without such bounds, the interval of the remainder must be narrower than the divisor.
-        """
-        folded = None
-        if self.known.sums:
-            folded = self._folded_with(self.remainder, {})
-        if folded is None and self.halves:
-            folded = self._with_negated_halves()  # an interval of the same width
-        if folded is None and self.negative:
-            folded = self._with_residues()  # an interval that is at least as wide
-        return folded
-
-    def _with_negated_halves(self) -> Expr | None:
-        """Law 2 with ``−divisor / 2`` for each coefficient ``divisor / 2``."""
-        divisor, remainder = self.divisor, self.remainder
-        negated = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
-        return self._folded_with(negated, {p: 1 for p, c in remainder.items() if c << 1 == divisor})
-
-    def _with_residues(self) -> Expr | None:
-        """Law 2 with the non-negative residues of all coefficients."""
-        divisor, remainder = self.divisor, self.remainder
-        residues = {piece: c % divisor for piece, c in remainder.items()}
-        return self._folded_with(residues, {p: -1 for p, c in remainder.items() if c < 0})
-
-    def _without_factor(self, factor: int, floor: int) -> Expr:
-        """Law 3 for a factor for which the other terms, divided by it, have the floor `floor`."""
-        terms = self.remainder.items()
-        rest = self.sum({p: c // factor for p, c in terms if not c % factor}, floor)
-        self.law = laws.CANCEL_COMMON_FACTOR
-        return self.quotient_and(floor_div(rest, self.divisor // factor, self.known))
-
-    def with_new_floor(self, remainder: Expr) -> Expr:
-        """``constant + Σ quotient + floor(remainder / divisor)``, where the floor is a new atom."""
-        divisor, quotient = self.divisor, self.quotient
-        lower, upper = self.bounds if self.is_plain else remainder.bounds  # on the whole box
-        floor = Floor(remainder, divisor, (lower // divisor, upper // divisor))
-        if self.is_plain and floor not in quotient:
-            quotient[floor] = 1
-            return Expr(quotient, self.constant)  # type: ignore[arg-type]  # all are atoms
-        return self.quotient_and(from_atom(floor))
-
-    def quotient_and(self, rest: Expr) -> Expr:
-        """``constant + Σ quotient + rest``."""
-        if not self.quotient:
-            return Expr(rest.parts, rest.constant + self.constant) if self.constant else rest
-        return self.sum(self.quotient, self.constant) + rest
-
-    def _folded_with(
-        self, remainder: dict[AtomLike, int], more: dict[AtomLike, int]
-    ) -> Expr | None:
-        """Law 2 with another `remainder`, and the quotient increased by `more`."""
-        multiple = self._constant_floor(remainder, self.divisor)
-        if multiple is None:
-            return None
-        quotient = self.quotient
-        if more:
-            quotient = {**quotient, **{p: quotient.get(p, 0) + c for p, c in more.items()}}
-        return self.sum(quotient, self.constant + multiple)
-
-    def _constant_floor(self, pieces: dict[AtomLike, int], divisor: int) -> int | None:
-        """Return ``floor((offset + Σ pieces) / divisor)`` if bounds give one value, else `None`.
-
-        Pieces that are multiples of `divisor` are left out.  The bounds are those of the pieces,
-        then those known for their sum.
-        """
-        lower = upper = self.offset
-        for piece, coefficient in pieces.items():
-            if coefficient % divisor:
-                low, high = piece.bounds
-                if coefficient > 0:
-                    lower, upper = lower + coefficient * low, upper + coefficient * high
-                else:
-                    lower, upper = lower + coefficient * high, upper + coefficient * low
-        floor = lower // divisor
-        if floor == upper // divisor:
-            return floor
-        if not self.known.sums:
-            return None
-        nonmultiples = {piece: c for piece, c in pieces.items() if c % divisor}
-        stated = len(nonmultiples) > 1 and self.known.bounds_of_sum(
-            self.sum(nonmultiples, self.offset)
-        )
-        if not stated:
-            return None
-        lower, upper = max(lower, stated[0]), min(upper, stated[1])
-        return lower // divisor if lower // divisor == upper // divisor else None
-
-    def sum(self, pieces: dict[AtomLike, int], constant: int) -> Expr:
-        """``constant + Σ coefficient · piece``."""
-        if self.is_plain and 0 not in pieces.values():
-            return Expr(pieces, constant)  # type: ignore[arg-type]  # all are atoms
-        total: dict[Atom, int] = {}
-        for piece, factor in pieces.items():
-            if isinstance(piece, Bounded):
-                expr = piece.expr
-                constant += factor * expr.constant
-                for atom, coefficient in expr.parts.items():
-                    total[atom] = total.get(atom, 0) + factor * coefficient
-            else:
-                total[piece] = total.get(piece, 0) + factor
-        return without_zero_terms(total, constant)
 
 
 def _mergeable(remainder: Expr) -> Floor | None:

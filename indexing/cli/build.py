@@ -26,6 +26,7 @@ COMPILED: Final = (
     "simplifier.atoms",
     "simplifier.mods",
     "simplifier.bounds",
+    "simplifier.division",
     "simplifier.divmod",
     "simplifier.semiaffine",
     "simplifier.substitute",

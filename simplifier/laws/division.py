@@ -31,21 +31,21 @@ FACTOR_OUT_MULTIPLES: Final = Law(
     "floor((d·q + r) / d) = q + floor(r / d)",
     "d > 0; q is an integer expression",
     "floor(q + y) = q + floor(y) for every integer q and every real y, whatever their signs.",
-    ("simplifier.divmod.Division",),
+    ("simplifier.division.Division",),
 )
 FOLD_CONSTANT_FLOOR: Final = Law(
     "fold a constant floor",
     "floor(r / d) = k",
     "d > 0; the bounds of r lie in [k·d, k·d + d - 1]",
     "floor is monotonic, and both ends of the interval give k. For negative r, k is negative.",
-    ("simplifier.divmod.Division.by_intervals",),
+    ("simplifier.division.Division.folded",),
 )
 CANCEL_COMMON_FACTOR: Final = Law(
     "cancel a common factor",
     "floor((g·a + b) / (g·c)) = floor((a + k) / c)",
     "g, c > 0; floor(b / g) is the constant k",
     "floor(n / (g·c)) = floor(floor(n / g) / c), and floor((g·a + b) / g) = a + k for any signs.",
-    ("simplifier.divmod.Division.by_intervals",),
+    ("simplifier.division.Division.without_factor",),
 )
 MERGE_FLOORS: Final = Law(
     "merge nested floors",
