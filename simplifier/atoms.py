@@ -48,7 +48,7 @@ class Floor(Atom):
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
         """Return the unique atom ``floor(numerator / divisor)``, whose values are in `bounds`."""
         made_of = numerator._identity or numerator.identity, divisor
-        known = _FLOORS.get(made_of)
+        known = _KNOWN.get(made_of)
         if known is not None:
             return known
         self = object.__new__(cls)
@@ -84,6 +84,7 @@ class Floor(Atom):
 
 
 _FLOORS: Final = UniqueTable[Floor]()
+_KNOWN: Final = _FLOORS.objects
 
 
 def inside_atoms(expr: Expr) -> set[Variable]:

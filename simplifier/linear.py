@@ -253,7 +253,7 @@ class Variable(Atom):
         """Return the unique variable `name` in ``[lower, upper]``."""
         made_of = name, lower, upper
         try:
-            known = _VARIABLES.get(made_of)
+            known = _KNOWN.get(made_of)
         except TypeError:  # not hashable
             known = None
         if known is not None:
@@ -334,6 +334,7 @@ Affine: TypeAlias = Expr | Variable | int
 """Arguments that `as_expr` converts to expressions."""
 
 _VARIABLES: Final = UniqueTable[Variable]()
+_KNOWN: Final = _VARIABLES.objects
 
 
 def from_atom(atom: Atom) -> Expr:

@@ -66,7 +66,7 @@ class SemiAffine(Atom):
     def __new__(cls, operator: Operator, operands: tuple[Expr, ...]) -> SemiAffine:
         """Return the unique atom for `operator` and `operands`."""
         made_of = operator, tuple([operand.identity for operand in operands])
-        known = _SEMI_AFFINE.get(made_of)
+        known = _SEMI_AFFINE.objects.get(made_of)
         if known is not None:
             return known
         self = object.__new__(cls)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Hashable
 from sys import getrefcount
 from threading import RLock
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 Unique = TypeVar("Unique", bound=Hashable)
 
@@ -14,17 +14,20 @@ _IS_COUNTED: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
 """True if a thread sees all references of other threads; else no object is removed."""
 
 
-class UniqueTable(dict[Hashable, Unique]):
+class UniqueTable(Generic[Unique]):
     """The objects in use, by their constructor arguments.
 
-    Objects to which only the table refers are removed whenever it has doubled.  Constructors look
-    objects up without a lock, and inline, because lookups are far more frequent than additions.
+    Objects to which only the table refers are removed whenever it has doubled.
+
+    Attributes:
+        objects: the objects.  Constructors look them up without a lock, and inline, because lookups
+            are far more frequent than additions.
     """
 
-    __slots__ = ("_is_purged", "_limit", "_lock")
+    __slots__ = ("_is_purged", "_limit", "_lock", "objects")
 
     def __init__(self) -> None:
-        super().__init__()
+        self.objects: dict[Hashable, Unique] = {}
         self._limit = 1024
         self._is_purged = False
         self._lock = RLock()  # a finaliser may run while it is held, and add objects
@@ -34,11 +37,12 @@ class UniqueTable(dict[Hashable, Unique]):
 
         While another thread removes objects, wait: it may put back an object that is in use.
         """
+        objects = self.objects
         if self._is_purged:
             with self._lock:
-                return self.setdefault(made_of, one)
-        known = self.setdefault(made_of, one)
-        if len(self) > self._limit:
+                return objects.setdefault(made_of, one)
+        known = objects.setdefault(made_of, one)
+        if len(objects) > self._limit:
             self.purge()
         return known
 
@@ -48,25 +52,25 @@ class UniqueTable(dict[Hashable, Unique]):
             self._is_purged = True
             try:
                 if _IS_COUNTED:
-                    self._remove_unused()
+                    _remove_unused(self.objects)
             finally:
                 self._is_purged = False
-                self._limit = max(1024, 2 * len(self))
+                self._limit = max(1024, 2 * len(self.objects))
 
-    def _remove_unused(self) -> None:
-        own: dict[Hashable, Any] = self
-        entries = own.copy()  # at once, whatever finalisers add
-        entries[_PROBE] = own[_PROBE] = object()
-        unused = 0
-        while entries:
-            key, one = entries.popitem()
-            count = getrefcount(one)
-            if key is _PROBE:  # the first one: only the table refers to it
-                unused = count
-            if count == unused:
-                own.pop(key)
-                if getrefcount(one) >= unused:  # another thread has just looked it up
-                    own.setdefault(key, one)
+
+def _remove_unused(objects: dict[Hashable, Any]) -> None:
+    entries = objects.copy()  # at once, whatever finalisers add
+    entries[_PROBE] = objects[_PROBE] = object()
+    unused = 0
+    while entries:
+        key, one = entries.popitem()
+        count = getrefcount(one)
+        if key is _PROBE:  # the first one: only `objects` refers to it
+            unused = count
+        if count == unused:
+            objects.pop(key)
+            if getrefcount(one) >= unused:  # another thread has just looked it up
+                objects.setdefault(key, one)
 
 
 _PROBE: Final = object()

@@ -215,6 +215,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Variable | None":              (D0,               "None"),
     "bool":                         (False,            ""),
     "int":                          (1,                "int"),
+    "SupportsIndex":                (1,                "int"),
     "int | None":                   (None,             "None int"),
     "int | Sequence[int]":          (1,                "int"),
     "int | Sequence[int] | None":   (None,             "None int"),

@@ -45,7 +45,10 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
 
 def _composed(first: IndexingMap, second: IndexingMap, unbounded: list[int]) -> IndexingMap:
     """`composed`, where the results of `first` at these indices may be out of bounds."""
-    values: dict[Variable, Expr] = dict(zip(second.dims, first.results, strict=True))
+    dims: tuple[Variable, ...] = second.dims
+    values: dict[Variable, Expr] = {}
+    for k, result in enumerate(first.results):
+        values[dims[k]] = result
     ranges, runtime = first.ranges, first.runtime
     merged: list[Constraint] = []
     if second.ranges or second.runtime or runtime:

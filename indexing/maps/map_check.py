@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from hlo.arguments import check_fields, wrong_argument
-from simplifier.atoms import undeclared
+from simplifier.atoms import Variable, undeclared
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr
 
 Grade: TypeAlias = Literal["exact", "may"]
 _GRADES: Final = frozenset(get_args(Grade))
@@ -20,9 +22,10 @@ def check_map(m: Any) -> None:
             variable of the map; or the grade is unknown.
     """
     try:
-        variables = m.variables
+        variables: tuple[Variable, ...] = m.variables
         names = {v.name for v in variables}
-        exprs = [*m.results, *[c.expr for c in m.constraints]]
+        constraints: tuple[Constraint, ...] = m.constraints
+        exprs: list[Expr] = [*m.results, *[c.expr for c in constraints]]
         for rt in m.runtime:
             exprs += rt.index
         foreign = undeclared(exprs, variables)

@@ -8,20 +8,21 @@ records, and ``dataclasses.replace`` drops it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from indexing.maps.indexing_map import IndexingMap
 from simplifier import laws, trace
 from simplifier.atoms import Variable
 from simplifier.bounds import lies_in
 from simplifier.interval import contains, intersected
+from simplifier.linear import Expr
 
 
-def outside(indexing_map: IndexingMap, box: Sequence[Variable]) -> list[int]:
+def outside(indexing_map: IndexingMap, box: tuple[Variable, ...]) -> list[int]:
     """Indices of the results that may be out of the bounds of `box`, in order."""
     last = indexing_map._last
+    results: tuple[Expr, ...] = indexing_map.results
     places: list[int] = []
-    for k, (variable, result) in enumerate(zip(box, indexing_map.results, strict=True)):
+    for k, variable in enumerate(box):
+        result = results[k]
         own = result.bounds_memo
         if own is not None and variable.lower <= own[0] and own[1] <= variable.upper:
             continue  # most results; no calls

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Hashable
 from threading import Thread, get_ident
+from typing import Any
 
 from simplifier import trace
 from simplifier.atoms import Variable
@@ -63,7 +64,7 @@ def test_a_table_is_purged_while_objects_are_added() -> None:
         gc.set_threshold(*thresholds)
     gc.collect()  # the finaliser adds an object
     table.purge()
-    assert [*table] == [*kept.values()]
+    assert [*table.objects] == [*kept.values()]
 
 
 def test_one_pass_removes_objects_and_those_that_only_they_refer_to() -> None:
@@ -72,37 +73,40 @@ def test_one_pass_removes_objects_and_those_that_only_they_refer_to() -> None:
     for k in range(50):
         last = table.add(k, Thing(last))
     table.purge()
-    assert [*table] == [*range(50)]
+    assert [*table.objects] == [*range(50)]
     del last
     table.purge()
-    assert not table
+    assert not table.objects
+
+
+class Interleaved(dict[Hashable, Any]):
+    """Objects of a table that two threads look up and add again while they are removed."""
+
+    table: UniqueTable[Thing]
+    adding: Thread
+
+    def pop(self, key: Hashable) -> Any:  # type: ignore[override]
+        one = super().pop(key)
+        if key == "one":
+            self.held = one
+            self.adding = Thread(target=self.add_again, args=[key])
+            self.adding.start()
+            self.adding.join(0.05)  # it waits for the end of the purge
+        return one
+
+    def add_again(self, key: Hashable) -> None:
+        self.added = self.table.add(key, Thing())
 
 
 @interpreted_only
 def test_an_object_that_other_threads_use_while_it_is_removed_stays() -> None:
-    class Interleaved(UniqueTable[Thing]):
-        """Two threads look an object up and add an equal one while it is removed."""
-
-        adding: Thread | None = None
-
-        def pop(self, key: Hashable) -> Thing:  # type: ignore[override]
-            one = super().pop(key)
-            if key == "one":
-                self.held = one
-                self.adding = Thread(target=self.add_again, args=[key])
-                self.adding.start()
-                self.adding.join(0.05)  # it waits for the end of the purge
-            return one
-
-        def add_again(self, key: Hashable) -> None:
-            self.added = self.add(key, Thing())
-
-    table = Interleaved()
+    table = UniqueTable[Thing]()
+    table.objects = objects = Interleaved()
+    objects.table = table
     table.add("one", Thing())
     table.purge()
-    assert table.adding is not None
-    table.adding.join()
-    assert table["one"] is table.held is table.added
+    objects.adding.join()
+    assert objects["one"] is objects.held is objects.added
 
 
 def laws(batch: int) -> tuple[str, list[str]]:

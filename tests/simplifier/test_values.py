@@ -79,8 +79,8 @@ def test_unreferenced_atoms_are_removed() -> None:
     dropped = [(variable(f"dropped{k}", 0, 99) + 3) // 7 // 5 for k in range(50)]
     del dropped
     _purge()
-    assert ("kept", 0, 99) in _VARIABLES
-    assert not [k for k in range(50) if (f"dropped{k}", 0, 99) in _VARIABLES]
+    assert ("kept", 0, 99) in _VARIABLES.objects
+    assert not [k for k in range(50) if (f"dropped{k}", 0, 99) in _VARIABLES.objects]
     assert variable("kept", 0, 99) // 7 == kept
 
 
@@ -92,7 +92,7 @@ def test_variables_are_freed_without_the_collector() -> None:
         assert [split(expr) for expr in exprs]  # memoised
         del d, exprs
         _purge()
-        assert ("freed", 0, 99) not in _VARIABLES
+        assert ("freed", 0, 99) not in _VARIABLES.objects
     finally:
         gc.enable()
 
