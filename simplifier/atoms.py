@@ -87,6 +87,21 @@ _FLOORS: Final = UniqueTable[Floor]()
 _KNOWN: Final = _FLOORS.objects
 
 
+def are_variables(exprs: tuple[Expr, ...], variables: tuple[Variable, ...]) -> bool:
+    """Return True if `exprs` are the `variables`, in this order.
+
+    >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
+    >>> are_variables((d0.expr, d1.expr), (d0, d1)), are_variables((d0 * 2, d1.expr), (d0, d1))
+    (True, False)
+    """
+    if len(exprs) != len(variables):
+        return False
+    for k, variable in enumerate(variables):  # noqa: SIM110  # a generator takes twice as long
+        if exprs[k] != variable.as_expr():
+            return False
+    return True
+
+
 def inside_atoms(expr: Expr) -> set[Variable]:
     """Return the set of the variables that occur inside of floors and non-affine atoms.
 

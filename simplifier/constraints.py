@@ -18,8 +18,10 @@ from simplifier.mods import floors_of, split
 from simplifier.residues import Residues, canonical_law, residues_of
 from simplifier.shared import MAX_ORDERED
 from simplifier.slots import setters
+from simplifier.substitute import Substitution
 from simplifier.text import printed_constant
 from simplifier.trace import Law
+from simplifier.zero_divisor import ZeroDivisorError
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -308,3 +310,21 @@ def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Inter
         bounds[constraint.expr.identity[0]] = lower, upper
         bounds[negated] = -upper, -lower
     return bounds
+
+
+def substituted(
+    exprs: tuple[Expr, ...], constraints: tuple[Constraint, ...], swap: Substitution
+) -> tuple[list[Expr], list[Constraint]]:
+    """Return expressions and constraints with `swap` applied.
+
+    If a divisor becomes 0, the expressions have no values: the only constraint is `FALSE`.
+
+    >>> n, d0 = Variable("n", 0, 9), Variable("d0", 0, 9)
+    >>> substituted((d0 // n.expr,), (), Substitution({n: constant(0)}))[1] == [FALSE]
+    True
+    """
+    try:
+        moved = [c.with_expr(swap(c.expr)) for c in constraints]
+        return [swap(expr) for expr in exprs], moved
+    except ZeroDivisorError:
+        return [constant(0)] * len(exprs), [FALSE]

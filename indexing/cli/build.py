@@ -22,6 +22,7 @@ COMPILED: Final = (
     "simplifier.unique_table",
     "simplifier.unique",
     "simplifier.shared",
+    "simplifier.operations",
     "simplifier.linear",
     "simplifier.atoms",
     "simplifier.mods",

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sized
 from dataclasses import replace
 from itertools import count
 
-from indexing.maps.indexing_map import IndexingMap, substituted
+from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.result_bounds import outside, record_last_map
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import range_prefix
 from simplifier.atoms import Variable
-from simplifier.constraints import FALSE, Constraint
+from simplifier.constraints import FALSE, Constraint, substituted
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 from simplifier.zero_divisor import ZeroDivisorError
@@ -53,7 +53,7 @@ def _composed(first: IndexingMap, second: IndexingMap, unbounded: list[int]) -> 
     merged: list[Constraint] = []
     if second.ranges or second.runtime or runtime:
         ranges, runtime, merged = _free_variables(first, second, values)
-    results, constraints = substituted(second, Substitution(values))
+    results, constraints = substituted(second.results, second.constraints, Substitution(values))
     inside = [Constraint(first.results[k], *second.dims[k].bounds) for k in unbounded]
     composite = IndexingMap(
         first.dims,

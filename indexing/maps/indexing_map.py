@@ -35,15 +35,14 @@ from indexing.maps.spaces import ranges as ranges
 from indexing.maps.spaces import sizes_of
 from indexing.maps.symbolic import bounded
 from indexing.maps.transformations import Transformations
-from simplifier.atoms import Variable
-from simplifier.constraints import FALSE
+from simplifier.atoms import Variable, are_variables
+from simplifier.constraints import FALSE, substituted
 from simplifier.constraints import Constraint as Constraint
 from simplifier.interval import Interval, intersected
 from simplifier.linear import Affine, Expr, as_expr
 from simplifier.slots import setters
 from simplifier.substitute import Substitution
 from simplifier.trace import Applied
-from simplifier.zero_divisor import ZeroDivisorError
 
 _INTEGER, _VARIABLE, _EXPR = frozenset({int}), frozenset({Variable}), frozenset({Expr})
 
@@ -240,11 +239,9 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     @property
     def is_identity(self) -> bool:
         """True if the results are the dimensions, and these are the only variables."""
-        return (
-            not (self.ranges or self.runtime or self.constraints)
-            and (self.grade, len(self.results)) == ("exact", len(self.dims))
-            and all(map(Expr.__eq__, self.results, map(Variable.as_expr, self.dims)))
-        )
+        if self.ranges or self.runtime or self.constraints or self.grade != "exact":
+            return False
+        return are_variables(self.results, self.dims)
 
     def __str__(self) -> str:
         return methods.map_text(self)
@@ -383,18 +380,10 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             raise wrong_argument("substituted", "values", Mapping[Variable, Affine], values)
         if not _EXPR.issuperset(map(type, values.values())):
             values = {v: as_expr(value) for v, value in values.items()}
-        return substituted(self, Substitution(values))  # type: ignore[arg-type]  # expressions now
+        swap = Substitution(values)  # type: ignore[arg-type]  # expressions now
+        return substituted(self.results, self.constraints, swap)
 
 
 _SET_DIMS, _SET_RANGES, _SET_RUNTIME = setters(IndexingMap, "dims", "ranges", "runtime")
 _SET_RESULTS, _SET_CONSTRAINTS = setters(IndexingMap, "results", "constraints")
 _SET_GRADE, _SET_HASH, _SET_LAST = setters(IndexingMap, "grade", "_hash", "_last")
-
-
-def substituted(m: IndexingMap, swap: Substitution) -> tuple[list[Expr], list[Constraint]]:
-    """`IndexingMap.substituted`, without a check of the values."""
-    try:
-        constraints = [c.with_expr(swap(c.expr)) for c in m.constraints]
-        return [swap(result) for result in m.results], constraints
-    except ZeroDivisorError:
-        return [as_expr(0)] * len(m.results), [FALSE]
