@@ -12,30 +12,52 @@ from indexing.maps.indexing_map import IndexingMap
 from simplifier import laws, trace
 from simplifier.atoms import Variable
 from simplifier.bounds import lies_in
-from simplifier.interval import contains, intersected
+from simplifier.constraints import Constraint
+from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr
 
 
 def outside(indexing_map: IndexingMap, box: tuple[Variable, ...]) -> list[int]:
     """Indices of the results that may be out of the bounds of `box`, in order."""
-    last = indexing_map._last
     results: tuple[Expr, ...] = indexing_map.results
     places: list[int] = []
     for k, variable in enumerate(box):
         result = results[k]
+        lower, upper = variable.lower, variable.upper
         own = result.bounds_memo
-        if own is not None and variable.lower <= own[0] and own[1] <= variable.upper:
-            continue  # most results; no calls
-        recorded = None if last is None else last.results[k]
-        if recorded is not None and lies_in(recorded, variable.bounds):
-            if trace.records and not contains(variable.bounds, result.bounds):
-                within = f"[{variable.lower}, {variable.upper}]"
-                trace.record(laws.OMIT_RESULT_BOUNDS, f"{result} in {within}", "true")
-        elif not lies_in(result, variable.bounds):
-            both = intersected(result.bounds, recorded.bounds) if recorded else result.bounds
-            if not contains(variable.bounds, both):
-                places.append(k)
+        if own is not None:
+            if lower <= own[0] and own[1] <= upper:
+                continue  # most results; no calls
+        elif result.modulus and lower <= 0 and result.modulus - 1 <= upper:
+            continue
+        if _may_be_outside(indexing_map, k, (lower, upper)):
+            places.append(k)
     return places
+
+
+def _may_be_outside(m: IndexingMap, k: int, interval: Interval) -> bool:
+    """False if result k of the map lies in `interval`."""
+    last, result = m._last, m.results[k]
+    if last is not None:
+        recorded = last.results[k]
+        if lies_in(recorded, interval) or _is_stated(recorded, last.constraints, interval):
+            if trace.records and not contains(interval, result.bounds):
+                lower, upper = interval
+                trace.record(laws.OMIT_RESULT_BOUNDS, f"{result} in [{lower}, {upper}]", "true")
+            return False
+    if lies_in(result, interval) or _is_stated(result, m.constraints, interval):
+        return False
+    return last is None or not contains(interval, intersected(result.bounds, recorded.bounds))
+
+
+def _is_stated(expr: Expr, constraints: tuple[Constraint, ...], interval: Interval) -> bool:
+    """True if a constraint on precisely the terms of `expr` implies that it lies in `interval`."""
+    for constraint in constraints:
+        if constraint.expr.parts == expr.parts:
+            offset = expr.constant - constraint.expr.constant
+            if contains(interval, (constraint.lower + offset, constraint.upper + offset)):
+                return True
+    return False
 
 
 def record_last_map(composite: IndexingMap, last: IndexingMap) -> IndexingMap:
