@@ -324,7 +324,7 @@ def substituted(
     True
     """
     try:
-        moved = [c.with_expr(swap(c.expr)) for c in constraints]
+        moved = [c.with_expr(swap(c.expr)) for c in constraints] if constraints else []
         return [swap(expr) for expr in exprs], moved
     except ZeroDivisorError:
         return [constant(0)] * len(exprs), [FALSE]

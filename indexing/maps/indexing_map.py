@@ -147,8 +147,8 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         """
         try:
             exprs = tuple([r if r.__class__ is Expr else as_expr(r) for r in results])
-            bounded = tuple(dims), tuple(ranges), tuple(runtime)
-            return cls(*bounded, exprs, tuple(constraints), grade)
+            own, extra = tuple(dims), tuple(ranges)
+            return cls(own, extra, tuple(runtime), exprs, tuple(constraints), grade)
         except (AttributeError, TypeError, ValueError):
             named = {"ranges": ranges, "runtime": runtime, "constraints": constraints}
             check_call(cls.of, dims, results, **named, grade=grade)
@@ -345,14 +345,15 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         >>> print(parse_map(text).simplify(certify=True))
         (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 7]
         """
+        if trace is None and certify is False and keep_multiplicity is False:
+            return methods.simplified(self, False)
         if trace is not None:
             if not isinstance(trace, list):
                 raise wrong_argument("simplify", "trace", list | None, trace)
             trace.extend(methods.traced(self, keep_multiplicity))
-        if (type(certify), type(keep_multiplicity)) != (bool, bool):
-            for name, flag in (("certify", certify), ("keep_multiplicity", keep_multiplicity)):
-                if flag is not True and flag is not False:
-                    raise wrong_argument("simplify", name, bool, flag)
+        for name, flag in (("certify", certify), ("keep_multiplicity", keep_multiplicity)):
+            if flag is not True and flag is not False:
+                raise wrong_argument("simplify", name, bool, flag)
         simple = methods.simplified(self, keep_multiplicity)
         return methods.certified(self, simple) if certify else simple
 

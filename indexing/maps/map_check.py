@@ -24,8 +24,10 @@ def check_map(m: Any) -> None:
     try:
         variables: tuple[Variable, ...] = m.variables
         names = {v.name for v in variables}
+        exprs: list[Expr] = list(m.results)
         constraints: tuple[Constraint, ...] = m.constraints
-        exprs: list[Expr] = [*m.results, *[c.expr for c in constraints]]
+        for constraint in constraints:
+            exprs.append(constraint.expr)
         for rt in m.runtime:
             exprs += rt.index
         foreign = undeclared(exprs, variables)
