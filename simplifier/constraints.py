@@ -44,7 +44,7 @@ class Constraint:
     _residues: Residues | Literal[False] | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> None:
-        if not (expr.__class__ is Expr and lower.__class__ is upper.__class__ is int):
+        if not (type(expr) is Expr and type(lower) is type(upper) is int):
             if not isinstance(expr, (Expr, Variable)):
                 expr = integer("Constraint", "expr", expr, AFFINE)
             lower = integer("Constraint", "lower", lower)
@@ -101,9 +101,11 @@ class Constraint:
         return self.lower <= lower and upper <= self.upper
 
 
-_SET_EXPR, _SET_LOWER, _SET_UPPER, _SET_RESIDUES = setters(
-    Constraint, "expr", "lower", "upper", "_residues"
-)
+_SETTERS: Final = setters(Constraint, "expr", "lower", "upper", "_residues")
+_SET_EXPR: Final = _SETTERS[0]
+_SET_LOWER: Final = _SETTERS[1]
+_SET_UPPER: Final = _SETTERS[2]
+_SET_RESIDUES: Final = _SETTERS[3]
 
 
 def on_residues(residues: Residues) -> Constraint:

@@ -102,7 +102,7 @@ class Expr:
 
     # Sums and multiples are the hottest operations: avoid every call.
     def __add__(self, other: Affine) -> Expr:
-        if other.__class__ is int:
+        if type(other) is int:
             return Expr(self.parts, self.constant + other)
         other = other if isinstance(other, Expr) else as_expr(other)
         total = self.parts.copy()
@@ -128,7 +128,7 @@ class Expr:
         return self * -1
 
     def __mul__(self, factor: Affine) -> Expr:
-        if factor.__class__ is not int:
+        if type(factor) is not int:
             return OPERATIONS.product(self, as_expr(factor))
         if factor == 1:
             return self
@@ -142,12 +142,12 @@ class Expr:
         return self * index(factor)
 
     def __floordiv__(self, divisor: Affine) -> Expr:
-        if divisor.__class__ is int:
+        if type(divisor) is int:
             return OPERATIONS.floor_div(self, divisor)
         return OPERATIONS.quotient(self, as_expr(divisor))
 
     def __mod__(self, modulus: Affine) -> Expr:
-        if modulus.__class__ is int:
+        if type(modulus) is int:
             return OPERATIONS.floor_mod(self, modulus)
         return OPERATIONS.remainder(self, as_expr(modulus))
 
@@ -258,7 +258,7 @@ class Variable(Atom):
             known = None
         if known is not None:
             return known
-        if not (name.__class__ is str and lower.__class__ is upper.__class__ is int):
+        if not (type(name) is str and type(lower) is type(upper) is int):
             made_of = name, lower, upper = interval(name, lower, upper)
         self = object.__new__(cls)
         self.name, self.lower, self.upper = name, lower, upper
@@ -309,7 +309,7 @@ class Variable(Atom):
         return -self.as_expr()
 
     def __mul__(self, factor: Affine) -> Expr:
-        if factor.__class__ is int and factor and self.lower != self.upper:  # the common case
+        if type(factor) is int and factor and self.lower != self.upper:  # the common case
             return Expr({self: factor}, 0)
         return self.as_expr() * factor
 
@@ -364,7 +364,7 @@ def constant(value: int) -> Expr:
     >>> constant(3) + variable("d0", 0, 9)
     Expr('d0 + 3')
     """
-    return Expr({}, value if value.__class__ is int else integer("constant", "value", value))
+    return Expr({}, value if type(value) is int else integer("constant", "value", value))
 
 
 def as_expr(value: Affine) -> Expr:
@@ -380,7 +380,7 @@ def as_expr(value: Affine) -> Expr:
         return value
     if isinstance(value, Variable):
         return value.as_expr()
-    return Expr({}, value if value.__class__ is int else integer("as_expr", "value", value, AFFINE))
+    return Expr({}, value if type(value) is int else integer("as_expr", "value", value, AFFINE))
 
 
 def added(a: Expr, b: Expr, factor: int = 1) -> Expr:

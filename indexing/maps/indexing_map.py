@@ -146,7 +146,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         (d0)[s0] -> (d0 * 2 + s0, 0), domain: d0 in [0, 3], s0 in [0, 1]
         """
         try:
-            exprs = tuple([r if r.__class__ is Expr else as_expr(r) for r in results])
+            exprs = tuple([r if type(r) is Expr else as_expr(r) for r in results])
             own, extra = tuple(dims), tuple(ranges)
             return cls(own, extra, tuple(runtime), exprs, tuple(constraints), grade)
         except (AttributeError, TypeError, ValueError):
@@ -314,7 +314,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         >>> print(IndexingMap.over((4,), lambda d: [d[0] * 2 + 1]).then(half))
         (d0) -> (d0), domain: d0 in [0, 3]
         """
-        if second.__class__ is not IndexingMap:
+        if type(second) is not IndexingMap:
             raise wrong_argument("then", "second", IndexingMap, second)
         return methods.composed(self, second)
 
