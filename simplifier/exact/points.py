@@ -41,8 +41,11 @@ def _points_in(variables: Iterable[Variable]) -> int:
 PROBE_POINTS: Final = 256
 """Random points of a box that refute facts before an exact query."""
 
-SAMPLE_POINTS: Final = 4
-"""Number of these points to evaluate first, one by one: they refute most facts."""
+MAX_PROBED: Final = 1 << 12
+"""Maximum number of points of a box for which the probe is all of them: enumeration comes next."""
+
+_FRACTIONS: Final = (0, 0.29, 0.62, 1)
+"""Which of these points to evaluate first, one by one: they refute most facts."""
 
 _EXACT: Final = 1 << 51  # bounds up to which double precision selects points inside the box
 
@@ -71,7 +74,7 @@ class Probe(NamedTuple):
 
 @lru_cache(maxsize=32)  # a chain of maps has the same domain many times
 def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Probe | None:
-    """Probe a domain with pseudorandom points of the box of `variables`; deterministic.
+    """Probe a domain with pseudorandom points of the box of `variables`, or all; deterministic.
 
     Returns:
         The probe; `None` if no point is in the domain, or numbers exceed 64 bits.
@@ -87,6 +90,9 @@ def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
         return None
     if any(max(-v.lower, v.upper) > _EXACT for v in variables):
         return None
+    if _points_in(variables) <= MAX_PROBED:
+        inside = _inside(variables, constraints, number_type(_mentioned(variables, constraints)))
+        return inside and _probe_of(*inside, variables, constraints)
     unit_points = _unit_points(len(variables))
     box = PointArrays(
         {
@@ -95,9 +101,15 @@ def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
         }
     )
     restricted = _restricted(box, constraints)
-    if restricted is None:
-        return None
-    points, needed = restricted
+    return restricted and _probe_of(*restricted, variables, constraints)
+
+
+def _probe_of(
+    points: PointArrays,
+    needed: tuple[Constraint, ...],
+    variables: tuple[Variable, ...],
+    constraints: tuple[Constraint, ...],
+) -> Probe:
     reached = all(points.bounds(v.as_expr()) == v.bounds for v in variables)
     return Probe(points, points.samples(), reached and len(needed) == len(constraints))
 
@@ -232,11 +244,12 @@ class PointArrays:
         return bounds
 
     def samples(self) -> Samples:
-        """A few of the points; the arrays of all variables have the same length."""
-        chosen = {
-            v: array[:: max(1, array.size // SAMPLE_POINTS)] for v, array in self._variables.items()
-        }
-        return Samples({v: array.tolist() for v, array in chosen.items()})
+        """A few of the points."""
+        shape = np.broadcast_shapes(*[a.shape for a in self._variables.values()])
+        last = prod(shape) - 1
+        chosen = sorted({int(last * fraction) for fraction in _FRACTIONS})
+        arrays = {v: np.broadcast_to(a, shape).flat[chosen] for v, a in self._variables.items()}
+        return Samples({v: array.tolist() for v, array in arrays.items()})
 
     def broken(self, constraint: Constraint) -> Array:
         """True at the points that violate `constraint`."""
