@@ -109,9 +109,15 @@ _SET_RESIDUES: Final = _SETTERS[3]
 
 
 def on_residues(residues: Residues) -> Constraint:
-    """Return the constraint that states canonical `residues`."""
+    """Return the constraint that states canonical `residues`.
+
+    Where intervals decide the floor, that is a constraint on the dividend, without residues.
+    """
     constraint = Constraint(*residues.written)
-    _SET_RESIDUES(constraint, residues)
+    floors = floors_of(constraint.expr)
+    if len(floors) == 1 and floors[0].divisor == residues.modulus:
+        if floors[0].numerator.parts == residues.dividend.parts:
+            _SET_RESIDUES(constraint, residues)
     return constraint
 
 
@@ -124,10 +130,7 @@ def on_narrower(constraint: Constraint, changed: Mapping[Variable, Variable]) ->
     if residues is None:
         return None
     moved = on_residues(residues)
-    floors = floors_of(moved.expr)
-    if len(floors) != 1 or floors[0].divisor != residues.modulus:
-        return None
-    return moved if floors[0].numerator.parts == residues.dividend.parts else None
+    return moved if moved._residues is residues else None
 
 
 def with_bounds(constraint: Constraint, bounds: Interval) -> Constraint:

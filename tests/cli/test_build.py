@@ -16,6 +16,9 @@ from indexing.cli import build as builds
 from indexing.cli.build import COMPILED, build
 
 
+WITHOUT_FUNCTIONS = {"simplifier.operations"}
+
+
 def has_bytecode(name: str) -> bool:
     """Return True if Python has compiled a function or method of a module to bytecode."""
     members = list(vars(import_module(name)).values())
@@ -33,7 +36,7 @@ def test_compiled_modules_have_no_bytecode(capsys: pytest.CaptureFixture[str]) -
     printed = re.fullmatch(r"hlo-indexing [\d.]+ \((\w+); Python (\S+)\)\n", line)
     assert printed is not None
     assert printed[2] == platform.python_version()
-    for name in COMPILED:
+    for name in set(COMPILED) - WITHOUT_FUNCTIONS:
         assert has_bytecode(name) == (printed[1] == "interpreted")
 
 

@@ -13,6 +13,7 @@ from simplifier import variable
 from simplifier.atoms import Variable
 from simplifier.conjunction import merged
 from simplifier.constraints import Constraint, normalised, on_narrower
+from simplifier.domain import tightened
 from simplifier.linear import Expr
 from simplifier.residues import Residues, intersection, residues_of
 from simplifier.substitute import Substitution
@@ -141,6 +142,24 @@ def test_the_canonical_form_keeps_the_points(
         assert fits(canonical, canonical.dividend.value(point)) == (
             lower <= expr.value(point) <= upper
         )
+
+
+@given(st.data(), boxes(max_dims=2), st.integers(-9, 9), st.integers(2, 12))
+@fuzz(400)
+def test_constraints_on_residues_of_narrow_boxes_keep_their_points(
+    data: st.DataObject, box: tuple[Variable, ...], offset: int, modulus: int
+) -> None:
+    """Intervals decide some floors, so that a constraint on residues becomes another one."""
+    dividend = sum((v * data.draw(st.integers(-3, 3)) for v in box), box[0] * 0)
+    lower = data.draw(st.integers(0, modulus - 1))
+    upper = data.draw(st.integers(lower, modulus - 1))
+    constraint = Constraint((dividend + offset) % modulus, lower, upper)
+    domain = tightened(box, [constraint])
+    for point in points(box):
+        now = {new: point[old] for old, new in zip(box, domain.variables, strict=True)}
+        is_inside = all(v.lower <= value <= v.upper for v, value in now.items())
+        is_inside = is_inside and holds(domain.constraints, now)
+        assert is_inside == holds([constraint], point)
 
 
 @given(st.data(), boxes(max_dims=2))
