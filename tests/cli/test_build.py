@@ -15,7 +15,6 @@ from indexing import cli
 from indexing.cli import build as builds
 from indexing.cli.build import COMPILED, build
 
-
 WITHOUT_FUNCTIONS = {"simplifier.operations"}
 
 
