@@ -18,6 +18,8 @@ from simplifier.bounds import UNCONSTRAINED
 from simplifier.unique_table import UniqueTable
 
 TIMES = 3
+MAX_NESTED = 4
+"""Maximum number of tables that an atom and the atoms in it alternate between."""
 
 
 def empty_all() -> None:
@@ -31,9 +33,10 @@ def empty_all() -> None:
         if isinstance(table, Memo):
             table.clear()
     gc.collect()
-    for each in gc.get_objects():
-        if isinstance(each, UniqueTable):
-            each.purge()
+    tables = [each for each in gc.get_objects() if isinstance(each, UniqueTable)]
+    for _ in range(MAX_NESTED):  # atoms of one table refer to those of others
+        for table in tables:
+            table.purge()
     gc.collect()
 
 
