@@ -147,8 +147,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         """
         try:
             exprs = tuple([r if type(r) is Expr else as_expr(r) for r in results])
-            own, extra = tuple(dims), tuple(ranges)
-            return cls(own, extra, tuple(runtime), exprs, tuple(constraints), grade)
+            return cls(tuple(dims), tuple(ranges), tuple(runtime), exprs, tuple(constraints), grade)
         except (AttributeError, TypeError, ValueError):
             named = {"ranges": ranges, "runtime": runtime, "constraints": constraints}
             check_call(cls.of, dims, results, **named, grade=grade)

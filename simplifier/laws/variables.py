@@ -66,7 +66,7 @@ DROP_EQUAL_MAP: Final = Law(
 OMIT_RESULT_BOUNDS: Final = Law(
     "omit bounds that results satisfy",
     "g(f(x)) in [a, b] <=> true",
-    "the results of g lie in [a, b], also by a constraint; g(f(x)) may have wider bounds",
+    "bounds or constraints of g keep its results in [a, b]; g(f(x)) may have wider bounds",
     "Every value of g(f(x)) is a value of g. A composition keeps the bounds of its last map.",
     ("indexing.maps.result_bounds.outside",),
     "<=>",

@@ -18,8 +18,8 @@ from simplifier.bounds import UNCONSTRAINED
 from simplifier.unique_table import UniqueTable
 
 TIMES = 3
-MAX_NESTED = 4
-"""Maximum number of tables that an atom and the atoms in it alternate between."""
+ROUNDS = 4
+"""Number of purges of each table: atoms of one table keep those of others in use."""
 
 
 def empty_all() -> None:
@@ -34,7 +34,7 @@ def empty_all() -> None:
             table.clear()
     gc.collect()
     tables = [each for each in gc.get_objects() if isinstance(each, UniqueTable)]
-    for _ in range(MAX_NESTED):  # atoms of one table refer to those of others
+    for _ in range(ROUNDS):
         for table in tables:
             table.purge()
     gc.collect()
