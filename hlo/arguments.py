@@ -15,7 +15,6 @@ TypeError: repeated: `count` must be an integer, not '3'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import Parameter, signature
@@ -122,16 +121,6 @@ def integers(function: str, name: str, values: object) -> tuple[int, ...]:
         return tuple([index(value) for value in values])
     except TypeError:  # an element, or an array of rank 0
         raise wrong_argument(function, name, Sequence[int], values) from None
-
-
-def check_fields(instance: object) -> None:
-    """Raise the error for the first field of a dataclass whose value is of the wrong kind.
-
-    For constructors that are called often: they call this once something has failed.
-    """
-    constructor = type(instance).__init__
-    for name in [field.name for field in fields(instance) if field.init]:  # type: ignore[arg-type]
-        check_argument(constructor, name, getattr(instance, name))
 
 
 def check_argument(function: Callable[..., Any], name: str, value: object) -> None:

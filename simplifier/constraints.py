@@ -15,6 +15,7 @@ from simplifier.bounds import UNCONSTRAINED, unit_floors, without_floor
 from simplifier.interval import Interval, contains, floor_divided, intersected, scaled
 from simplifier.linear import Affine, Expr, Term, Variable, as_expr, constant
 from simplifier.mods import floors_of, split
+from simplifier.native import is_native
 from simplifier.residues import Residues, canonical_law, residues_of
 from simplifier.shared import MAX_ORDERED
 from simplifier.slots import setters
@@ -49,10 +50,14 @@ class Constraint:
                 expr = integer("Constraint", "expr", expr, AFFINE)
             lower = integer("Constraint", "lower", lower)
             expr, upper = as_expr(expr), integer("Constraint", "upper", upper)
-        _SET_EXPR(self, expr)
-        _SET_LOWER(self, lower)
-        _SET_UPPER(self, upper)
-        _SET_RESIDUES(self, None)
+        if _IS_NATIVE:
+            self.expr, self.lower, self.upper = expr, lower, upper  # type: ignore[misc]
+            self._residues = None  # type: ignore[misc]
+        else:
+            _SET_EXPR(self, expr)
+            _SET_LOWER(self, lower)
+            _SET_UPPER(self, upper)
+            _SET_RESIDUES(self, None)
 
     def __hash__(self) -> int:
         return hash((self.expr._identity or self.expr.identity, self.lower, self.upper))
@@ -106,6 +111,7 @@ _SET_EXPR: Final = _SETTERS[0]
 _SET_LOWER: Final = _SETTERS[1]
 _SET_UPPER: Final = _SETTERS[2]
 _SET_RESIDUES: Final = _SETTERS[3]
+_IS_NATIVE: Final = is_native(Constraint)
 
 
 def on_residues(residues: Residues) -> Constraint:

@@ -19,3 +19,16 @@ else:
     def mypyc_attr(**_options: object) -> Callable[[Class], Class]:
         """Return a decorator that returns the class itself."""
         return lambda cls: cls
+
+
+def is_native(cls: type) -> bool:
+    """Return True for a class that mypyc has compiled.
+
+    Compiled modules set its attributes directly, whatever ``cls.__setattr__`` refuses.
+
+    >>> from simplifier.constraints import Constraint
+    >>> from simplifier import constraints
+    >>> is_native(Constraint) == (not constraints.__file__.endswith(".py"))
+    True
+    """
+    return hasattr(cls, "__mypyc_attrs__")

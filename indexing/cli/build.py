@@ -42,7 +42,7 @@ COMPILED: Final = (
     "simplifier.refine",
     "indexing.maps.arrays",
     "indexing.maps.explanation",
-    "indexing.maps.map_check",
+    "indexing.maps.map_fields",
     "indexing.maps.result_bounds",
     "indexing.maps.compose",
     "indexing.maps.unused",

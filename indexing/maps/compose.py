@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import count
 
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_fields import MapFields, closed_map
 from indexing.maps.result_bounds import outside, record_last_map
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import range_prefix
@@ -43,7 +44,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
         return IndexingMap.empty(first.dims, len(second.results))
 
 
-def _composed(first: IndexingMap, second: IndexingMap, unbounded: list[int]) -> IndexingMap:
+def _composed(first: MapFields, second: MapFields, unbounded: list[int]) -> IndexingMap:
     """`composed`, where the results of `first` at these indices may be out of bounds."""
     dims: tuple[Variable, ...] = second.dims
     values: dict[Variable, Expr] = {}
@@ -55,20 +56,21 @@ def _composed(first: IndexingMap, second: IndexingMap, unbounded: list[int]) -> 
         ranges, runtime, merged = _free_variables(first, second, values)
     results, constraints = substituted(second.results, second.constraints, Substitution(values))
     inside = [Constraint(first.results[k], *second.dims[k].bounds) for k in unbounded]
-    composite = IndexingMap(
+    composite = closed_map(
+        IndexingMap,
         first.dims,
         ranges,
         runtime,
         tuple(results),
         _needed((*first.constraints, *inside, *merged, *constraints)),
         first.grade if first.grade == "may" else second.grade,
-        _is_closed=True,
     )
-    return record_last_map(composite, second)
+    record_last_map(composite, second)
+    return composite
 
 
 def _free_variables(
-    first: IndexingMap, second: IndexingMap, values: dict[Variable, Expr]
+    first: MapFields, second: MapFields, values: dict[Variable, Expr]
 ) -> tuple[tuple[Variable, ...], tuple[RuntimeVariable, ...], list[Constraint]]:
     """The range and runtime variables of both maps, and what `_runtime` returns.
 
@@ -86,7 +88,7 @@ def _count(items: Sized, noun: str) -> str:
 
 
 def _runtime(
-    first: IndexingMap, second: IndexingMap, values: dict[Variable, Expr], taken: set[str]
+    first: MapFields, second: MapFields, values: dict[Variable, Expr], taken: set[str]
 ) -> tuple[list[RuntimeVariable], list[Constraint]]:
     """The runtime variables of both maps, and constraints that merge the bounds of equal ones.
 

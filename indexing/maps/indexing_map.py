@@ -17,12 +17,12 @@ Source: XLA ``docs/indexing.md``, "Indexing map" and "Implementation"; MLIR Affi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import indexing.methods as methods
 from hlo.arguments import brief_text, check_call, checked_on_failure, wrong_argument
-from indexing.maps.map_check import Grade as Grade
-from indexing.maps.map_check import check_map
+from indexing.maps.map_fields import Grade as Grade
+from indexing.maps.map_fields import MapFields, check_fields, set_fields
 from indexing.maps.map_queries import Difference as Difference
 from indexing.maps.map_queries import MapQueries
 from indexing.maps.map_selection import MapSelection
@@ -35,20 +35,18 @@ from indexing.maps.spaces import ranges as ranges
 from indexing.maps.spaces import sizes_of
 from indexing.maps.symbolic import bounded
 from indexing.maps.transformations import Transformations
-from simplifier.atoms import Variable, are_variables
+from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, substituted
 from simplifier.constraints import Constraint as Constraint
 from simplifier.interval import Interval, intersected
 from simplifier.linear import Affine, Expr, as_expr
-from simplifier.slots import setters
 from simplifier.substitute import Substitution
 from simplifier.trace import Applied
 
 _INTEGER, _VARIABLE, _EXPR = frozenset({int}), frozenset({Variable}), frozenset({Expr})
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
-class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
+class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapFields):
     """A relation between the points of a domain and tuples of results.
 
     Attributes:
@@ -70,15 +68,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     (d0) -> (d0 * 2), domain: d0 in [0, 9]
     """
 
-    dims: tuple[Variable, ...]
-    ranges: tuple[Variable, ...]
-    runtime: tuple[RuntimeVariable, ...]
-    results: tuple[Expr, ...]
-    constraints: tuple[Constraint, ...] = ()
-    grade: Grade = "exact"
-    _hash: int = field(init=False, repr=False)
-    # the last map of the composition that made this map; results are within its result bounds
-    _last: IndexingMap | None = field(init=False, repr=False)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -88,43 +78,22 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         results: tuple[Expr, ...],
         constraints: tuple[Constraint, ...] = (),
         grade: Grade = "exact",
-        _is_closed: bool = False,  # names and variables are those of checked maps
     ) -> None:
-        _SET_DIMS(self, dims)
-        _SET_RANGES(self, ranges)
-        _SET_RUNTIME(self, runtime)
-        _SET_RESULTS(self, results)
-        _SET_CONSTRAINTS(self, constraints)
-        _SET_GRADE(self, grade)
-        _SET_HASH(self, 0)
-        _SET_LAST(self, None)
-        if not _is_closed:
-            check_map(self)
-
-    def __hash__(self) -> int:
-        if not self._hash:
-            key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
-            _SET_HASH(self, hash(key))
-        return self._hash
+        try:
+            set_fields(self, dims, ranges, runtime, results, constraints, grade)
+            check_fields(self)
+        except (AttributeError, TypeError, ValueError):  # the last one: arrays have no truth value
+            given = dims, ranges, runtime, results, constraints
+            check_call(IndexingMap.__init__, self, *given, grade)
+            for name, value in zip(IndexingMap.__match_args__, given, strict=False):
+                if not isinstance(value, tuple):
+                    raise wrong_argument("IndexingMap", name, tuple, value) from None
+            raise
 
     def __reduce__(self) -> tuple[type[IndexingMap], tuple[object, ...]]:
         """Pickle without the hash: hashes differ between processes."""
         key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
         return IndexingMap, key
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, IndexingMap):
-            return NotImplemented
-        return (
-            self.dims == other.dims
-            and self.results == other.results
-            and self.ranges == other.ranges
-            and self.runtime == other.runtime
-            and self.constraints == other.constraints
-            and self.grade == other.grade
-        )
 
     # ------------------------------------------------------------ construction
 
@@ -206,13 +175,6 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     # ------------------------------------------------------------ inspection
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        """Dimensions, range variables and runtime variables, in this order."""
-        if not self.runtime:
-            return (*self.dims, *self.ranges)
-        return (*self.dims, *self.ranges, *[rt.variable for rt in self.runtime])
-
-    @property
     def result_bounds(self) -> tuple[Interval, ...]:
         """Intervals that contain the results on the domain, both ends included.
 
@@ -234,13 +196,6 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         """True if interval bounds show that the domain is empty; `is_empty` decides exactly."""
         empty = [v.lower > v.upper for v in self.variables]
         return True in empty or True in [c.is_false for c in self.constraints]
-
-    @property
-    def is_identity(self) -> bool:
-        """True if the results are the dimensions, and these are the only variables."""
-        if self.ranges or self.runtime or self.constraints or self.grade != "exact":
-            return False
-        return are_variables(self.results, self.dims)
 
     def __str__(self) -> str:
         return methods.map_text(self)
@@ -382,8 +337,3 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             values = {v: as_expr(value) for v, value in values.items()}
         swap = Substitution(values)  # type: ignore[arg-type]  # expressions now
         return substituted(self.results, self.constraints, swap)
-
-
-_SET_DIMS, _SET_RANGES, _SET_RUNTIME = setters(IndexingMap, "dims", "ranges", "runtime")
-_SET_RESULTS, _SET_CONSTRAINTS = setters(IndexingMap, "results", "constraints")
-_SET_GRADE, _SET_HASH, _SET_LAST = setters(IndexingMap, "grade", "_hash", "_last")

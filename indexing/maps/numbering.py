@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_fields import closed_map
 from indexing.maps.spaces import range_names
 from simplifier.atoms import Atom, Variable
 from simplifier.constraints import Constraint
@@ -34,14 +35,14 @@ def numbered(indexing_map: IndexingMap) -> IndexingMap:
     if tuple(ranges) == indexing_map.ranges and not changed:
         return indexing_map
     swap = Substitution(changed)
-    return IndexingMap(
+    return closed_map(
+        IndexingMap,
         indexing_map.dims,
         tuple([renamed[v] for v in ranges]),
         tuple([rt.substituted(swap, renamed[rt.variable]) for rt in indexing_map.runtime]),
         tuple([swap(result) for result in indexing_map.results]),
         _sorted(c.with_expr(swap(c.expr)) for c in indexing_map.constraints),
         indexing_map.grade,
-        _is_closed=True,
     )
 
 

@@ -9,6 +9,7 @@ records, and ``dataclasses.replace`` drops it.
 from __future__ import annotations
 
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_fields import MapFields, set_last_map
 from simplifier import laws, trace
 from simplifier.atoms import Variable
 from simplifier.bounds import lies_in
@@ -17,7 +18,7 @@ from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr
 
 
-def outside(indexing_map: IndexingMap, box: tuple[Variable, ...]) -> list[int]:
+def outside(indexing_map: MapFields, box: tuple[Variable, ...]) -> list[int]:
     """Indices of the results that may be out of the bounds of `box`, in order."""
     results: tuple[Expr, ...] = indexing_map.results
     places: list[int] = []
@@ -35,7 +36,7 @@ def outside(indexing_map: IndexingMap, box: tuple[Variable, ...]) -> list[int]:
     return places
 
 
-def _may_be_outside(m: IndexingMap, k: int, interval: Interval) -> bool:
+def _may_be_outside(m: MapFields, k: int, interval: Interval) -> bool:
     """False if result k of the map lies in `interval`."""
     last, result = m._last, m.results[k]
     if last is not None:
@@ -60,16 +61,15 @@ def _is_stated(expr: Expr, constraints: tuple[Constraint, ...], interval: Interv
     return False
 
 
-def record_last_map(composite: IndexingMap, last: IndexingMap) -> IndexingMap:
+def record_last_map(composite: MapFields, last: MapFields) -> None:
     """Record that the results of `composite` are results of `last`, or of the last map of a chain.
 
     A map with runtime variables is not recorded: `composite` may be memoised, and would keep a
     module alive.
     """
-    last = last._last or last
-    if not last.runtime:
-        object.__setattr__(composite, "_last", last)
-    return composite
+    known = last._last or last
+    if not known.runtime:
+        set_last_map(composite, known)
 
 
 def copy_last_map(source: IndexingMap, target: IndexingMap) -> IndexingMap:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_fields import closed_map
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.numbering import numbered
 from indexing.maps.range_boxes import with_range_boxes
@@ -167,7 +168,7 @@ def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
             return IndexingMap.empty(m.dims, len(m.results))
         dims, ranges = tuple([now[v] for v in m.dims]), tuple([now[v] for v in m.ranges])
     constraints = domain.constraints
-    return IndexingMap(dims, ranges, runtime, results, constraints, m.grade, _is_closed=True)
+    return closed_map(IndexingMap, dims, ranges, runtime, results, constraints, m.grade)
 
 
 def solved(indexing_map: IndexingMap) -> IndexingMap:
