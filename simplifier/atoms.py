@@ -118,17 +118,17 @@ def undeclared(exprs: Iterable[Expr], declared: Iterable[Variable]) -> set[Varia
     >>> undeclared([d0 // 4 + s0], [d0])
     {Variable('s0', 0, 9)}
     """
-    visited: set[Atom] = set(declared)
+    visited: set[Atom] = {*declared}
     missing: set[Variable] = set()
-    pending = list(exprs)
+    pending = [*exprs]
     for expr in pending:
         for atom in expr.parts:
             if atom not in visited:
                 visited.add(atom)
-                if isinstance(atom, Variable):
-                    missing.add(atom)
+                if atom.operands:
+                    pending += atom.operands
                 else:
-                    pending.extend(atom.operands)
+                    missing.add(atom)  # type: ignore[arg-type]  # only variables have no operands
     return missing
 
 

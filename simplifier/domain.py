@@ -60,9 +60,10 @@ class ConstrainedBox:
         replace the `old` ones in order.  The function raises `ZeroDivisorError` for an expression
         with a divisor that is 0 at every point.
         """
-        pairs = zip(old, self.variables, strict=True)
-        replaced = [(before, now.expr) for before, now in pairs if before is not now]
-        return _rewriting((*self.constraints, *self.implied), tuple(replaced))
+        now = self.variables
+        pairs = zip(old, now, strict=True) if old != now else ()
+        replaced = tuple([(before, v.as_expr()) for before, v in pairs if before is not v])
+        return _rewriting(self.constraints + self.implied, replaced)
 
 
 @trace.memoised(1 << 5)  # the maps of a chain share domains, and most of their atoms

@@ -92,14 +92,18 @@ class Rewriting(Substitution):
     ) -> None:
         super().__init__(values or {}, KnownBounds(sum_bounds(constraints)))
         self._independent = Substitution(self._values)
-        equal = [c for c in constraints if c.lower == c.upper and c.expr.parts]
-        self._zeros = [c.expr - c.lower for c in equal]
-        residues = [c.residues for c in equal]
-        self._congruences = Congruences([each for each in residues if each])
-        self._has_equations = bool(equal)
-        self._equated = mentioned([c.expr for c in equal])
         self._scopes = {frozenset(mentioned([c.expr])) for c in constraints}
+        equal = [c for c in constraints if c.lower == c.upper and c.expr.parts]
+        self._has_equations = bool(equal)
+        self._zeros, self._congruences, self._equated = _NOTHING_EQUAL
+        if equal:
+            self._zeros = [c.expr - c.lower for c in equal]
+            self._congruences = Congruences([c.residues for c in equal if c.residues])
+            self._equated = mentioned([c.expr for c in equal])
         self._rewritten: dict[Expr, Expr] = {}
+
+    _zeros: Sequence[Expr]
+    _equated: Set[Variable]
 
     def __call__(self, expr: Expr) -> Expr:
         rewritten = self._rewritten.get(expr)
@@ -193,6 +197,8 @@ class Rewriting(Substitution):
             trace.record(laws.ROUND_CONSTANT, before, after)
         return moved
 
+
+_NOTHING_EQUAL: Final = ((), Congruences(()), frozenset[Variable]())
 
 _MAX_REWRITTEN: Final = 1 << 8
 """Maximum number of expressions whose rewriting on one domain is memoised."""

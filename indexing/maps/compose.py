@@ -55,14 +55,19 @@ def _composed(first: MapFields, second: MapFields, unbounded: list[int]) -> Inde
     if second.ranges or second.runtime or runtime:
         ranges, runtime, merged = _free_variables(first, second, values)
     results, constraints = substituted(second.results, second.constraints, Substitution(values))
-    inside = [Constraint(first.results[k], *second.dims[k].bounds) for k in unbounded]
+    if unbounded:
+        inside = [Constraint(first.results[k], *dims[k].bounds) for k in unbounded]
+        merged = [*inside, *merged]
+    needed = first.constraints
+    if needed or merged or constraints:
+        needed = _needed((*needed, *merged, *constraints))
     composite = closed_map(
         IndexingMap,
         first.dims,
         ranges,
         runtime,
         tuple(results),
-        _needed((*first.constraints, *inside, *merged, *constraints)),
+        needed,
         first.grade if first.grade == "may" else second.grade,
     )
     record_last_map(composite, second)
@@ -112,8 +117,6 @@ def _runtime(
 
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Distinct constraints that are not trivially true; only `FALSE` if one is false."""
-    if not constraints:
-        return ()
     needed = dict.fromkeys([c for c in constraints if not c.is_true])
     return (FALSE,) if any(c.is_false for c in needed) else tuple(needed)
 

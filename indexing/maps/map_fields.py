@@ -132,17 +132,18 @@ def check_fields(m: MapFields) -> None:
     """Check the names and variables of a map.
 
     Raises:
+        TypeError: a field is of the wrong kind.
         ValueError: two variables have the same name, or an expression has a variable that is not a
             variable of the map; or the grade is unknown.
     """
-    variables = m.dims + m.ranges
-    exprs: list[Expr] = list(m.results)
-    for constraint in m.constraints:
-        exprs.append(constraint.expr)
-    for rt in m.runtime:
-        variables += (rt.variable,)
-        exprs += rt.index
-    names = {v.name for v in variables}
+    variables, exprs = m.dims + m.ranges, m.results
+    if m.runtime + m.constraints:
+        variables += tuple([rt.variable for rt in m.runtime])
+        exprs += tuple([expr for rt in m.runtime for expr in rt.index])
+        exprs += tuple([constraint.expr for constraint in m.constraints])
+    names: set[str] = set()
+    for variable in variables:  # no comprehensions, which are calls: maps are made often
+        names.add(variable.name)
     foreign = undeclared(exprs, variables)
     if len(names) != len(variables):
         listed = [v.name for v in variables]

@@ -153,20 +153,21 @@ def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
 
     Constraints are simplified with the bounds of variables only, never with facts that they imply.
     """
+    old, new = m.variables, domain.variables
+    if old == new and not (m.constraints or domain.constraints or domain.implied):
+        return m
+    start, end = len(m.dims), len(m.dims) + len(m.ranges)
     runtime, results = m.runtime, m.results
-    if domain.variables == m.variables and not domain.constraints and not domain.implied:
-        if not m.constraints:
-            return m
-        dims, ranges = m.dims, m.ranges
-    else:
-        rebuild = domain.rebuild(m.variables)
-        now = dict(zip(m.variables, domain.variables, strict=True))
+    if old != new or domain.constraints or domain.implied:
+        rebuild = domain.rebuild(old)
         try:
-            runtime = tuple([rt.substituted(rebuild, now[rt.variable]) for rt in runtime])
+            if runtime:
+                changed = zip(runtime, new[end:], strict=True)
+                runtime = tuple([rt.substituted(rebuild, variable) for rt, variable in changed])
             results = tuple([rebuild(result) for result in results])
         except ZeroDivisorError:
             return IndexingMap.empty(m.dims, len(m.results))
-        dims, ranges = tuple([now[v] for v in m.dims]), tuple([now[v] for v in m.ranges])
+    dims, ranges = new[:start], new[start:end]
     constraints = domain.constraints
     return closed_map(IndexingMap, dims, ranges, runtime, results, constraints, m.grade)
 
