@@ -46,10 +46,7 @@ class Constraint:
 
     def __init__(self, expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> None:
         if not (type(expr) is Expr and type(lower) is type(upper) is int):
-            if not isinstance(expr, (Expr, Variable)):
-                expr = integer("Constraint", "expr", expr, AFFINE)
-            lower = integer("Constraint", "lower", lower)
-            expr, upper = as_expr(expr), integer("Constraint", "upper", upper)
+            expr, lower, upper = _checked(expr, lower, upper)
         if _IS_NATIVE:
             self.expr, self.lower, self.upper = expr, lower, upper  # type: ignore[misc]
             self._residues = None  # type: ignore[misc]
@@ -104,6 +101,14 @@ class Constraint:
         """True if every value in the bounds of `expr` satisfies the constraint."""
         lower, upper = self.expr.bounds
         return self.lower <= lower and upper <= self.upper
+
+
+def _checked(expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> tuple[Expr, int, int]:
+    """The arguments of `Constraint`, of the types of its attributes."""
+    if not isinstance(expr, (Expr, Variable)):
+        expr = integer("Constraint", "expr", expr, AFFINE)
+    low: int = integer("Constraint", "lower", lower)
+    return as_expr(expr), low, integer("Constraint", "upper", upper)
 
 
 _SETTERS: Final = setters(Constraint, "expr", "lower", "upper", "_residues")
