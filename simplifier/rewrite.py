@@ -87,6 +87,9 @@ class Rewriting(Substitution):
         *("_rewritten", "_scopes", "_zeros"),
     )
 
+    _zeros: Sequence[Expr]
+    _equated: Set[Variable]
+
     def __init__(
         self, constraints: Sequence[Constraint], values: Mapping[Variable, Expr] | None = None
     ) -> None:
@@ -101,9 +104,6 @@ class Rewriting(Substitution):
             self._congruences = Congruences([c.residues for c in equal if c.residues])
             self._equated = mentioned([c.expr for c in equal])
         self._rewritten: dict[Expr, Expr] = {}
-
-    _zeros: Sequence[Expr]
-    _equated: Set[Variable]
 
     def __call__(self, expr: Expr) -> Expr:
         rewritten = self._rewritten.get(expr)
@@ -199,6 +199,7 @@ class Rewriting(Substitution):
 
 
 _NOTHING_EQUAL: Final = ((), Congruences(()), frozenset[Variable]())
+"""Zeros, congruences and equated variables of constraints without an equation."""
 
 _MAX_REWRITTEN: Final = 1 << 8
 """Maximum number of expressions whose rewriting on one domain is memoised."""

@@ -1,7 +1,7 @@
 """The fields of a map, and their check where variables and expressions come from elsewhere.
 
 `indexing.maps.indexing_map.IndexingMap` adds the methods.  The fields have a class of their own for
-mypyc, which compiles it: compiled modules read and set its fields directly.
+mypyc, which compiles it: compiled modules read and set these fields directly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _GRADES: Final = frozenset(get_args(Grade))
 @mypyc_attr(allow_interpreted_subclasses=True)
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class MapFields:
-    """The fields of an `IndexingMap`, which describes them; maps are equal if all fields are."""
+    """The fields of an `IndexingMap`, which documents them.
+
+    Two maps are equal if all their fields are equal.
+    """
 
     dims: tuple[Variable, ...]
     ranges: tuple[Variable, ...]
