@@ -112,9 +112,10 @@ def _simplified(
     keep_multiplicity: bool = False,
     take: Callable[[str, Step, IndexingMap], IndexingMap] = _taken,
 ) -> IndexingMap:
-    current = original
+    start, current = None, original
     for _ in range(_MAX_ROUNDS):
-        start = current = take(*TIGHTENED, current)
+        first = TIGHTENED if start is None else (TIGHTENED[0], _tightened_again(start))
+        start = current = take(*first, current)
         for law, step in COUNTING_STEPS if keep_multiplicity else STEPS:
             current = take(law, step, current)
         if not start.constraints or current == start:
@@ -135,6 +136,20 @@ def _tightened(m: IndexingMap) -> IndexingMap:
     return _on_domain(m, domain)
 
 
+def _tightened_again(earlier: IndexingMap) -> Step:
+    """`_tightened` for a map that other steps made from `earlier`, its last value.
+
+    If these changed only results, the domain is still tight, and just these results are rewritten.
+    """
+
+    def step(m: IndexingMap) -> IndexingMap:
+        if m.runtime or m.variables != earlier.variables or m.constraints != earlier.constraints:
+            return _tightened(m)
+        return _on_domain(m, ConstrainedBox(m.variables, m.constraints), earlier.results)
+
+    return step
+
+
 def _refined(m: IndexingMap) -> IndexingMap:
     """Refine bounds and results with exact queries, if constraints remain."""
     if not m.constraints:
@@ -148,9 +163,12 @@ def _refined(m: IndexingMap) -> IndexingMap:
     return _on_domain(m, domain)
 
 
-def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
+def _on_domain(
+    m: IndexingMap, domain: ConstrainedBox, rewritten: tuple[Expr, ...] = ()
+) -> IndexingMap:
     """`m` with the variables and constraints of `domain`, and results simplified on it.
 
+    Results in `rewritten` are simple.
     Constraints are simplified with the bounds of variables only, never with facts that they imply.
     """
     old, new = m.variables, domain.variables
@@ -164,7 +182,7 @@ def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
             if runtime:
                 changed = zip(runtime, new[end:], strict=True)
                 runtime = tuple([rt.substituted(rebuild, variable) for rt, variable in changed])
-            results = tuple([rebuild(result) for result in results])
+            results = tuple([r if r in rewritten else rebuild(r) for r in results])
         except ZeroDivisorError:
             return IndexingMap.empty(m.dims, len(m.results))
     dims, ranges = new[:start], new[start:end]
