@@ -43,21 +43,30 @@ class Constraint:
     lower: int
     upper: int
     _residues: Residues | Literal[False] | None = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)  # 0 until needed
 
     def __init__(self, expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> None:
         if not (type(expr) is Expr and type(lower) is type(upper) is int):
             expr, lower, upper = _checked(expr, lower, upper)
         if _IS_NATIVE:
             self.expr, self.lower, self.upper = expr, lower, upper  # type: ignore[misc]
-            self._residues = None  # type: ignore[misc]
+            self._residues, self._hash = None, 0  # type: ignore[misc]
         else:
             _SET_EXPR(self, expr)
             _SET_LOWER(self, lower)
             _SET_UPPER(self, upper)
             _SET_RESIDUES(self, None)
+            _SET_HASH(self, 0)
 
     def __hash__(self) -> int:
-        return hash((self.expr._identity or self.expr.identity, self.lower, self.upper))
+        known = self._hash
+        if not known:
+            known = hash((self.expr._identity or self.expr.identity, self.lower, self.upper))
+            if _IS_NATIVE:
+                self._hash = known  # type: ignore[misc]
+            else:
+                _SET_HASH(self, known)
+        return known
 
     def __reduce__(self) -> tuple[type[Constraint], tuple[Expr, int, int]]:
         """Pickle as a constructor call: attributes are read-only."""
@@ -111,11 +120,12 @@ def _checked(expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> tuple[
     return as_expr(expr), low, integer("Constraint", "upper", upper)
 
 
-_SETTERS: Final = setters(Constraint, "expr", "lower", "upper", "_residues")
+_SETTERS: Final = setters(Constraint, "expr", "lower", "upper", "_residues", "_hash")
 _SET_EXPR: Final = _SETTERS[0]
 _SET_LOWER: Final = _SETTERS[1]
 _SET_UPPER: Final = _SETTERS[2]
 _SET_RESIDUES: Final = _SETTERS[3]
+_SET_HASH: Final = _SETTERS[4]
 _IS_NATIVE: Final = is_native(Constraint)
 
 
