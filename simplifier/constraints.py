@@ -326,6 +326,19 @@ def _removable(expr: Expr) -> Floor | None:
     return units[0] if len(units) == 1 else None
 
 
+def droppable_first(constraints: Iterable[Constraint]) -> list[Constraint]:
+    """Return constraints in the order in which to drop those that the others imply.
+
+    Those of many atoms come first; of equally many, congruences come last: they divide exactly.
+    """
+    return sorted(dict.fromkeys(constraints), key=_worth)
+
+
+def _worth(constraint: Constraint) -> tuple[int, bool]:
+    residues = constraint.residues
+    return -constraint.expr.weight, residues is not None and residues.is_congruence
+
+
 def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:
     """Bounds of sums of terms that `constraints` state, for `simplifier.bounds.KnownBounds`."""
     bounds: dict[frozenset[Term], Interval] = {}

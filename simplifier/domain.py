@@ -18,7 +18,14 @@ from simplifier import laws, trace
 from simplifier.atoms import Floor, Variable, mentioned
 from simplifier.bounds import KnownBounds
 from simplifier.conjunction import merged, record_rounding
-from simplifier.constraints import FALSE, Constraint, is_false, on_narrower, sum_bounds
+from simplifier.constraints import (
+    FALSE,
+    Constraint,
+    droppable_first,
+    is_false,
+    on_narrower,
+    sum_bounds,
+)
 from simplifier.interval import Interval, contains, exactly_divided, intersected, scaled
 from simplifier.linear import Expr, Term, from_atom
 from simplifier.residues import Residues
@@ -78,24 +85,35 @@ def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) 
 
     The domain is empty if a constraint divides by an expression that is 0 at every point.
     """
+    return without_implied(narrowed(variables, constraints))
+
+
+def without_implied(domain: ConstrainedBox) -> ConstrainedBox:
+    """Drop constraints that intervals derive from the others."""
+    if len(domain.constraints) < 2:
+        return domain
+    return ConstrainedBox(domain.variables, _needed(domain.constraints))
+
+
+def narrowed(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
+    """Return an equivalent domain with propagated bounds of variables and normalised constraints.
+
+    Some constraints may imply others; see `without_implied`.
+    """
     box = tuple(variables)
     try:
-        return _tightened(box, tuple(constraints))
+        return _narrowed_in_rounds(box, tuple(constraints))
     except ZeroDivisorError:
         return ConstrainedBox(box, (FALSE,))
 
 
 @trace.memoised(1 << 11)  # the maps of a chain share domains
-def _tightened(
+def _narrowed_in_rounds(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> ConstrainedBox:
     box = None if trace.records else _box(variables, constraints)
-    return _tightened_in_rounds(variables, constraints) if box is None else box
-
-
-def _tightened_in_rounds(
-    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
-) -> ConstrainedBox:
+    if box is not None:
+        return box
     now = variables
     left = merged(constraints)
     for _ in range(_ROUNDS):
@@ -105,16 +123,16 @@ def _tightened_in_rounds(
         now = tuple([changed.get(v, v) for v in now])
         if _is_empty(now):
             break
-        left = _on_narrower(left, changed)
+        left = with_narrower(left, changed)
     if is_false(left) or _is_empty(now):
         return ConstrainedBox(variables, (FALSE,))
-    return ConstrainedBox(now, _needed(left) if len(left) > 1 else left)
+    return ConstrainedBox(now, left)
 
 
-def _on_narrower(
+def with_narrower(
     constraints: tuple[Constraint, ...], changed: Mapping[Variable, Variable]
 ) -> tuple[Constraint, ...]:
-    """The conjunction of `constraints` with narrower variables."""
+    """Return the conjunction of normalised `constraints` with narrower variables."""
     narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
     if trace.records:
         return merged(c.with_expr(narrower(c.expr)) for c in constraints)
@@ -170,7 +188,7 @@ def _box(
 @trace.memoised(1 << 11)
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Drop constraints that the others imply by intervals, those of many atoms first."""
-    for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
+    for constraint in droppable_first(constraints):
         others = tuple([c for c in constraints if c is not constraint])
         inside = mentioned([constraint.expr])
         near = [c for c in others if not inside.isdisjoint(mentioned([c.expr]))]

@@ -25,9 +25,9 @@ from indexing.maps.spaces import by_kind
 from indexing.maps.unused import without_uncounted, without_unused
 from simplifier import trace
 from simplifier.atoms import Variable, mentioned
-from simplifier.domain import ConstrainedBox, tightened
+from simplifier.domain import ConstrainedBox
 from simplifier.linear import Expr
-from simplifier.refine import refined
+from simplifier.refine import refined, tightened_exactly
 from simplifier.solve import Change, change
 from simplifier.zero_divisor import ZeroDivisorError
 
@@ -112,10 +112,12 @@ def _simplified(
     keep_multiplicity: bool = False,
     take: Callable[[str, Step, IndexingMap], IndexingMap] = _taken,
 ) -> IndexingMap:
-    start, current = None, original
+    tighten: Step
+    domain_law, tighten = TIGHTENED
+    current = original
     for _ in range(_MAX_ROUNDS):
-        first = TIGHTENED if start is None else (TIGHTENED[0], _tightened_again(start))
-        start = current = take(*first, current)
+        start = current = take(domain_law, tighten, current)
+        tighten = _tightened_again(start)
         for law, step in COUNTING_STEPS if keep_multiplicity else STEPS:
             current = take(law, step, current)
         if not start.constraints or current == start:
@@ -128,18 +130,16 @@ def _tightened(m: IndexingMap) -> IndexingMap:
     variables = m.variables
     if True in [v.lower > v.upper for v in variables]:
         return IndexingMap.empty(m.dims, len(m.results))
-    domain = tightened(variables, m.constraints)
-    if domain.constraints and not domain.is_known_empty:
-        domain = refined(domain.variables, domain.constraints, ()) or domain
+    domain = tightened_exactly(variables, m.constraints)
     if domain.is_known_empty:
         return IndexingMap.empty(m.dims, len(m.results))
     return _on_domain(m, domain)
 
 
 def _tightened_again(earlier: IndexingMap) -> Step:
-    """`_tightened` for a map that other steps made from `earlier`, its last value.
+    """`_tightened` for a map that other steps made from `earlier`, which it returned.
 
-    If these changed only results, the domain is still tight, and just these results are rewritten.
+    If the domain is the same, only results that these steps changed are rewritten.
     """
 
     def step(m: IndexingMap) -> IndexingMap:
@@ -168,8 +168,8 @@ def _on_domain(
 ) -> IndexingMap:
     """`m` with the variables and constraints of `domain`, and results simplified on it.
 
-    Results in `rewritten` are simple.
-    Constraints are simplified with the bounds of variables only, never with facts that they imply.
+    Results in `rewritten` are kept: they were simplified on this domain before.  Constraints are
+    simplified with the bounds of variables only, never with facts that they imply.
     """
     old, new = m.variables, domain.variables
     if old == new and not (m.constraints or domain.constraints or domain.implied):

@@ -10,7 +10,7 @@ are enumerated instead, which always gives an answer.
 * `cardinality`: the number of points of a set, by isl or barvinok;
 * `queries`: emptiness, bounds, differences, counts, inverse, image;
 * `tightening`: tight bounds and implied constraints of a domain, in one query;
-* `points`: enumeration of small boxes and probes of large ones;
+* `points`: enumeration of small boxes and probes of large ones; `point_arrays`: their arrays;
 * `unions`: unions of relations, and points that satisfy disjunctions;
 * `closures`: transitive closures of relations that step back in time.
 
@@ -29,12 +29,14 @@ True
 from simplifier.exact.context import BUDGET, query_count
 from simplifier.exact.encode import Relation, relation_text
 from simplifier.exact.foreign import ImportedRelation, relations, to_isl
+from simplifier.exact.point_arrays import number_type
 from simplifier.exact.points import (
     Probe,
     enumerated_is_empty,
     enumerated_tight_bounds,
-    number_type,
+    keep_probe,
     probe,
+    probed_tight_bounds,
     should_enumerate,
 )
 from simplifier.exact.queries import (
@@ -63,8 +65,10 @@ __all__ = [
     "image",
     "inverse",
     "is_empty",
+    "keep_probe",
     "number_type",
     "probe",
+    "probed_tight_bounds",
     "query_count",
     "relation_text",
     "relations",

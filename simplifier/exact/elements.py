@@ -11,7 +11,7 @@ import numpy as np
 from simplifier.atoms import Variable
 from simplifier.exact.encode import Relation
 from simplifier.exact.enumeration import can_enumerate, pairs
-from simplifier.exact.points import Array, box_arrays, number_type
+from simplifier.exact.point_arrays import Array, box_arrays, number_type
 from simplifier.shared import is_deep
 from simplifier.unknown import Unknown
 
@@ -42,11 +42,10 @@ def distinct_results(relation: Relation) -> Array | None:
         return None
     number = number_type((*exprs, *[v.as_expr() for v in variables]))
     arrays = box_arrays(variables, object if number is object else np.int64)
-    shape = tuple([v.upper - v.lower + 1 for v in variables])
-    inside = np.ones(shape, bool)
+    inside = np.ones(arrays.shape, bool)
     for constraint in relation.constraints:
-        inside &= ~arrays.broken(constraint)
-    columns = [np.broadcast_to(arrays.values(r), shape)[inside] for r in relation.results]
+        inside &= ~arrays.broken([constraint])[0]
+    columns = [np.broadcast_to(arrays.values(r), arrays.shape)[inside] for r in relation.results]
     return distinct_rows(columns, int(inside.sum()))
 
 

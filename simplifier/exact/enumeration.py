@@ -16,7 +16,7 @@ import numpy.typing as npt
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.encode import Relation
-from simplifier.exact.points import number_type, size_bits
+from simplifier.exact.point_arrays import number_type, size_bits
 from simplifier.linear import Expr
 from simplifier.semiaffine import SemiAffine, divisors_with_zero
 from simplifier.shared import atoms_in_order, term_count

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
+from simplifier.constraints import Constraint, droppable_first
 from simplifier.exact.context import to_int, within_budget
 from simplifier.exact.encode import Relation
 from simplifier.exact.reading import PointsOf, as_set, coordinates
@@ -58,7 +58,7 @@ def tight_bounds(
         values = coordinates(ctx, count + len(exprs))
         bounds = [(to_int(valued.min_val(x)), to_int(valued.max_val(x))) for x in values]
         kept = dict.fromkeys(constraints)
-        for constraint in sorted(kept, key=lambda c: c.expr.weight, reverse=True):
+        for constraint in droppable_first(constraints):
             others = as_set(ctx, domain(c for c in kept if c is not constraint))
             if others.is_subset(as_set(ctx, domain([constraint]))):
                 del kept[constraint]

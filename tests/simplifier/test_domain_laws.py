@@ -16,7 +16,8 @@ from simplifier.conjunction import merged
 from simplifier.constraints import Constraint
 from simplifier.domain import tightened
 from simplifier.linear import Expr, constant
-from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, is_known_nonempty, refined
+from simplifier.open_groups import is_known_nonempty
+from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, refined
 from simplifier.rewrite import _MAX_REWRITTEN, Rewriting
 from simplifier.solve import change, projected
 from simplifier.substitute import Substitution

@@ -2,16 +2,17 @@
 
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import constant, exact, variable
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
 from simplifier.exact import points
 from simplifier.linear import Expr
-from simplifier.refine import has_points, refined
+from simplifier.refine import has_points, refined, tightened_exactly
 from simplifier.samples import extreme_samples
 from simplifier.unknown import Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
@@ -39,9 +40,9 @@ def test_a_probe_agrees_with_enumeration(
     constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, max_count=3))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
     with patch.object(points, "MAX_PROBED", points.MAX_PROBED if has_all_points else 0):
-        points.probe.cache_clear()
+        points.probe_memo.cache_clear()
         probe = points.probe(box, constraints)
-        points.probe.cache_clear()
+        points.probe_memo.cache_clear()
     tight = exact.enumerated_tight_bounds(box, constraints, exprs)
     if probe is None:
         assert tight is None or not has_all_points
@@ -53,6 +54,42 @@ def test_a_probe_agrees_with_enumeration(
     if probe.is_tight:
         assert tight.variables == tuple([v.bounds for v in box])
         assert set(tight.constraints) == set(constraints)
+
+
+@given(st.data(), boxes())
+@fuzz(400)
+def test_the_probe_of_a_refined_domain_has_its_points(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    """It is taken from the points of the domain before, with other variables and constraints."""
+    constraints = data.draw(constraint_lists(box, max_count=4))
+    domain = tightened_exactly(box, constraints)
+    variables = tuple(sorted(mentioned([c.expr for c in domain.constraints]), key=lambda v: v.key))
+    probe = points.probe(variables, domain.constraints)
+    points.probe_memo.cache_clear()
+    expected = points.probe(variables, domain.constraints)
+    if probe is None or expected is None:
+        assert probe is expected is None
+        return
+    assert points_of(probe, variables) == points_of(expected, variables)
+    assert (probe.is_complete, probe.is_tight) == (expected.is_complete, expected.is_tight)
+
+
+def test_a_domain_keeps_one_probe() -> None:
+    """Also if the domain before is refined again, for other results."""
+    a, b = Variable("a", 0, 90), Variable("b", 0, 90)
+    near = Constraint(a + b, 0, 45), Constraint(a * 2 + b, 0, 90), Constraint((a - b) % 7, 0, 3)
+    for k in range(4):
+        box = refined((a, b), near, [(a * k + b) // 9])
+        assert box is not None
+        assert len(points.probe_memo(box.variables, frozenset(box.constraints))) == 1
+
+
+def points_of(probe: exact.Probe, variables: tuple[Variable, ...]) -> set[tuple[int, ...]]:
+    """All points of a probe."""
+    arrays, shape = probe.points, probe.points.shape
+    columns = [np.broadcast_to(arrays.values(v.as_expr()), shape).ravel() for v in variables]
+    return set(zip(*[column.tolist() for column in columns], strict=True))
 
 
 @given(st.data(), boxes())
@@ -126,6 +163,7 @@ IMPLIED = [
     ([(x % 2, 0, 0), (x % 4, 0, 0)],                 [1]),
     ([(x % 2, 0, 0), (x % 3, 0, 0), (x % 6, 0, 0)],  [2]),
     ([(x - y, 0, 0), (y - x, 0, 0)],                 [1]),
+    ([(x % 4, 1, 1), (x % 4, 0, 1), (y, 1, 6)],      [0, 2]),      # a congruence stays
 ]
 # fmt: on
 
@@ -160,6 +198,21 @@ def test_large_numbers_do_not_overflow(factor: int) -> None:
     for expr, bounds in zip(exprs, tight.exprs, strict=True):
         values = [expr.value(point) for point in inside]
         assert bounds == (min(values), max(values))
+
+
+def test_a_probe_of_a_small_domain_has_values_of_64_bits() -> None:
+    """The constraints need only 32 bits."""
+    a, b = Variable("a", 0, 20), Variable("b", 0, 20)
+    near = Constraint(a + b, 0, 9), Constraint(a - b, 0, 9)
+    probe = exact.probe((a, b), near)
+    assert probe is not None
+    for factor in (2**30, 2**40):
+        value = a * factor + b * (factor + 1)
+        assert probe.points.bounds(value) == (0, 9 * factor + 4)
+        assert not probe.varies(value, 10 * factor)
+        box = refined((a, b), near, [value // (10 * factor)])
+        assert box is not None
+        assert box.rebuild((a, b))(value // (10 * factor)) == constant(0)
 
 
 @pytest.mark.parametrize("divided", [False, True])
