@@ -130,12 +130,15 @@ def tightened_exactly(
     variables: Sequence[Variable], constraints: Sequence[Constraint]
 ) -> ConstrainedBox:
     """Return `simplifier.domain.tightened`, `refined` where intervals are inconclusive."""
-    domain = narrowed(variables, constraints)
-    if not _is_enumerated(domain):
-        domain = without_implied(domain)
+    domain = _without_implied(narrowed(variables, constraints))
     if not domain.constraints or domain.is_known_empty:
         return domain
     return refined(domain.variables, domain.constraints, ()) or domain
+
+
+def _without_implied(domain: ConstrainedBox) -> ConstrainedBox:
+    """`without_implied`, unless the next enumeration drops implied constraints."""
+    return domain if _is_enumerated(domain) else without_implied(domain)
 
 
 def _is_enumerated(domain: ConstrainedBox) -> bool:
@@ -158,16 +161,13 @@ def _with_exact_bounds(
     constraints: tuple[Constraint, ...],
     narrow: Mapping[Variable, Variable],
 ) -> ConstrainedBox:
-    """The domain with narrower variables: exact bounds, which need no propagation.
-
-    The next enumeration drops constraints that the others imply now.
-    """
+    """The domain with narrower variables: exact bounds, which need no propagation."""
     now = tuple([narrow.get(v, v) for v in variables])
     try:
         domain = ConstrainedBox(now, with_narrower(constraints, narrow))
     except ZeroDivisorError:
         return ConstrainedBox(now, (FALSE,))
-    return domain if _is_enumerated(domain) else without_implied(domain)
+    return _without_implied(domain)
 
 
 def _renamed(

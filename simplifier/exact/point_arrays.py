@@ -1,6 +1,6 @@
 """Arrays of the values of variables and affine expressions at many points.
 
-`number_type` tells which integers hold the values.
+`number_type` returns the smallest integer type without overflow.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,6 @@ MAX_AT_ONCE = 1 << 20  # not `Final`, which compiled modules inline: tests lower
 """Maximum number of points of a box, times the atoms of its constraints, to evaluate at once.
 
 A quarter of it if no constraint divides: isl answers such queries in a millisecond."""
-
-
-Domain: TypeAlias = tuple[tuple[Variable, ...], tuple[Constraint, ...]]
-"""Variables, and constraints on them."""
 
 
 def _points_in(variables: Iterable[Variable]) -> int:
@@ -92,7 +88,7 @@ def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
 def probe_memo(
     variables: tuple[Variable, ...], constraints: frozenset[Constraint]
 ) -> list[Probe | None]:
-    """A list of the probe of a domain, empty before it is known."""
+    """The memoised probe of a domain in a list, which is empty until `probe` computes it."""
     return []
 
 
@@ -100,16 +96,16 @@ def keep_probe(
     variables: tuple[Variable, ...],
     constraints: tuple[Constraint, ...],
     *,
-    enumerated: Domain,
+    enumerated: tuple[tuple[Variable, ...], tuple[Constraint, ...]],
     needed: tuple[Constraint, ...],
 ) -> None:
     """Memoise the probe of a domain that has the points of an `enumerated` one.
 
     Args:
-        variables: those of `enumerated` in order, with the bounds that they reach.
-        constraints: as many as `needed`, and equivalent to these with the new bounds.
-        enumerated: the variables and constraints of a small box.
-        needed: those of its constraints that the others do not imply.
+        variables: the variables of the enumerated domain, in order, with exact bounds.
+        constraints: the constraints `needed`, normalised with these bounds.
+        enumerated: the variables and the constraints of that domain.
+        needed: its irredundant constraints.
     """
     memo = probe_memo(variables, frozenset(constraints))
     if memo or number_type(_mentioned(variables, constraints)) is object:
