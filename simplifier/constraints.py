@@ -340,15 +340,31 @@ def _worth(constraint: Constraint) -> tuple[int, bool]:
 
 
 def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:
-    """Bounds of sums of terms that `constraints` state, for `simplifier.bounds.KnownBounds`."""
+    """Bounds of sums of terms that `constraints` state, for `simplifier.bounds.KnownBounds`.
+
+    Residues also bound their dividend: its bounds are rounded to them.
+    """
     bounds: dict[frozenset[Term], Interval] = {}
     for constraint in constraints:
-        offset = constraint.expr.constant
-        lower, upper = constraint.lower - offset, constraint.upper - offset
-        negated = frozenset([(atom, -c) for atom, c in constraint.expr.parts.items()])
-        bounds[constraint.expr.identity[0]] = lower, upper
-        bounds[negated] = -upper, -lower
+        expr = constraint.expr
+        _state(bounds, expr, constraint.lower - expr.constant, constraint.upper - expr.constant)
+        residues = constraint.residues if expr.divides else None
+        if residues and len(residues.dividend.parts) > 1:
+            dividend = residues.dividend
+            low, high = residues.rounded(dividend.bounds)
+            if low <= high and (low, high) != dividend.bounds:
+                _state(bounds, dividend, low, high)
     return bounds
+
+
+def _state(bounds: dict[frozenset[Term], Interval], expr: Expr, lower: int, upper: int) -> None:
+    """Add bounds of the terms of `expr`, without its constant, and of the negated terms."""
+    terms = expr.identity[0]
+    known = bounds.get(terms)
+    if known is not None:
+        lower, upper = max(lower, known[0]), min(upper, known[1])
+    bounds[terms] = lower, upper
+    bounds[frozenset([(atom, -c) for atom, c in expr.parts.items()])] = -upper, -lower
 
 
 def substituted(

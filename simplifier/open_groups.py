@@ -8,15 +8,16 @@ queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import starmap
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable, mentioned
 from simplifier.bounds_queries import BoundsQuery, queries_of
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr
-from simplifier.samples import extreme_samples
+from simplifier.linear import Expr, Term
+from simplifier.samples import Samples, extreme_samples
 
 Component: TypeAlias = tuple[Set[Variable], list[Constraint]]
 
@@ -36,26 +37,33 @@ def open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> lis
     for group, own in components(constraints, [floor.variables for floor in floors]):
         ours = [floor for floor in floors if floor.variables <= group]
         nonempty = is_known_nonempty(own)
-        if nonempty and _are_exact_by_intervals(ours, own[0]):
+        sums = [e for e in exprs if len(e.parts) > 1 and group >= mentioned([e])]
+        if nonempty and _are_exact_by_intervals(ours, sums, own[0]):
             continue
-        sums: list[Expr] = []
-        if not nonempty:
-            sums = [e for e in exprs if len(e.parts) > 1 and group >= mentioned([e])]
         domain = in_order(group), tuple(own)
-        if nonempty and _is_unaffected(domain[0], own[0], ours):
+        if nonempty and _is_unaffected(domain[0], own[0], ours, sums):
             continue
         groups.append(ConstraintGroup(*domain, _queries(*domain, ours, sums)))
     return groups
 
 
 def _is_unaffected(
-    variables: tuple[Variable, ...], constraint: Constraint, floors: Iterable[Floor]
+    variables: tuple[Variable, ...],
+    constraint: Constraint,
+    floors: Iterable[Floor],
+    sums: Iterable[Expr],
 ) -> bool:
-    """Return True if samples show that the only constraint decides no floor and no bound."""
+    """Return True if samples show that the only constraint decides no floor, sum or bound.
+
+    Sums of floors are ignored, as in `_are_exact_by_intervals`: floors decide most of them.
+    """
     samples = extreme_samples(variables, constraint)
     if samples is None or not all(floor.is_affine for floor in floors):
         return False
-    return not any(True for floor in floors for _ in queries_of(floor, samples))
+    if any(True for floor in floors for _ in queries_of(floor, samples)):
+        return False
+    undivided = [expr for expr in sums if not expr.divides]
+    return not any(True for _ in _queries_of_sums(undivided, samples))
 
 
 def _queries(
@@ -72,13 +80,18 @@ def _queries(
     queries = [
         each for floor in floors if floor.numerator.is_affine for each in queries_of(floor, samples)
     ]
-    for expr in sums:
-        if expr.is_affine and not (samples and len(set(samples.values(expr))) > 1):
-            queries.append(BoundsQuery(expr, 1))
+    queries += _queries_of_sums(sums, samples)
     units: dict[Expr, int] = {}
     for expr, unit in queries:
         units[expr] = max(unit, units.get(expr, 1))
     return tuple(starmap(BoundsQuery, units.items()))
+
+
+def _queries_of_sums(sums: Iterable[Expr], samples: Samples | None) -> Iterator[BoundsQuery]:
+    """Queries for the affine `sums` that have one value at the samples."""
+    for expr in sums:
+        if expr.is_affine and not (samples and len(set(samples.values(expr))) > 1):
+            yield BoundsQuery(expr, 1)
 
 
 def in_order(variables: Iterable[Variable]) -> tuple[Variable, ...]:
@@ -134,30 +147,63 @@ def _composite(expr: Expr) -> list[Atom]:
     return atoms if len(atoms) < 2 else [atom for atom, _ in expr.terms if atom.operands]
 
 
-def _are_exact_by_intervals(floors: Iterable[Floor], constraint: Constraint) -> bool:
-    """Return True if intervals derive all effects of `constraint` on `floors`.
+def _are_exact_by_intervals(
+    floors: Iterable[Floor], sums: Iterable[Expr], constraint: Constraint
+) -> bool:
+    """Return True if intervals derive all effects of `constraint` on `floors` and `sums`.
 
-    `constraint` is known to be nonempty and the only one of its group.  Intervals are exact if a
-    numerator has at most one variable of the constraint, or a multiple of the constrained sum.
-    `simplifier.rewrite` propagates congruences through every sum.
+    `constraint` is known to be nonempty and the only one of its group.  Intervals are exact for
+    multiples of the constrained sum, or of the dividend of a congruence, and for an expression with
+    at most one variable of the constraint, unless an equation determines the residues of it.
     """
-    inside = mentioned([constraint.expr])
+    inside, residues = mentioned([constraint.expr]), constraint.residues
+    known = residues.dividend if residues and residues.is_congruence else constraint.expr
+    fewest = 1 if constraint.lower == constraint.upper and not residues else 2
     for floor in floors:
-        if len(inside & floor.variables) > 1:
-            if floor.depth > 2:
+        if len(inside & floor.variables) >= fewest:
+            if floor.depth > 2 or not _is_multiple(floor.numerator, known):
                 return False
-            if not _has_multiple(floor.numerator, constraint.expr):
-                if constraint.residues is None:
-                    return False
+    for expr in sums:
+        if not expr.divides and len(inside & mentioned([expr])) > 1:
+            if not _is_multiple(expr, known):
+                return False
+    return _reaches_bounds(constraint)
+
+
+def _reaches_bounds(constraint: Constraint) -> bool:
+    """Return True if intervals prove that each variable reaches its bounds.
+
+    The sum of the others then has every value that is needed, or is off by less than the range of
+    `constraint`.  The dividend of residues should have several values.
+    """
+    residues = constraint.residues
+    known, width = constraint.expr, constraint.upper - constraint.lower
+    if residues:
+        known, width = residues.dividend, residues.upper - residues.lower
+        low, high = residues.rounded(known.bounds)
+        if low >= high:
+            return False
+    if len(known.parts) == 1:
+        return True
+    for atom in known.parts:
+        others = [term for term in known.parts.items() if term[0] is not atom]
+        if _largest_gap(others) > width + 1:
+            return False
+        if residues:
+            low, high = Expr(dict(others), 0).bounds
+            if high - low + width < residues.modulus - 1:
+                return False
     return True
 
 
-def _has_multiple(expr: Expr, part: Expr) -> bool:
-    """Return True if some of the terms of `expr` are a multiple of all terms of `part`."""
-    terms = expr.parts
-    pairs = [(terms.get(atom, 0), c) for atom, c in part.parts.items()]
-    first, unit = pairs[0]
-    return first != 0 and all(many * unit == first * c for many, c in pairs)
+def _is_multiple(expr: Expr, unit: Expr) -> bool:
+    """Return True if the terms of `expr` are a multiple of those of `unit`."""
+    parts = expr.parts
+    if parts.keys() != unit.parts.keys():
+        return False
+    pairs = [(parts[atom], c) for atom, c in unit.parts.items()]
+    first, of_unit = pairs[0]
+    return all(many * of_unit == first * c for many, c in pairs)
 
 
 def is_known_nonempty(constraints: Sequence[Constraint]) -> bool:
@@ -184,9 +230,20 @@ def is_known_nonempty(constraints: Sequence[Constraint]) -> bool:
 
 def _reaches_all(expr: Expr) -> bool:
     """Return True if a sum of variables takes every value between its bounds."""
-    width = 0
-    for atom, coefficient in sorted(expr.parts.items(), key=lambda term: abs(term[1])):
-        if not isinstance(atom, Variable) or abs(coefficient) > width + 1:
-            return False
-        width += abs(coefficient) * (atom.upper - atom.lower)
-    return True
+    return _largest_gap(expr.parts.items()) <= 1
+
+
+def _largest_gap(terms: Iterable[Term]) -> int | float:
+    """An upper bound of the differences of consecutive values of the sum of `terms`.
+
+    Infinite if an atom is not a variable.
+    """
+    width = gap = 0
+    for atom, coefficient in sorted(terms, key=lambda term: abs(term[1])):
+        if not isinstance(atom, Variable):
+            return inf
+        size = abs(coefficient)
+        if size > width + gap:
+            gap = size - width
+        width += size * (atom.upper - atom.lower)
+    return gap

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import exact, variable
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
 from simplifier.conjunction import merged
 from simplifier.constraints import Constraint
 from simplifier.domain import tightened
@@ -253,7 +253,8 @@ def test_constraints_implied_by_intervals_are_dropped(
 
 # ---------------------------------------------------------------- exact refinement
 
-a, b = Variable("a", 0, 20), Variable("b", 0, 20)
+a, b, c = Variable("a", 0, 20), Variable("b", 0, 20), Variable("c", 0, 2)
+few, high = Variable("few", 0, 1), Variable("high", 9, 14)
 # fmt: off
 REFINED = [
     # constraints                                                value                  on the domain
@@ -262,6 +263,13 @@ REFINED = [
     ([Constraint((a + b) % 2, 0, 0), Constraint(a - b, 0, 9)],   (a - b) // 2 * 2,      "a - b"),                # a − b is even as a + b is
     ([Constraint((a + b) % 2, 0, 0), Constraint(a - b, 0, 9)],   (a - b) // 4 * 4,      "((a - b) floordiv 4) * 4"),
     ([Constraint(a - b * 3, 0, 0), Constraint(b % 2, 1, 1)],     (a + b) % 4,           "0"),                    # a + b = 4·b
+    ([Constraint(a + b, 0, 9)],                                  (a + b + c) // 12,     "0"),                    # at most 9 + 2
+    ([Constraint(a + b, 0, 9)],                                  (a + b + c) // 11,     "(a + b + c) floordiv 11"),
+    ([Constraint(few + high * 4, 37, 40)],                       few + high,            "10"),                   # only (1, 9) and (0, 10)
+    ([Constraint((few + high) % 5, 4, 4)],                       (few + high + 1) % 8,  "few + high - 7"),       # few + high is 9 or 14
+    ([Constraint((few + high) % 5, 4, 4)],                       (few + high + 1) % 5,  "0"),
+    ([Constraint(few * 2 + a, 4, 4)],                            a % 2,                 "0"),                    # a = 4 − 2·few
+    ([Constraint(few * 3 + a, 4, 4)],                            a % 2,                 "a mod 2"),
 ]
 # fmt: on
 
@@ -270,8 +278,9 @@ REFINED = [
 def test_isl_refines_domains_with_inconclusive_intervals(
     constraints: list[Constraint], value: Expr, text: str
 ) -> None:
-    first = tightened([a, b], constraints)
-    result = first.rebuild([a, b])(value)
+    box = sorted(mentioned([value, *[c.expr for c in constraints]]), key=lambda v: v.key)
+    first = tightened(box, constraints)
+    result = first.rebuild(box)(value)
     second = refined(first.variables, first.constraints, [result])
     if second is not None:
         result = second.rebuild(first.variables)(result)

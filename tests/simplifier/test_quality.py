@@ -15,13 +15,18 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.chains import Chain, Step, Tensor, box, position, strides, tiled_shapes
 from benchmarks.peers import ORDERS, Isl, holds_at, step_by_step
 from benchmarks.problems import NAMED, random_chain, random_launch, random_layout
 from indexing import IndexingMap
 from simplifier import Expr
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
 from tests.checks import checks
+from tests.oracles import boxes, fuzz, holds, points, sums, tree_expr
 
 RANDOM = {
     "random chains": [random_chain(seed) for seed in range(1000, 1120)],
@@ -152,6 +157,32 @@ def test_a_result_that_is_affine_on_the_domain_has_no_division(problem: Chain) -
     for result, values in zip(m.results, problem.values(points), strict=True):
         if affine(points, values):
             assert not divisions([result]), f"{result} is affine in {m}"
+
+
+@given(st.data(), boxes())
+@fuzz(400)
+def test_one_constraint_makes_bounds_exact_and_decides_every_result_with_one_value(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    """Floors and sums that have one value on the domain are constants, and dimensions its box."""
+    expr, *results = [tree_expr(data.draw(sums(len(box))), box) for _ in range(4)]
+    if data.draw(st.booleans()):
+        expr %= data.draw(st.integers(2, 8))
+    lower, upper = expr.bounds
+    start = data.draw(st.integers(lower, upper))
+    constraint = Constraint(expr, start, start + data.draw(st.integers(0, 3)))
+    large = st.integers(80, 150)  # beyond twice each coefficient: no multiple is factored out
+    results += [result // data.draw(large) for result in results]
+    m = IndexingMap(box, (), (), tuple(results), (constraint,))
+    inside = [point for point in points(box) if holds([constraint], point)]
+    if not inside:
+        return
+    simple = m.simplify()
+    assert [d.bounds for d in simple.dims] == [
+        (min(values), max(values)) for values in ([p[v] for p in inside] for v in box)
+    ]
+    for before, now in zip(results, simple.results, strict=True):
+        assert (len({before.value(point) for point in inside}) > 1) == bool(now.parts), before
 
 
 # -------------------------------------------------- no more than the unaligned ends require
