@@ -18,6 +18,7 @@ from simplifier.constraints import Constraint, droppable_first
 from simplifier.exact.context import count_query
 from simplifier.exact.point_arrays import Array, PointArrays, box_arrays, number_type
 from simplifier.exact.tightening import TightBounds
+from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.samples import Samples
 
@@ -114,10 +115,8 @@ def keep_probe(
     if restricted is None or prod(restricted.inside.shape) > MAX_PROBED:
         return
     old, stated = enumerated
-    pairs = zip(old, variables, strict=True)
-    reached = [slice(now.lower - v.lower, now.upper - v.lower + 1) for v, now in pairs]
-    rows = [restricted.broken[stated.index(constraint)] for constraint in needed]
-    broken = np.stack([row[tuple(reached)] for row in rows])
+    reached = restricted.within(old, [v.bounds for v in variables])
+    broken = np.stack([reached.broken[stated.index(constraint)] for constraint in needed])
     is_tight = False not in _violated_alone(broken, np.add.reduce(broken, axis=0, dtype=np.int32))
     points = restricted.inside.of_type(np.int64).renamed(old, variables)
     memo.append(_probe_of(points, is_tight=is_tight, is_complete=True))
@@ -204,10 +203,11 @@ def enumerated_tight_bounds(
     points = restricted.inside
     if number_type(exprs) is object:
         points = points.of_type(object)
+    bounds = tuple([points.bounds(v.as_expr()) for v in variables])
     return TightBounds(
-        tuple([points.bounds(v.as_expr()) for v in variables]),
+        bounds,
         tuple([points.bounds(expr) for expr in exprs]),
-        _irredundant(constraints, restricted),
+        _irredundant(constraints, restricted.within(variables, bounds)),
     )
 
 
@@ -238,6 +238,13 @@ class _Restricted(NamedTuple):
     inside: PointArrays
     broken: Array
     number_broken: Array
+
+    def within(self, variables: Iterable[Variable], bounds: Iterable[Interval]) -> _Restricted:
+        """The same of all points of the box of `variables`, for the smaller box of `bounds`."""
+        pairs = zip(variables, bounds, strict=True)
+        axes = [slice(low - v.lower, high - v.lower + 1) for v, (low, high) in pairs]
+        broken = self.broken[(slice(None), *axes)]
+        return _Restricted(self.inside, broken, self.number_broken[tuple(axes)])
 
 
 def _irredundant(

@@ -22,7 +22,7 @@ class TightBounds:
 
     Attributes:
         variables, exprs: bounds of the variables and of some expressions.
-        constraints: the constraints that the others do not imply.
+        constraints: the constraints that the others and the bounds of variables do not imply.
     """
 
     variables: tuple[Interval, ...]
@@ -58,8 +58,10 @@ def tight_bounds(
         values = coordinates(ctx, count + len(exprs))
         bounds = [(to_int(valued.min_val(x)), to_int(valued.max_val(x))) for x in values]
         kept = dict.fromkeys(constraints)
+        pairs = zip(variables, bounds, strict=False)
+        narrower = [Constraint(v.as_expr(), *own) for v, own in pairs if own != v.bounds]
         for constraint in droppable_first(constraints):
-            others = as_set(ctx, domain(c for c in kept if c is not constraint))
+            others = as_set(ctx, domain([*narrower, *[c for c in kept if c is not constraint]]))
             if others.is_subset(as_set(ctx, domain([constraint]))):
                 del kept[constraint]
         return TightBounds(tuple(bounds[:count]), tuple(bounds[count:]), tuple(kept))
