@@ -118,7 +118,11 @@ def components(
 
 def _join(groups: list[Component], inside: Set[Variable], own: list[Constraint]) -> None:
     """Add a group, joined with the groups that share a variable with it."""
-    for group in [group for group in groups if not inside.isdisjoint(group[0])]:
+    touched = [group for group in groups if not inside.isdisjoint(group[0])]
+    if len(touched) == 1 and touched[0] is groups[-1] and inside <= touched[0][0]:
+        touched[0][1].extend(own)
+        return
+    for group in touched:
         groups.remove(group)
         inside, own = group[0] | inside, [*group[1], *own]
     groups.append((inside, own))

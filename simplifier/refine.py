@@ -105,7 +105,11 @@ def _irredundant(
     constraints: Iterable[Constraint], pairs: Iterable[tuple[ConstraintGroup, Refinement]]
 ) -> tuple[Constraint, ...]:
     """The constraints without those that the refinements of groups do not need."""
-    needless = {c for group, now in pairs for c in group.constraints if c not in now.constraints}
+    needless: set[Constraint] = set()
+    for group, now in pairs:
+        if len(now.constraints) < len(group.constraints):
+            needless.update(group.constraints)
+            needless.difference_update(now.constraints)
     return tuple([c for c in constraints if c not in needless])
 
 
@@ -121,9 +125,7 @@ def _keep_probe(group: ConstraintGroup, now: Refinement, domain: ConstrainedBox)
     if len(own) == len(now.constraints) and inside == mentioned([c.expr for c in own]):
         if exact.should_enumerate(group.variables, group.constraints):
             enumerated = group.variables, group.constraints
-            exact.keep_probe(
-                now.variables, tuple(own), enumerated=enumerated, needed=now.constraints
-            )
+            exact.keep_probe(now.variables, tuple(own), enumerated=enumerated)
 
 
 def tightened_exactly(
@@ -225,7 +227,7 @@ def _within_budget(group: ConstraintGroup, budget: int) -> Refinement | Unknown 
 
     variables, constraints, queries = group
     probe = exact.probe(variables, constraints)
-    constrained = sum_bounds(constraints)
+    constrained = sum_bounds(constraints) if queries else {}
     open_queries = [
         query
         for query in queries

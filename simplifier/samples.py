@@ -6,7 +6,7 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
@@ -40,6 +40,11 @@ class Samples:
             for k, number in enumerate(self._numbers.get(atom) or self._of_floor(atom)):
                 totals[k] += coefficient * number
         return totals
+
+    def renamed(self, old: Iterable[Variable], new: Iterable[Variable]) -> Samples:
+        """The same points with `new` variables for the `old` ones, in order."""
+        pairs = zip(old, new, strict=True)
+        return Samples({now: self._variables[v] for v, now in pairs})
 
     def _of_floor(self, atom: Atom) -> list[int]:
         assert isinstance(atom, Floor), f"{from_atom(atom)} is not affine"

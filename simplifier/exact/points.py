@@ -98,28 +98,26 @@ def keep_probe(
     constraints: tuple[Constraint, ...],
     *,
     enumerated: tuple[tuple[Variable, ...], tuple[Constraint, ...]],
-    needed: tuple[Constraint, ...],
 ) -> None:
     """Memoise the probe of a domain that has the points of an `enumerated` one.
 
     Args:
         variables: the variables of the enumerated domain, in order, with exact bounds.
-        constraints: the constraints `needed`, normalised with these bounds.
+        constraints: its irredundant constraints, normalised with these bounds.
         enumerated: the variables and the constraints of that domain.
-        needed: its irredundant constraints.
     """
     memo = probe_memo(variables, frozenset(constraints))
     if memo or number_type(_mentioned(variables, constraints)) is object:
         return
-    restricted = _inside(*enumerated)
-    if restricted is None or prod(restricted.inside.shape) > MAX_PROBED:
-        return
-    old, stated = enumerated
-    reached = restricted.within(old, [v.bounds for v in variables])
-    broken = np.stack([reached.broken[stated.index(constraint)] for constraint in needed])
-    is_tight = False not in _violated_alone(broken, np.add.reduce(broken, axis=0, dtype=np.int32))
-    points = restricted.inside.of_type(np.int64).renamed(old, variables)
-    memo.append(_probe_of(points, is_tight=is_tight, is_complete=True))
+    known = probe(*enumerated)
+    if known is None or not known.is_complete:
+        restricted = _inside(*enumerated)
+        if restricted is None or prod(restricted.inside.shape) > MAX_PROBED:
+            return
+        known = _probe_of(restricted.inside.of_type(np.int64), is_tight=True, is_complete=True)
+    old = enumerated[0]
+    points, samples = known.points.renamed(old, variables), known.samples.renamed(old, variables)
+    memo.append(Probe(points, samples, is_tight=True, is_complete=True))
 
 
 def _probe_of(points: PointArrays, *, is_tight: bool, is_complete: bool) -> Probe:
