@@ -117,7 +117,7 @@ def _narrowed_in_rounds(
     now = variables
     left = merged(constraints)
     for _ in range(_ROUNDS):
-        changed = _narrowed(now, _propagated(left))
+        changed = _narrower(now, _propagated(left))
         if not changed:
             break
         now = tuple([changed.get(v, v) for v in now])
@@ -149,7 +149,7 @@ def with_narrower(
     return merged(others, simple)
 
 
-def _narrowed(
+def _narrower(
     variables: Iterable[Variable], bounds: Mapping[Variable, Interval]
 ) -> dict[Variable, Variable]:
     """The variables that `bounds` narrow, each with the narrower one."""
@@ -180,7 +180,7 @@ def _box(
             return None
         stated = constraint.lower - expr.constant, constraint.upper - expr.constant
         bounds[atom] = intersected(bounds[atom], exactly_divided(stated, coefficient))
-    changed = _narrowed(variables, bounds)
+    changed = _narrower(variables, bounds)
     now = tuple([changed.get(v, v) for v in variables])
     return ConstrainedBox(variables, (FALSE,)) if _is_empty(now) else ConstrainedBox(now, ())
 
