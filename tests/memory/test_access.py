@@ -218,6 +218,31 @@ def test_samples(opcode: str) -> None:
     CHECKS.check(opcode, sampled(samples_of(opcode), opcode))
 
 
+def test_a_loop_with_one_active_iteration_for_each_thread_is_executed() -> None:
+    """Each output element is in one window, so its thread is active in one iteration of six."""
+    text = """
+        HloModule m
+        ge {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = pred[] compare(a, b), direction=GE
+        }
+        add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        ENTRY e {
+          p = f32[4,6] parameter(0)
+          q = f32[2,2] parameter(1)
+          z = f32[] parameter(2)
+          ROOT r = f32[4,6] select-and-scatter(p, q, z),
+            window={size=2x3 stride=2x3}, select=ge, scatter=add
+        }
+        """
+    root = hlo.parse(text).entry.root
+    assert check_sample(root, 1, SMALL, (3, 2)) == 3
+    access = indexing.access(root, (3, 2), 1, SMALL)[1]
+    assert isinstance(access, MemoryAccess)
+    assert access.instructions[0].transactions.warps == 20
+
+
 def test_equal_warps_are_not_enumerated() -> None:
     """A million blocks of a padded row: one class of one pattern at 32 alignments."""
     bl, lane = Variable("bl_x", 0, 10**6), Variable("lane", 0, 31)

@@ -21,6 +21,7 @@ from hlo.shapes.shape import Shape
 from indexing.devices.gpus import Gpu
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
+from indexing.maps.numbering import numbered
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.memory.warps.warp_classes import WarpAccesses
 from simplifier.atoms import Variable, mentioned
@@ -99,7 +100,7 @@ def thread_loads(
 
 def _positions(places: IndexingMap, counts: Sequence[int], device: Gpu) -> dict[int, ThreadLoad]:
     """Return the different loads of single elements, by their number in the vector."""
-    places = _with_vector_as_dimension(places).simplify()
+    places = _simplified(places)
     if places.is_known_empty:
         return {}
     vector = next((v for v in places.dims if v.name == VECTOR), Variable(VECTOR, 0, 0))
@@ -113,11 +114,18 @@ def _positions(places: IndexingMap, counts: Sequence[int], device: Gpu) -> dict[
     return loads
 
 
-def _with_vector_as_dimension(places: IndexingMap) -> IndexingMap:
-    """Return the map with the vector as a dimension, which keeps its name when simplified."""
+def _simplified(places: IndexingMap) -> IndexingMap:
+    """Simplify the map with the vector as a dimension, and keep its loops, renumbered.
+
+    A loop of which one iteration is active for each thread is executed nevertheless: other threads
+    of the warp are active in other iterations.  Simplification keeps dimensions, but eliminates
+    range variables that others determine.
+    """
     vector = [v for v in places.ranges if v.name == VECTOR]
-    ranges = tuple([v for v in places.ranges if v.name != VECTOR])
-    return replace(places, dims=(*places.dims, *vector), ranges=ranges)
+    loops = [v for v in places.ranges if v.name != VECTOR]
+    fixed = len(places.dims) + len(vector)
+    simple = replace(places, dims=(*places.dims, *vector, *loops), ranges=()).simplify()
+    return numbered(replace(simple, dims=simple.dims[:fixed], ranges=simple.dims[fixed:]))
 
 
 def _element(
