@@ -362,7 +362,7 @@ def _state(bounds: dict[frozenset[Term], Interval], expr: Expr, lower: int, uppe
     terms = expr.identity[0]
     known = bounds.get(terms)
     if known is not None:
-        lower, upper = max(lower, known[0]), min(upper, known[1])
+        lower, upper = intersected(known, (lower, upper))
     bounds[terms] = lower, upper
     bounds[frozenset([(atom, -c) for atom, c in expr.parts.items()])] = -upper, -lower
 

@@ -27,7 +27,7 @@ from simplifier.constraints import (
     sum_bounds,
 )
 from simplifier.interval import Interval, contains, exactly_divided, intersected, scaled
-from simplifier.linear import Expr, Term, from_atom
+from simplifier.linear import Expr, from_atom
 from simplifier.residues import Residues
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
@@ -277,8 +277,4 @@ def are_disjoint(constraints: Iterable[Constraint]) -> bool:
     >>> are_disjoint([Constraint(d, 0, 3), Constraint(-d, -9, -4)])
     True
     """
-    bounds: dict[frozenset[Term], Interval] = {}
-    for constraint in constraints:
-        for terms, stated in sum_bounds([constraint]).items():
-            bounds[terms] = intersected(bounds.get(terms, stated), stated)
-    return any(low > high for low, high in bounds.values())
+    return any(low > high for low, high in sum_bounds(constraints).values())

@@ -2,8 +2,7 @@
 
 Constraints that share no variable are independent.  A group is open if intervals leave one of
 these open: whether it has points, the bounds of its variables, which constraints the others imply,
-and the values of floors of at least two of its variables.  A few sampled points refute most
-queries.
+and the values of floors and sums.  A few sampled points refute most queries.
 """
 
 from __future__ import annotations
@@ -38,11 +37,13 @@ def open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> lis
         ours = [floor for floor in floors if floor.variables <= group]
         nonempty = is_known_nonempty(own)
         sums = [e for e in exprs if len(e.parts) > 1 and group >= mentioned([e])]
-        if nonempty and _are_exact_by_intervals(ours, sums, own[0]):
-            continue
+        if nonempty:
+            undivided = [e for e in sums if not e.divides]  # floors decide most of the others
+            if _are_exact_by_intervals(ours, undivided, own[0]):
+                continue
+            if _is_unaffected(in_order(group), own[0], ours, undivided):
+                continue
         domain = in_order(group), tuple(own)
-        if nonempty and _is_unaffected(domain[0], own[0], ours, sums):
-            continue
         groups.append(ConstraintGroup(*domain, _queries(*domain, ours, sums)))
     return groups
 
@@ -53,17 +54,13 @@ def _is_unaffected(
     floors: Iterable[Floor],
     sums: Iterable[Expr],
 ) -> bool:
-    """Return True if samples show that the only constraint decides no floor, sum or bound.
-
-    Sums of floors are ignored, as in `_are_exact_by_intervals`: floors decide most of them.
-    """
+    """Return True if samples show that the only constraint decides no floor, sum or bound."""
     samples = extreme_samples(variables, constraint)
     if samples is None or not all(floor.is_affine for floor in floors):
         return False
     if any(True for floor in floors for _ in queries_of(floor, samples)):
         return False
-    undivided = [expr for expr in sums if not expr.divides]
-    return not any(True for _ in _queries_of_sums(undivided, samples))
+    return not any(True for _ in _queries_of_sums(sums, samples))
 
 
 def _queries(
@@ -157,8 +154,8 @@ def _are_exact_by_intervals(
     """Return True if intervals derive all effects of `constraint` on `floors` and `sums`.
 
     `constraint` is known to be nonempty and the only one of its group.  Intervals are exact for
-    multiples of the constrained sum, or of the dividend of a congruence, and for an expression with
-    at most one variable of the constraint, unless an equation determines the residues of it.
+    multiples of the constrained sum, or of the dividend of a congruence, and for expressions with
+    at most one variable of the constraint: none if it is an equation, which determines residues.
     """
     inside, residues = mentioned([constraint.expr]), constraint.residues
     known = residues.dividend if residues and residues.is_congruence else constraint.expr
@@ -168,17 +165,17 @@ def _are_exact_by_intervals(
             if floor.depth > 2 or not _is_multiple(floor.numerator, known):
                 return False
     for expr in sums:
-        if not expr.divides and len(inside & mentioned([expr])) > 1:
-            if not _is_multiple(expr, known):
-                return False
+        if len(inside & mentioned([expr])) > 1 and not _is_multiple(expr, known):
+            return False
     return _reaches_bounds(constraint)
 
 
 def _reaches_bounds(constraint: Constraint) -> bool:
     """Return True if intervals prove that each variable reaches its bounds.
 
-    The sum of the others then has every value that is needed, or is off by less than the range of
-    `constraint`.  The dividend of residues should have several values.
+    For each value of a variable, the sum of the others then has a value that satisfies the
+    constraint: its gaps are no wider than the stated interval, and it covers a period of residues.
+    False, too, if the dividend of residues has only one value: intervals miss that of multiples.
     """
     residues = constraint.residues
     known, width = constraint.expr, constraint.upper - constraint.lower

@@ -58,7 +58,7 @@ def tight_bounds(
         values = coordinates(ctx, count + len(exprs))
         bounds = [(to_int(valued.min_val(x)), to_int(valued.max_val(x))) for x in values]
         kept = dict.fromkeys(constraints)
-        pairs = zip(variables, bounds, strict=False)
+        pairs = zip(variables, bounds[:count], strict=True)
         narrower = [Constraint(v.as_expr(), *own) for v, own in pairs if own != v.bounds]
         for constraint in droppable_first(constraints):
             others = as_set(ctx, domain([*narrower, *[c for c in kept if c is not constraint]]))
