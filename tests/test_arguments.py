@@ -137,6 +137,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Extents | Sequence[Affine]":   ((4, 5),           ""),
     "Grade":                        ("may",            ""),
     "methods.Grade":                ("may",            ""),
+    "RegionSide":                   ("under",          ""),
     "GroupMode":                    ("cross replica",  ""),
     "IndexingMap":                  (MAP,              "map"),
     "methods.IndexingMap":          (MAP,              "map"),

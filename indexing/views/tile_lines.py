@@ -105,7 +105,8 @@ def region_entries(
         parts = [region_text(region)]
         if finished is not None:
             parts = [f"{parts[0]} read it", f"{region_text(finished)} read no other tile"]
-        runtime = region.runtime if isinstance(region, Region) else ()
+        shown = [each for each in (region, finished) if isinstance(each, Region)]
+        runtime = dict.fromkeys([v for each in shown for v in each.runtime])
         yield TileEntry(label, parts, [runtime_text(v, paint) for v in runtime])
 
 
@@ -130,12 +131,16 @@ def _leaf_regions(region: OperandRegion | None, count: int) -> Sequence[Any]:
 
 
 def region_text(region: Region | Unknown) -> str:
-    """Return the elements of a region, with the grade `may`; or why they are unknown."""
+    """Return the elements of a region, with the grade `may`; or why they are unknown.
+
+    Under-approximations are "at least" their elements.
+    """
     if isinstance(region, Unknown):
         return f"unknown: {region.reason}"
-    if not region.pieces:
+    is_exact = region.grade == "exact"
+    if not region.pieces and (is_exact or region.side == "over"):
         return "nothing"
-    return str(region) if region.grade == "exact" else f"may: {region}"
+    return str(region) if is_exact or region.side == "under" else f"may: {region}"
 
 
 def symbolic_entries(subject: TileSubject, paint: Paint = plain) -> Iterator[TileEntry]:

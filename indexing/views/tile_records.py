@@ -44,7 +44,7 @@ def region_json(subject: TileSubject, tiling: Tiling, index: tuple[int, ...]) ->
         record |= {"index": index, **_region(region), "unknown": _reason(region)}
         record["runtime"] = _runtime(region.runtime) if isinstance(region, Region) else []
         if finished is not None:
-            record["finished"] = _region(finished)
+            record["finished"] = _finished(finished)
         yield json.dumps(record)
 
 
@@ -152,6 +152,13 @@ def _region(region: Region | Unknown) -> dict[str, Any]:
     if isinstance(region, Unknown):
         return {"grade": None, "region": None, "box": None, "boxes": None}
     return region_record(region)
+
+
+def _finished(region: Region | Unknown) -> dict[str, Any]:
+    if isinstance(region, Unknown):
+        return _region(region) | {"side": None, "runtime": []}
+    side = region.side if region.grade == "may" else None
+    return _region(region) | {"side": side, "runtime": _runtime(region.runtime)}
 
 
 def _runs(runs: MemoryRuns | Unknown) -> dict[str, Any] | None:

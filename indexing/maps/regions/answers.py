@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from types import EllipsisType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hlo.shapes.shape import AnyShape, leaves
 from hlo.text.names import nearest
@@ -29,6 +29,55 @@ def regions_at(
     answer: Answer, point: Sequence[Index], values: Mapping[str, ArrayLike]
 ) -> tuple[OperandRegion, ...]:
     """Return the elements of each operand that a point or a tile needs; see `Answer.at`."""
+    region_of = _regions_of_maps(answer, point, values)
+    return tuple([_region(answer, k, region_of) for k in range(len(answer.operands))])
+
+
+class RegionBounds(NamedTuple):
+    """Bounds of the elements of one output that read a tile, for all values of runtime variables.
+
+    Attributes:
+        least: elements that read the tile for all values.
+        most: all elements that read the tile for some values.
+    """
+
+    least: Region
+    most: Region
+
+
+def bounds_at(
+    answer: Answer, point: Sequence[Index], values: Mapping[str, ArrayLike]
+) -> tuple[RegionBounds | Unknown, ...]:
+    """Return bounds of the elements of each output that read a tile of an operand.
+
+    >>> import hlo, indexing
+    >>> root = hlo.parse('''ENTRY e { p = f32[6] parameter(0)  u = f32[2] parameter(1)
+    ...   i = s32[] parameter(2)  ROOT d = f32[6] dynamic-update-slice(p, u, i) }''').entry.root
+    >>> print(*bounds_at(indexing.input_to_output(root, 1), (slice(0, 1),), {})[0])
+    ∅ [0:5] for all rt0 in [0, 4]
+    >>> print(*bounds_at(indexing.input_to_output(root, 1), (slice(0, 1),), {"i": 2})[0])
+    [2] [2]
+    """
+    region_of = _regions_of_maps(answer, point, values)
+    return tuple([_bounds(answer, k, region_of) for k in range(len(answer.operands))])
+
+
+def _bounds(
+    answer: Answer, k: int, region_of: Callable[[IndexingMap], Region]
+) -> RegionBounds | Unknown:
+    unknown = answer.unknown[k]
+    if unknown is not None:
+        return unknown
+    array = ArrayRef(answer.operands[k], leaves(answer.operands[k].shape)[k][0])
+    regions = list(map(region_of, answer.maps[k]))
+    exact = [region for region in regions if region.grade == "exact"]
+    return RegionBounds(_union(exact, array), _union(regions, array))
+
+
+def _regions_of_maps(
+    answer: Answer, point: Sequence[Index], values: Mapping[str, ArrayLike]
+) -> Callable[[IndexingMap], Region]:
+    """Return the function from the maps of an answer to the elements that a tile needs."""
     _check_values(answer, values)
     _check_start(answer)
     _check_point(answer, point)
@@ -38,7 +87,7 @@ def regions_at(
         own = {name: value for name, value in values.items() if name in _names(m)}
         return region_inside(m, point, own)
 
-    return tuple([_region(answer, k, region_of) for k in range(len(answer.operands))])
+    return region_of
 
 
 def _region(answer: Answer, k: int, region_of: Callable[[IndexingMap], Region]) -> OperandRegion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from simplifier.unknown import UndecidedError, Unknown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+RegionSide: TypeAlias = Literal["over", "under"]
+
 _SHOWN: Final = 8
 """Maximum number of pieces in the text of a region."""
 
@@ -50,9 +52,12 @@ class Region(DrawnRegion):
     Attributes:
         rank: number of indices of an element.
         pieces: the boxes, disjoint and in order, or the images whose union is the region.
-        grade: "exact": all these elements are needed; "may": some of them may not be.
+        grade: "exact": these are the needed elements; "may": the region is an approximation.
         runtime: runtime variables that had no value: the region is the union over all their values,
             and its grade is "may".
+        side: the side of an approximation.  "over": the region contains all needed elements, and
+            some of its elements may not be needed; "under": all its elements are needed for all
+            values of runtime variables, and others may be needed, too.
 
     Source: isl manual, "Sets and Relations", for the operations.
 
@@ -67,6 +72,7 @@ class Region(DrawnRegion):
     pieces: tuple[Piece, ...]
     grade: Grade = "exact"
     runtime: tuple[RuntimeVariable, ...] = ()
+    side: RegionSide = "over"
     __hash__ = None  # type: ignore[assignment]  # equal sets may have different pieces
 
     # ------------------------------------------------------------ construction
@@ -113,10 +119,11 @@ class Region(DrawnRegion):
         pieces: tuple[Piece, ...],
         grade: Grade,
         runtime: tuple[RuntimeVariable, ...],
+        side: RegionSide = "over",
     ) -> Region:
         """The region, without the checks of types: there may be many pieces."""
         region = object.__new__(cls)
-        region.__dict__.update(rank=rank, pieces=pieces, grade=grade, runtime=runtime)
+        region.__dict__.update(rank=rank, pieces=pieces, grade=grade, runtime=runtime, side=side)
         return region
 
     @classmethod
@@ -126,6 +133,7 @@ class Region(DrawnRegion):
         pieces: Iterable[Piece],
         grade: Grade,
         runtime: tuple[RuntimeVariable, ...],
+        side: RegionSide = "over",
     ) -> Region:
         """The union of pieces, as disjoint boxes and the images of other maps."""
         boxes: list[Box] = []
@@ -141,7 +149,7 @@ class Region(DrawnRegion):
         except TooManyBoxes:
             images += [map_of(box) for box in boxes]
             boxes = []
-        return cls._made(rank, (*boxes, *dict.fromkeys(images)), grade, runtime)
+        return cls._made(rank, (*boxes, *dict.fromkeys(images)), grade, runtime, side)
 
     # ------------------------------------------------------------ boxes
 
@@ -278,7 +286,7 @@ class Region(DrawnRegion):
         """Return the elements of at least one of the regions.
 
         Raises:
-            ValueError: the regions have different ranks.
+            ValueError: the regions have different ranks, or approximate from different sides.
         """
         if not isinstance(other, Region):
             return NotImplemented
@@ -289,7 +297,7 @@ class Region(DrawnRegion):
         """Return the elements of both regions.
 
         Raises:
-            ValueError: the regions have different ranks.
+            ValueError: the regions have different ranks, or approximate from different sides.
         """
         if not isinstance(other, Region):
             return NotImplemented
@@ -350,9 +358,16 @@ class Region(DrawnRegion):
             raise ValueError(f"the regions have ranks {self.rank} and {other.rank}")
 
     def _with_pieces(self, pieces: Iterable[Piece], other: Region) -> Region:
-        grade: Grade = "may" if "may" in (self.grade, other.grade) else "exact"
+        sides = {region.side for region in (self, other) if region.grade == "may"}
+        if len(sides) > 1:
+            raise ValueError(
+                "one region has the side 'over' and the other one 'under': expected equal sides, "
+                "since their union and intersection approximate from neither"
+            )
+        grade: Grade = "may" if sides else "exact"
         runtime = dict.fromkeys((*self.runtime, *other.runtime))
-        return self._normalised(self.rank, pieces, grade, tuple(runtime))
+        side = sides.pop() if sides else "over"
+        return self._normalised(self.rank, pieces, grade, tuple(runtime), side)
 
     @property
     def _relations(self) -> list[exact.Relation]:
@@ -368,10 +383,11 @@ class Region(DrawnRegion):
             f"{v.name} in [{v.lower}, {v.upper}]" for v in [rt.variable for rt in self.runtime]
         ]
         values = ", ".join(dict.fromkeys(every))  # maps name their variables each from rt0
-        return shown + more + (f" for all {values}" if values else "")
+        least = "at least " if self.grade == "may" and self.side == "under" else ""
+        return least + shown + more + (f" for all {values}" if values else "")
 
     def __repr__(self) -> str:
-        grade = ", grade='may'" if self.grade == "may" else ""
+        grade = f", grade='may', side={self.side!r}" if self.grade == "may" else ""
         return f"Region({str(self)!r}, rank={self.rank}{grade})"
 
 

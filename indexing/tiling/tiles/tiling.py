@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import indexing.methods as methods
@@ -16,7 +17,7 @@ from indexing.maps.answers import Answer
 from indexing.maps.arrays import array_leaves
 from indexing.maps.displayed import Displayed
 from indexing.maps.regions.answers import OperandRegion
-from indexing.tiling.tiles.finished import finished_regions
+from indexing.tiling.tiles.finished import exact_answer, finished_regions, values_in
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tile_grid import TileGrid
 from simplifier.unknown import Unknown
@@ -174,12 +175,22 @@ class Tiling(Displayed):
         return methods.plot_tiling(self, index, values, backend, theme)
 
     def finished(self, *index: int, **values: ArrayLike) -> tuple[OperandRegion, ...]:
-        """Return the elements of each output that need no other tile of the operand.
+        """Return the elements of each output that need this tile, and no other of the operand.
 
-        They are read from this tile, and their every read of the operand is in the tile.
+        They can be computed as soon as the tile is there.  Exact maps are used where they exist,
+        also if the tiling has over-approximations.
 
+        Args:
+            index: the index of the tile, from 0, in each dimension.
+            values: values of runtime variables, as in `Answer.at`.
+        Returns:
+            A region for each output.  One of the grade "exact" has these elements.  One of the
+            grade "may" is an under-approximation (``side="under"``, printed "at least"): its
+            elements need this tile and no other for all values of runtime variables that have no
+            value here, and other elements may do so, too.
         Raises:
             IndexError: the tile is outside of the grid.
+            TypeError: a value is not that of a runtime variable.
             ValueError: the direction is not "input-to-output", or the number of indices is not the
                 rank.
 
@@ -189,12 +200,26 @@ class Tiling(Displayed):
         >>> tiling = tile(module.entry.root, (4,), direction="input-to-output", operand_id=1)
         >>> print(*tiling.finished(2))
         [17]
+        >>> module = hlo.parse('''ENTRY e { p = f32[6] parameter(0)  u = f32[2] parameter(1)
+        ...   i = s32[] parameter(2)  ROOT d = f32[6] dynamic-update-slice(p, u, i) }''')
+        >>> tiling = tile(module.entry.root, (4,), direction="input-to-output")
+        >>> print(*tiling.finished(0, i=2), *tiling.finished(0, i=0))
+        [0:2] [2:4]
+        >>> print(*tiling.finished(0))
+        at least ∅ for all rt0 in [1, 4], rt0 in [0, 3]
         """
         if self.direction != "input-to-output":
             raise ValueError(
                 'only tiles of operands finish outputs: write tile(…, direction="input-to-output")'
             )
-        return finished_regions(self.answer, self.shape.dims, self.slices(*index), values)
+        part = self.slices(*index)
+        given = values_in(self._pieces, self.answer, values)
+        return finished_regions(self._pieces, self.shape.dims, part, given)
+
+    @cached_property
+    def _pieces(self) -> Answer:
+        """The exact maps to the outputs."""
+        return exact_answer(self.answer)
 
     def __str__(self) -> str:
         return methods.tiling_text(self)
