@@ -12,7 +12,7 @@ result would have to read all updates for each element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,52 +86,60 @@ def evaluations(instruction: Instruction) -> LoopEvaluations:
     b (d0) -> (d0), domain: d0 in [0, 7]
     s (d0) -> (d0), domain: d0 in [0, 7]
     """
-    scatter = _scatter_of(instruction)
+    if not isinstance(instruction.op, InlineOp):
+        return LoopEvaluations(instruction, _of_operands(instruction), {})
     by_output = list(map_sets(instruction).values())
-    if scatter is not None:
-        by_output = list(_loops_of(scatter, by_output, is_fused=scatter is not instruction))
-    arrays: dict[ArrayRef, list[MapSet]] = {}
-    for reached in by_output:
-        for array, map_set in reached.items():
-            arrays.setdefault(array, []).append(map_set)
+    loops = [by_output]
+    root = instruction.called_computations[0].root
+    if isinstance(root.op, Scatter):
+        own = [{a: maps for a, maps in each.items() if a.instruction is root} for each in by_output]
+        loops = [own, *[[loop] for loop in _loops_of(root)]]
     whole = computed_as_a_whole(instruction)
+    arrays = dict.fromkeys([array for loop in loops for each in loop for array in each])
+    reached = {
+        array: _evaluations(_sets_of(array, loops), whole.get(array.instruction))
+        for array in sorted(arrays, key=lambda array: array.instruction.index)
+    }
     ends = operand_arrays(instruction)
-    operands = {key: _evaluations(arrays.get(end, ()), whole, end) for key, end in ends.items()}
-    inner = {}
-    for array in sorted(arrays, key=lambda array: array.instruction.index):
-        if array not in ends.values():
-            inner[array] = _evaluations(arrays[array], whole, array)
+    operands = {key: reached.get(end, Evaluations()) for key, end in ends.items()}
+    inner = {array: each for array, each in reached.items() if array not in ends.values()}
     return LoopEvaluations(instruction, operands, inner)
 
 
-def _scatter_of(instruction: Instruction) -> Instruction | None:
-    """Return the instruction, or the root of the fusion, if it is a scatter."""
-    root = instruction
-    if isinstance(instruction.op, InlineOp):
-        root = instruction.called_computations[0].root
-    return root if isinstance(root.op, Scatter) else None
+def _of_operands(instruction: Instruction) -> dict[tuple[int, ArrayRef], Evaluations]:
+    """Return the evaluations of the operands of an op: an array may be several of them."""
+    require_sound([instruction])
+    WALK.prepare([instruction], backward=True)
+    sets: dict[tuple[int, ArrayRef], list[MapSet]] = {
+        key: [] for key in operand_arrays(instruction)
+    }
+    if isinstance(instruction.op, Scatter):
+        for number, array in sets:
+            sets[number, array].append(_looped(instruction, number, _identity(array)))
+    else:
+        for path, _ in leaves(instruction.shape):
+            output = ArrayRef(instruction, path)
+            for key, maps in _operand_sets(output).items():
+                sets[key].append(maps)
+    return {key: _evaluations([own]) for key, own in sets.items()}
 
 
-def _loops_of(
-    scatter: Instruction, by_output: Iterable[dict[ArrayRef, MapSet]], *, is_fused: bool
-) -> Iterator[dict[ArrayRef, MapSet]]:
-    """Yield the maps of each loop: over the results, the bases, the indices and the updates.
+def _loops_of(scatter: Instruction) -> Iterator[dict[ArrayRef, MapSet]]:
+    """Yield the maps of each loop of a fused scatter: over the bases, indices and updates."""
+    for number, operand in enumerate(scatter.operands):
+        reached = WALK.backward(ArrayRef(operand))
+        yield {array: _looped(scatter, number, maps) for array, maps in reached.items()}
+
+
+def _looped(scatter: Instruction, number: int, maps: MapSet) -> MapSet:
+    """Return the maps of the loop over an operand of a scatter.
 
     Bases may be updated in place or replaced, and updates may be out of bounds: these reads are
     upper bounds.
     """
-    for reached in by_output:
-        yield {array: maps for array, maps in reached.items() if array.instruction is scatter}
-    indices = scatter.operands[len(scatter.operands) // 2]
-    for operand in dict.fromkeys(scatter.operands):
-        array = ArrayRef(operand)
-        loop = WALK.backward(array) if is_fused else {array: _identity(array)}
-        if operand is not indices:
-            loop = {
-                each: maps.like([m.with_grade("may") for m in maps.effective])
-                for each, maps in loop.items()
-            }
-        yield loop
+    if number == len(scatter.operands) // 2:  # the indices
+        return maps
+    return maps.like([m.with_grade("may") for m in maps.effective])
 
 
 def _identity(array: ArrayRef) -> MapSet:
@@ -142,16 +150,20 @@ def _identity(array: ArrayRef) -> MapSet:
     return MapSet([IndexingMap.identity(shape)])
 
 
-def _evaluations(
-    sets: list[MapSet] | tuple[()], whole: dict[Instruction, Unknown], array: ArrayRef
-) -> Evaluations:
+def _sets_of(
+    array: ArrayRef, loops: Sequence[Sequence[dict[ArrayRef, MapSet]]]
+) -> list[list[MapSet]]:
+    """The maps to an array, by loop."""
+    return [[each[array] for each in loop if array in each] for loop in loops]
+
+
+def _evaluations(loops: Sequence[Sequence[MapSet]], whole: Unknown | None = None) -> Evaluations:
+    """Equal maps of one loop are one evaluation; those of several loops are several."""
+    sets = [each for loop in loops for each in loop]
     unknown = first_unknown(*[each.unknown for each in sets])
-    lost = [each.uncounted for each in sets]
-    uncounted = first_unknown(unknown, whole.get(array.instruction), *lost)
-    maps: dict[IndexingMap, None] = {}
-    for each in sets:
-        maps.update(dict.fromkeys(each.effective))
-    return Evaluations(tuple(maps), unknown, uncounted)
+    uncounted = first_unknown(unknown, whole, *[each.uncounted for each in sets])
+    maps = [dict.fromkeys([m for each in loop for m in each.effective]) for loop in loops]
+    return Evaluations(tuple([m for loop in maps for m in loop]), unknown, uncounted)
 
 
 def operand_arrays(instruction: Instruction) -> dict[tuple[int, ArrayRef], ArrayRef]:
@@ -171,26 +183,24 @@ def operand_arrays(instruction: Instruction) -> dict[tuple[int, ArrayRef], Array
 
 
 def map_sets(instruction: Instruction) -> dict[ArrayRef, dict[ArrayRef, MapSet]]:
-    """Return the maps from each output of an instruction to the arrays of `evaluations`."""
+    """Return the maps from each output of a fusion or call to the arrays of `evaluations`."""
     require_sound([instruction])
+    root = instruction.called_computations[0].root
+    WALK.prepare(needed_by([root]), backward=True)
     outputs = [ArrayRef(instruction, path) for path, _ in leaves(instruction.shape)]
-    if isinstance(instruction.op, InlineOp):
-        root = instruction.called_computations[0].root
-        WALK.prepare(needed_by([root]), backward=True)
-        return {output: WALK.backward(ArrayRef(root, output.path)) for output in outputs}
-    WALK.prepare([instruction], backward=True)
-    return {output: dict(_operand_sets(output)) for output in outputs}
+    return {output: WALK.backward(ArrayRef(root, output.path)) for output in outputs}
 
 
-def _operand_sets(output: ArrayRef) -> Iterator[tuple[ArrayRef, MapSet]]:
-    sets: dict[ArrayRef, MapSet] = {}
+def _operand_sets(output: ArrayRef) -> dict[tuple[int, ArrayRef], MapSet]:
+    sets: dict[tuple[int, ArrayRef], MapSet] = {}
     for edge in WALK.backward_edges(output, fold=True):
         end = ArrayRef(output.instruction.operands[edge.operand], edge.operand_path)
-        if end not in sets:
-            sets[end] = WALK.edges.empty_map_set(output, end)
+        key = edge.operand, end
+        if key not in sets:
+            sets[key] = WALK.edges.empty_map_set(output, end)
         simpler = map(WALK.edges.options.simplified, edge.maps)
-        sets[end].extend(simpler, edge.unknown, edge.reasons)
-    yield from sets.items()
+        sets[key].extend(simpler, edge.unknown, edge.reasons)
+    return sets
 
 
 def computed_as_a_whole(instruction: Instruction) -> dict[Instruction, Unknown]:

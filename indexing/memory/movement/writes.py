@@ -101,7 +101,7 @@ def written_bytes(instruction: Instruction, updates: tuple[Update, ...]) -> int 
 def updates_of(instruction: Instruction) -> tuple[Update, ...]:
     """Return the dynamic-update-slices that determine outputs of an instruction.
 
-    The base must be an operand that nothing else in the instruction reads.
+    The base of an update in a fusion must be an operand that is read as the base only.
     """
     updates: list[Update] = []
     for path, _ in leaves(instruction.shape):
@@ -124,12 +124,10 @@ def _update(instruction: Instruction, output: Path) -> Update | None:
     if isinstance(instruction.op, InlineOp):
         parameters = list(instruction.called_computations[0].parameters)
         source = _viewed(base)
-        if source.instruction not in parameters or readers(source) != {update}:
+        if source.instruction not in parameters or reads_of(source) != [(update, 0)]:
             return None
         number = parameters.index(source.instruction)
         base = ArrayRef(instruction.operands[number], source.path)
-    elif update.operands.count(base.instruction) > 1:
-        return None
     return Update(update, output, number, base, _is_reusable(base, instruction))
 
 
@@ -182,21 +180,29 @@ def _viewed(array: ArrayRef) -> ArrayRef:
 
 def readers(source: ArrayRef) -> set[Instruction]:
     """Return the instructions that read an array or return it from the computation."""
+    return {reader for reader, _ in reads_of(source)}
+
+
+def reads_of(source: ArrayRef) -> list[tuple[Instruction, int]]:
+    """Return the reads of an array: each reader with the number of the operand, in text order.
+
+    An instruction that reads an array as several operands has several reads of it.
+    """
     computation = source.instruction.computation
 
-    def by_array() -> dict[ArrayRef, set[Instruction]]:
-        instructions: dict[ArrayRef, set[Instruction]] = {}
-        for reader, array in _reads(computation):
-            instructions.setdefault(_viewed(array), set()).add(reader)
-        return instructions
+    def by_array() -> dict[ArrayRef, list[tuple[Instruction, int]]]:
+        reads: dict[ArrayRef, list[tuple[Instruction, int]]] = {}
+        for reader, number, array in _reads(computation):
+            reads.setdefault(_viewed(array), []).append((reader, number))
+        return reads
 
-    every = computation.memoised(readers, by_array)
-    return every.get(source, set())
+    every = computation.memoised(reads_of, by_array)
+    return every.get(source, [])
 
 
-def _reads(computation: Computation) -> Iterator[tuple[Instruction, ArrayRef]]:
+def _reads(computation: Computation) -> Iterator[tuple[Instruction, int, ArrayRef]]:
     for instruction in computation.instructions:
         is_read = instruction.is_root or not is_view(instruction)
-        for operand in instruction.operands if is_read else ():
+        for number, operand in enumerate(instruction.operands) if is_read else ():
             for path, _ in leaves(operand.shape):
-                yield instruction, ArrayRef(operand, path)
+                yield instruction, number, ArrayRef(operand, path)
