@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,11 +21,11 @@ from hlo.ops.unify import Dim, PartialShape, dims_of
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array
-from indexing.ops.element import ElementRule, ReductionRule, Work, element_count
+from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ReductionRule, Work
 from indexing.ops.reduce import PairedReduction, has_elements, paired, results
 from indexing.ops.reductions import ufunc_of
 from indexing.ops.sliding import overlaps, window_totals
-from indexing.ops.windows import index_at, window_map
+from indexing.ops.windows import index_at, window_applications, window_map
 from simplifier.unknown import Unknown
 
 
@@ -111,8 +110,10 @@ class ReduceWindow(PairedReduction):
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
     ) -> Work | Unknown:
-        steps = math.prod([w.size for w in self.window]) - 1
-        return applied[0].times(max(0, steps) * element_count(out))
+        array = operands[0]
+        if not isinstance(array, Shape):
+            return NO_DECLARED_WORK
+        return applied[0].times(window_applications(self.window, array.dims))
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

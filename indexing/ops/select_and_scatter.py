@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,14 @@ from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, TernaryOp
 from indexing.ops.control import callees
-from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule, Work, element_count
+from indexing.ops.element import (
+    NO_DECLARED_WORK,
+    ElementRule,
+    OpaqueRule,
+    ReductionRule,
+    Work,
+    element_count,
+)
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import (
     NeededOperands,
@@ -38,7 +44,7 @@ from indexing.ops.needed_operands import (
 from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import overlaps
-from indexing.ops.windows import position_of, window_map
+from indexing.ops.windows import position_of, window_applications, window_map
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown
 
@@ -180,8 +186,11 @@ class SelectAndScatter(TernaryOp):
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
     ) -> Work | Unknown:
         select, scatter = applied
-        steps, sources = math.prod([w.size for w in self.window]) - 1, element_count(operands[1])
-        return select.times(max(0, steps) * sources).plus(scatter.times(sources))
+        array = operands[0]
+        if not isinstance(array, Shape):
+            return NO_DECLARED_WORK
+        selections = window_applications(self.window, array.dims)
+        return select.times(selections).plus(scatter.times(element_count(operands[1])))
 
     def kernel(
         self,

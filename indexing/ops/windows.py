@@ -6,7 +6,9 @@ low`` of the array that is dilated by base_dilation.  Holes and padding have no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, Expr, as_expr
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def index_at(
@@ -95,6 +100,65 @@ def count_covered(w: WindowDimension, size: int) -> int:
         is_covered = (place >= 0) & (place <= last) & (place % w.base_dilation == 0)
         total += int(np.count_nonzero(is_covered))
     return total
+
+
+def window_applications(window: Sequence[WindowDimension], sizes: Sequence[int]) -> int:
+    """Return how often a computation of two elements is applied to reduce all distinct windows.
+
+    Positions along a dimension whose windows cover the same elements, at least one, are one window.
+    A window has as many elements as its size, padding and holes included, as in XLA; along a
+    dimension in which windows are the same, as many as the largest covers.  n elements are reduced
+    by n - 1 applications.
+
+    >>> window_applications([WindowDimension(3, low=1, high=1)], [9])
+    18
+    >>> whole = WindowDimension(511, low=255, high=255)  # a reduction, and a broadcast
+    >>> window_applications([WindowDimension(1), whole], [8, 256])
+    2040
+    """
+    pairs = [_distinct_windows(w, n) for w, n in zip(window, sizes, strict=True)]
+    windows, elements = (prod([pair[k] for pair in pairs]) for k in (0, 1))
+    return windows * max(0, elements - 1)
+
+
+def _distinct_windows(w: WindowDimension, size: int) -> tuple[int, int]:
+    """The number of distinct windows along one dimension, and of the elements of one.
+
+    >>> _distinct_windows(WindowDimension(6, low=4, high=4), 4)  # three of seven cover everything
+    (5, 4)
+    >>> _distinct_windows(WindowDimension(2, base_dilation=2), 3)  # of 0, 1, 1 and 2
+    (3, 1)
+    """
+    positions = w.positions(size)
+    if w.window_dilation == w.base_dilation == 1:  # windows are equal if they cover everything
+        lowest = max(0, -((w.size - w.low - size) // w.stride))
+        repeated = min(positions - 1, w.low // w.stride) - lowest if size else 0
+        return (positions - repeated, size) if repeated > 0 else (positions, w.size)
+    first, counts = _covered(w, size)
+    is_covering = counts > 0
+    distinct = len(np.unique(first[is_covering] * (size + 1) + counts[is_covering]))
+    if distinct == np.count_nonzero(is_covering):
+        return positions, w.size
+    return distinct + int(np.count_nonzero(~is_covering)), int(counts.max())
+
+
+def _covered(w: WindowDimension, size: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The first array element under the window at each position, and the number of elements.
+
+    Window element s is at ``first place + s * window_dilation``, which is the place of an array
+    element if it is a multiple of base_dilation: for s in one residue class, or for none.
+    """
+    common = gcd(w.window_dilation, w.base_dilation)
+    step = w.base_dilation // common
+    place = np.arange(w.positions(size), dtype=np.int64) * w.stride - w.low
+    low = np.maximum(0, -(place // w.window_dilation))
+    high = np.minimum(w.size - 1, ((size - 1) * w.base_dilation - place) // w.window_dilation)
+    inverse = pow(w.window_dilation // common, -1, step)
+    residue = -(place // common) * inverse % step
+    start = low + (residue - low) % step
+    is_covering = (place % common == 0) & (start <= high)
+    counts = np.where(is_covering, (high - start) // step + 1, 0)
+    return (place + start * w.window_dilation) // w.base_dilation, counts
 
 
 def always_covers(w: WindowDimension, size: int) -> bool:

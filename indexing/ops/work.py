@@ -3,7 +3,8 @@
 An op declares its work beside its element rule (`indexing.ops.element.ElementOp.work`).  The
 conventions are those of XLA's ``HloCostAnalysis``: an elementwise function is one operation for
 each element, of whatever type; a transcendental function is counted separately; a multiplication
-with an addition is two operations.
+with an addition is two operations.  Other than XLA, windows over the same elements are reduced once
+(`indexing.ops.windows.window_applications`).
 
 Source: XLA ``xla/service/hlo_cost_analysis.cc``.
 

@@ -65,6 +65,16 @@ def test_bytes_differ_for_a_reason(text: str, least: int, most: int, theirs: int
     assert costs.get("bytes accessed", 0) == theirs
 
 
+def test_equal_windows_are_reduced_once() -> None:
+    text = """add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+      ENTRY e { p = f32[8,256] parameter(0)  z = f32[] parameter(1)  ROOT r = f32[8,256]
+      reduce-window(p, z), window={size=1x511 pad=0_0x255_255}, to_apply=add }"""
+    assert traffic(hlo.parse(text)).total.flops.number == 8 * 255
+    costs = cost_analysis(f"HloModule m\n{text}")
+    assert isinstance(costs, dict)
+    assert costs["flops"] == 8 + 255
+
+
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_operations_of_the_examples_are_those_of_xla(file: Path) -> None:
     text = file.read_text()

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import product
+from math import prod
+from random import Random
 from typing import Any, Final
 
 import pytest
 
 import hlo
 import indexing.ops  # noqa: F401  # registers the ops
+from hlo.ops.attributes import WindowDimension
 from hlo.ops.op import OPS
 from indexing.execution import xla
 from indexing.ops.element import Work
 from indexing.ops.samples import instruction_of
+from indexing.ops.windows import window_applications
 from indexing.ops.work import work_of
 from simplifier.unknown import Unknown
+from tests.oracles import scaled
 
 # fmt: off
 TABLE: Final = [
@@ -39,6 +45,21 @@ TABLE: Final = [
                                                                           (30 - 3, 0)),
     ("f32[4] reduce-window(f32[6] p, f32[] z), window={size=3}, to_apply=add",
                                                                           (4 * (3 - 1), 0)),
+    # padding counts as elements of a window
+    ("f32[6] reduce-window(f32[6] p, f32[] z), window={size=3 pad=1_1}, to_apply=add",
+                                                                          (6 * (3 - 1), 0)),
+    # windows over the same elements are one: reductions of rows, of 256 or of 4 elements
+    ("f32[8,256] reduce-window(f32[8,256] p, f32[] z), window={size=1x511 pad=0_0x255_255}, "
+     "to_apply=add",                                                      (8 * 255, 0)),
+    ("f32[8,4,3] reduce-window(f32[8,4,3] p, f32[] z), window={size=1x7x5 pad=0_0x3_3x2_2}, "
+     "to_apply=add",                                                      (8 * (4 * 3 - 1), 0)),
+    ("f32[8,4] reduce-window(f32[8,4] p, f32[] z), window={size=3x7 pad=1_1x3_3}, to_apply=add",
+                                                                          (8 * (3 * 4 - 1), 0)),
+    ("f32[2] reduce-window(f32[5] p, f32[] z), window={size=9 stride=4 pad=4_4}, to_apply=add",
+                                                                          (5 - 1, 0)),
+    # 7 positions: the three in the middle cover all elements
+    ("f32[7] reduce-window(f32[4] p, f32[] z), window={size=6 pad=4_4}, to_apply=add",
+                                                                          (5 * (4 - 1), 0)),
     ("f32[6] sort(f32[6] p), dimensions={0}, to_apply=less_than",         (6 * 3, 0)),
 ]
 # fmt: on
@@ -47,6 +68,70 @@ TABLE: Final = [
 @pytest.mark.parametrize(("sample", "work"), TABLE)
 def test_work_of_an_instruction(sample: str, work: tuple[int, int]) -> None:
     assert work_of(instruction_of(sample)) == Work(*work)
+
+
+def covered(w: WindowDimension, size: int, position: int) -> frozenset[int]:
+    """The elements under a window, by the definition."""
+    places = [position * w.stride + s * w.window_dilation - w.low for s in range(w.size)]
+    on_array = [p for p in places if p % w.base_dilation == 0]
+    return frozenset([p // w.base_dilation for p in on_array if 0 <= p // w.base_dilation < size])
+
+
+def applications(window: list[WindowDimension], sizes: list[int]) -> int:
+    """The applications for each distinct window, by enumeration along each dimension."""
+    windows = elements = 1
+    for w, size in zip(window, sizes, strict=True):
+        sets = [covered(w, size, k) for k in range(w.positions(size))]
+        different = {own for own in sets if own}
+        empty = sets.count(frozenset())
+        windows *= len(different) + empty
+        is_repeated = len(different) + empty < len(sets)
+        elements *= max(map(len, sets)) if is_repeated else w.size
+    return windows * max(0, elements - 1)
+
+
+def random_window(random: Random) -> WindowDimension:
+    return WindowDimension(
+        size=random.randint(1, 9),
+        stride=random.randint(1, 3),
+        low=random.randint(-1, 8),
+        high=random.randint(-1, 8),
+        base_dilation=random.choice([1, 1, 2, 3]),
+        window_dilation=random.choice([1, 1, 2, 3]),
+    )
+
+
+def test_distinct_windows_are_those_of_an_enumeration() -> None:
+    random = Random(1)
+    repeated = 0
+    for _ in range(scaled(3000)):
+        window = [random_window(random) for _ in range(random.randint(1, 2))]
+        sizes = [random.randint(0, 6) for _ in window]
+        expected = applications(window, sizes)
+        assert window_applications(window, sizes) == expected, (window, sizes)
+        positions = [w.positions(n) for w, n in zip(window, sizes, strict=True)]
+        repeated += expected < prod(positions) * (prod([w.size for w in window]) - 1)
+    assert repeated, "no window was repeated"
+
+
+def test_windows_within_the_array_reduce_their_elements() -> None:
+    """Windows without padding, and those that cover everything, do what their elements need."""
+    random = Random(2)
+    for _ in range(scaled(300)):
+        window, sizes = [], []
+        for _ in range(random.randint(1, 3)):
+            size = random.randint(1, 5)
+            pad = random.choice([0, size - 1])
+            extent = 2 * size - 1 if pad else random.randint(1, size)
+            window.append(WindowDimension(size=extent, low=pad, high=pad))
+            sizes.append(size)
+        positions = [range(w.positions(n)) for w, n in zip(window, sizes, strict=True)]
+        sets = {
+            tuple([covered(*each) for each in zip(window, sizes, at, strict=True)])
+            for at in product(*positions)
+        }
+        expected = sum([prod(map(len, own)) - 1 for own in sets])
+        assert window_applications(window, sizes) == expected, (window, sizes)
 
 
 def test_a_fusion_does_the_work_of_its_instructions() -> None:
