@@ -94,7 +94,7 @@ class Commands(click.Group):
         with _exit_statuses():
             reporter.flush()
             reporter.note_explanations()
-        return 1 if reporter.failed else 0
+        return 1 if reporter.failed else reporter.verdict
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -59,6 +59,7 @@ class Reporter:
     def __init__(self) -> None:
         self.debug = False
         self.failed = False
+        self.verdict = 0  # the exit status of a run that does not fail: a verdict is a result
         self.max_bytes: int | None = None  # limit on the size of an input, if it is given
         self.reported: set[str] = set()
         self.matched: set[Condition] = set()  # conditions that an instruction of a file meets

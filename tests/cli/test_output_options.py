@@ -54,27 +54,74 @@ def test_every_command_has_the_common_options(name: str) -> None:
 # ---------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "maps m.hlo",
-        "maps m.hlo --format json",
-        "ls m.hlo",
-        "check m.hlo",
-        "summary m.hlo",
-        "bytes m.hlo",
-        "ops dot",
-        "simplify '(d0) -> (d0 mod 8), domain: d0 in [0, 7]'",
-        "validate m.hlo --no-xla",
-        "maps strange.hlo --jobs 2",
-    ],
-)
-def test_the_results_are_those_of_standard_output(line: str, run: Run) -> None:
-    status, out, err = run(line)
+# fmt: off
+LINES = [
+    # command                                                  status, which may be a verdict
+    ("maps m.hlo",                                             0),
+    ("maps m.hlo --format json",                               0),
+    ("maps m.hlo wrong.hlo --all",                             1),
+    ("maps strange.hlo --jobs 2",                              0),
+    ("ls m.hlo",                                               0),
+    ("ls m.hlo none.hlo",                                      1),
+    ("check m.hlo",                                            0),
+    ("check wrong.hlo",                                        1),
+    ("check wrong.hlo --format json",                          1),
+    ("check empty.hlo --format json",                          1),
+    ("summary m.hlo wrong.hlo",                                1),
+    ("bytes m.hlo wrong.hlo",                                  1),
+    ("bytes m.hlo --format svg",                               0),
+    ("ops dot",                                                0),
+    ("ops dot no-such-op",                                     1),
+    ("explain syntax no-such-code",                            1),
+    ("simplify '(d0) -> (d0 mod 8), domain: d0 in [0, 7]' d0", 1),
+    ("compose '() -> (7)' '(d0) -> (d0), domain: d0 in [0, 9]'", 0),
+    ("validate m.hlo --no-xla",                                0),
+    ("validate m.hlo --no-xla -i t -i no-such-name",           1),
+    ("tile m.hlo --sizes 2,2",                                 0),
+    ("tile m.hlo -i t -i no-such-name",                        1),
+    ("access m.hlo -i t -i no-such-name",                      1),
+    ("shard m.hlo --rule -i t -i no-such-name",                1),
+    ("shard m.hlo --mesh x=2",                                 0),
+    ("diff m.hlo m.hlo",                                       0),
+    ("diff m.hlo other.hlo",                                   1),
+    ("diff m.hlo other.hlo --format json",                     1),
+    ("diff m.hlo opaque.hlo",                                  3),
+    ("diff m.hlo opaque.hlo --format json",                    3),
+    ("passes proved",                                          0),
+    ("passes differs",                                         1),
+    ("passes differs --format json --jobs 2",                  1),
+    ("passes undecided",                                       3),
+    ("passes undecided --format json",                         3),
+    ("report m.hlo",                                           0),
+    ("report differs",                                         0),
+]
+# fmt: on
+OTHER = MODULE.replace("transpose(p), dimensions={1,0}", "reshape(p)")
+OPAQUE = MODULE.replace("transpose(p), dimensions={1,0}", 'custom-call(p), custom_call_target="f"')
+DUMP = "module_0001.m.000{}.pipeline.after_pass.before_next.txt"
+
+
+@pytest.mark.parametrize("line, status", LINES)
+def test_the_results_are_those_of_standard_output(line: str, status: int, run: Run) -> None:
+    """A verdict is a result: the file has what standard output has, whatever the status."""
+    Path("wrong.hlo").write_text(MODULE.replace("{1,0}", "{0,0}"))
+    Path("empty.hlo").touch()
+    Path("other.hlo").write_text(OTHER)
+    Path("opaque.hlo").write_text(OPAQUE)
+    for folder, after in (("proved", MODULE), ("differs", OTHER), ("undecided", OPAQUE)):
+        Path(folder).mkdir()
+        for number, text in enumerate((MODULE, after)):
+            Path(folder, DUMP.format(number)).write_text(text)
+    actual, out, err = run(line)
+    assert actual == status, err
     assert out
     assert run(f"{line} -o out.txt") == (status, "", err)
     assert Path("out.txt").read_text() == out
     assert run(f"{line} -o -") == (status, out, err)
+
+
+def test_every_command_with_results_has_lines() -> None:
+    assert {line.partition(" ")[0] for line, _ in LINES} == {*group.COMMANDS} - {"run"}
 
 
 def test_a_link_stays_and_its_target_is_replaced_with_its_permissions(run: Run) -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from indexing.equivalence.verdicts import Differs, Level, Verdict
     from indexing.memory.movement.figures import Traffic
 
-UNDECIDED = 3
-"""Exit status of an undecided comparison."""
+DIFFERENT, UNDECIDED = 1, 3
+"""Exit statuses of comparisons."""
 
 
 class ParameterNumbers(click.ParamType[dict[int, int]]):
@@ -155,11 +155,12 @@ def command(
     if isinstance(verdict, Differs):
         if save_inputs is not None:
             _save(reporter, save_inputs, verdict)
-        raise click.exceptions.Exit(1)
+        reporter.verdict = DIFFERENT
+        return
     if save_inputs is not None:
         reporter.note(f"{save_inputs} is not written: no execution shows a difference")
     if not isinstance(verdict, Proved):
-        raise click.exceptions.Exit(UNDECIDED)
+        reporter.verdict = UNDECIDED
 
 
 def _save(reporter: Reporter, path: str, verdict: Differs) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
 from indexing.cli.options import exact_arithmetic_option, format_option, jobs_option, level_option
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from indexing.equivalence.dumps import ModuleDumps
     from indexing.equivalence.passes import PassResult
     from indexing.equivalence.verdicts import Level
-
-UNDECIDED = 3
-"""Exit status of a folder with an undecided pair."""
 
 
 @click.command("passes")
@@ -108,10 +106,10 @@ def command(
         _print_results(reporter, done, first, level)
     if bisect is not None:
         _write_part(reporter, first, bisect)
-    if first is not None or reporter.failed:
-        raise click.exceptions.Exit(1)
-    if any(each.verdict is not None and not each.verdict for each in done):
-        raise click.exceptions.Exit(UNDECIDED)
+    if first is not None:
+        reporter.verdict = DIFFERENT
+    elif any(each.verdict is not None and not each.verdict for each in done):
+        reporter.verdict = UNDECIDED
 
 
 def _note_missing(reporter: Reporter, modules: Sequence[ModuleDumps]) -> None:
