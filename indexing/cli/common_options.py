@@ -6,7 +6,7 @@ from copy import copy
 
 import click
 
-from indexing.cli.completion import FilePath
+from indexing.cli.paths import OutputPath
 from indexing.cli.reporter import COLOUR_CHOICES, Reporter
 
 
@@ -28,7 +28,7 @@ def _options() -> list[click.Option]:
         click.Option(
             ["--output-file", "-o"],
             metavar="FILE",
-            type=FilePath(),
+            type=OutputPath(stdout="text"),
             expose_value=False,
             is_eager=True,  # the files are checked against it
             callback=_write_to,
@@ -54,15 +54,8 @@ def _options() -> list[click.Option]:
 
 
 def _write_to(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is None or context.resilient_parsing:
-        return
-    if value == "":
-        raise click.BadParameter("expected the path of a file, got an empty text")
-    reporter = _reporter(context)
-    with reporter.reporting(value):
-        reporter.write_to(value)
-        return
-    raise click.exceptions.Exit(1)
+    if value is not None and not context.resilient_parsing:
+        _reporter(context).write_to(value)
 
 
 def _choose_colours(context: click.Context, parameter: click.Parameter, value: str | None) -> None:

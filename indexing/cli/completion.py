@@ -26,9 +26,20 @@ _NAME: Final = re.compile(
 
 
 class FilePath(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """The path of a file, or ``-``; it is checked where it is opened."""
+    """The path of a file, or ``-``."""
 
     name = "file"
+
+    def checked(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        """Return the path; reject text that names no file."""
+        path = str(value)
+        if not path:  # such as an unset variable of the shell
+            self.fail("expected the path of a file, got an empty text", param, context)
+        if "\0" in path:
+            self.fail(f"expected the path of a file, got {path!r} with a NUL", param, context)
+        return path
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

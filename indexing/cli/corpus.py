@@ -48,6 +48,12 @@ class Corpus:
         if outcome.failed:
             self.failures[outcome.file] = outcome.errors
 
+    def add_fault(self, reporter: Reporter, fault: OSError) -> None:
+        """Report and count a file, or a subfolder, of a folder that cannot be read."""
+        self.done += 1
+        self.failures[fault.filename] = Counter({"error[io]": 1})
+        reporter.exception(fault.filename, fault)
+
     def resume(self, reporter: Reporter, conditions: Sequence[Condition]) -> Sequence[str]:
         """Count the files that are done, and return the others."""
         if self.journal is None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
 from hlo.formats.dump_names import STAGES
-from indexing.cli.completion import FilePath
 from indexing.cli.corpus import Corpus
-from indexing.cli.options import nonempty, with_options
+from indexing.cli.options import with_options
+from indexing.cli.paths import OutputPath
 from indexing.cli.reporter import Reporter, counted
 from indexing.cli.worker_options import workers_options
 
@@ -51,8 +51,7 @@ _OPTIONS: Final = (
     click.option(
         "--resume",
         metavar="FILE",
-        type=FilePath(),
-        callback=nonempty,
+        type=OutputPath(),
         help="Skip what the journal FILE lists as done, and append to it what this run finishes; "
         "the results are appended to those of -o",
     ),
@@ -83,7 +82,6 @@ def corpus_options(command: F) -> F:
         corpus = Corpus((), workers, has_totals=has_totals)
         chosen = None if stage == "all" else cast("Stage", stage)
         corpus.files = _expanded(reporter, corpus, files, chosen, patterns)
-        reporter.check_inputs(corpus.files)
         with _journal(reporter, resume, corpus.files) as corpus.journal:
             command(corpus=corpus, **options)
             corpus.report_totals(reporter, options["notation"])
@@ -109,10 +107,13 @@ def _expanded(
         corpus.is_folder = True
         with reporter.reporting(file):
             listed = module_files(file, stage, patterns)
+            reporter.paths.reads([*listed.files, *listed.unselected])
             expanded += listed.files
+            for fault in listed.faults:
+                corpus.add_fault(reporter, fault)
             if listed.files:
                 _note_folder(reporter, listed)
-            else:
+            elif not listed.faults:
                 _report_empty(reporter, listed)
     return expanded
 
@@ -126,7 +127,7 @@ def _note_folder(reporter: Reporter, listed: ModuleFiles) -> None:
     dumps = f" ({', '.join(stages)}{selects})" if stages else ""
     parts = [f"note: {listed.folder}: {counted(len(listed.files), 'module')}{dumps}"]
     if listed.unselected:
-        parts.append(f"{listed.unselected} not selected")
+        parts.append(f"{len(listed.unselected)} not selected")
     if listed.skipped:
         parts.append(f"{counted(listed.skipped.total(), 'other file')}: {_kinds(listed)}")
     reporter.note("; ".join(parts))
@@ -139,7 +140,7 @@ def _kinds(listed: ModuleFiles) -> str:
 def _report_empty(reporter: Reporter, listed: ModuleFiles) -> None:
     """Report a folder without a selected module."""
     if listed.unselected:
-        reason = f"none of {counted(listed.unselected, 'module')} is selected"
+        reason = f"none of {counted(len(listed.unselected), 'module')} is selected"
         repair = "change --stage or --include"
     else:
         others = f", but {_kinds(listed)}" if listed.skipped else ""
@@ -160,8 +161,6 @@ def _journal(
         return
     if "-" in files:
         raise click.UsageError("--resume cannot be used with standard input")
-    if any(os.path.realpath(path) == os.path.realpath(f) for f in [*files, reporter.output_name]):
-        raise click.UsageError(f"--resume {path} is an input or the output")
     journal = None
     with reporter.reporting(path):
         try:
@@ -170,11 +169,14 @@ def _journal(
             raise click.UsageError(str(error)) from None
     if journal is None:
         raise click.exceptions.Exit(1)
-    try:
-        reporter.continue_results(journal.end)
+    with closing(journal):
+        continued = False
+        with reporter.reporting(reporter.output_name):
+            reporter.continue_results(journal.end)
+            continued = True
+        if not continued:
+            raise click.exceptions.Exit(1)
         yield journal
-    finally:
-        journal.close()
 
 
 def _question() -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlo.text.source import HloError
-from indexing.cli.reporter import load_modules
+from indexing.cli.reporter import limit_of, load_modules
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
@@ -33,7 +33,7 @@ def read(file: str, max_bytes: int | None) -> Stored:
 def _contents(path: str, name: str, max_bytes: int | None) -> bytes:
     from hlo.formats.reading import read_stored
 
-    return bytes(read_stored(path, name, _limit(max_bytes)))
+    return bytes(read_stored(path, name, limit_of(max_bytes)))
 
 
 def load(file: str, max_bytes: int | None, stored: Stored | None, lazy: bool) -> list[Module]:
@@ -60,7 +60,7 @@ def load(file: str, max_bytes: int | None, stored: Stored | None, lazy: bool) ->
     from hlo.formats.files import text_of
     from hlo.formats.parser import parse_all
 
-    return parse_all(text_of(stored, file, _limit(max_bytes)), file, lazy=lazy)
+    return parse_all(text_of(stored, file, limit_of(max_bytes)), file, lazy=lazy)
 
 
 def loaded(file: str, max_bytes: int | None, stored: Stored | None) -> list[Module]:
@@ -88,9 +88,3 @@ def _version(file: str | Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-def _limit(max_bytes: int | None) -> int:
-    from hlo.formats.reading import MAX_BYTES
-
-    return MAX_BYTES if max_bytes is None else max_bytes

@@ -8,11 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from indexing.cli.completion import (
-    FilePath,
-    complete_instructions,
-    complete_opcodes,
-)
+from indexing.cli.completion import complete_instructions, complete_opcodes
+from indexing.cli.paths import InputPath
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,22 +21,8 @@ def with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
     return command
 
 
-def _check_output(
-    context: click.Context, parameter: click.Parameter, files: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Reject inputs that the results would replace."""
-    if not context.resilient_parsing:
-        context.obj.check_inputs(files)
-    return files
-
-
 files_argument = click.argument(
-    "files",
-    metavar="FILE...",
-    nargs=-1,
-    required=True,
-    type=FilePath(),
-    callback=_check_output,
+    "files", metavar="FILE...", nargs=-1, required=True, type=InputPath()
 )
 
 verify_option = click.option(
@@ -327,13 +310,6 @@ max_input_size_option = click.option(
     callback=_limit_input,
     help="Reject inputs larger than SIZE after decompression, such as 512MiB; by default, 4GiB",
 )
-
-
-def nonempty(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Reject the empty path, such as that of an unset shell variable."""
-    if value == "":
-        raise click.BadParameter("expected the path of a file, got an empty text")
-    return value
 
 
 def deprecated_spelling(old: str, new: str, **attributes: Any) -> Callable[[F], F]:

@@ -32,8 +32,7 @@ def print_figures(reporter: Reporter, figures: Sequence[Figure]) -> None:
             f"note: {MAX_FIGURES} of {len(figures)} pictures are drawn: -i selects instructions"
         )
     if figures:
-        for line in svg_text(figures[:MAX_FIGURES]).split("\n"):
-            reporter.print(line)
+        reporter.print_document(svg_text(figures[:MAX_FIGURES]))
 
 
 def draw_traffic(reporter: Reporter, files: Sequence[str], peak: Peak | None, limit: int) -> None:

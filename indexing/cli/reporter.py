@@ -13,17 +13,16 @@ import shutil
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Final, TextIO
 
-import click
-
 from hlo.text.source import HloError, printable
 from indexing.cli.failures import OutputError as OutputError
 from indexing.cli.failures import Reporting
+from indexing.cli.paths import Paths
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
@@ -59,6 +58,7 @@ class Reporter:
     def __init__(self) -> None:
         self.debug = False
         self.failed = False
+        self.paths = Paths(self.exception)  # what the run reads and writes
         self.verdict = 0  # the exit status of a run that does not fail: a verdict is a result
         self.max_bytes: int | None = None  # limit on the size of an input, if it is given
         self.reported: set[str] = set()
@@ -88,16 +88,16 @@ class Reporter:
         return self.width is not None or bool(self._environment["FORCE_COLOR"])
 
     def write_to(self, path: str) -> None:
-        """Write the results of the run to a file, in place of standard output.
-
-        Raises:
-            OSError: the file is no regular file, or cannot be written.
-        """
-        from indexing.execution.output_file import check_writable, is_stdout
+        """Write the results of the run to a file, in place of standard output."""
+        from indexing.execution.output_file import is_stdout
 
         if not is_stdout(path):
-            check_writable(path)
             self._path, self.width = path, None
+
+    @property
+    def input_limit(self) -> int:
+        """The limit on the size of each input."""
+        return limit_of(self.max_bytes)
 
     @property
     def output_name(self) -> str:
@@ -133,17 +133,6 @@ class Reporter:
         binary = self._stream().buffer
         binary.seek(position)
         binary.truncate()
-
-    def check_inputs(self, files: Sequence[str]) -> None:
-        """Report an output that is one of the input files, and exit."""
-        if self._path is None:
-            return
-        from indexing.execution.output_file import check_is_no_input
-
-        with self.reporting(self._path):
-            check_is_no_input(self._path, files)
-            return
-        raise click.exceptions.Exit(1)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -201,6 +190,22 @@ class Reporter:
             text = text.translate(_COLOURED)
         try:
             self._stream().write(text)
+        except OSError as error:
+            raise self._output_error(error) from None
+
+    def print_document(self, text: str) -> None:
+        """Print a whole file of HTML or SVG: its bytes are UTF-8, whatever standard output has."""
+        self.has_printed = True
+        self.lines += text.count("\n")
+        text = text.removesuffix("\n") + "\n"
+        stream = self._stream()
+        try:
+            stream.flush()
+            if isinstance(stream, TextIOWrapper):
+                stream.buffer.write(text.encode())
+                stream.buffer.flush()
+            else:  # replaced by a stream without bytes
+                stream.write(text)
         except OSError as error:
             raise self._output_error(error) from None
 
@@ -336,18 +341,6 @@ class Reporter:
                 modules = load_modules(file, self.max_bytes, lazy)
             yield from modules
 
-    def can_write(self, path: str, inputs: Iterable[str]) -> bool:
-        """Return True if a file can be written and is no input; otherwise report the error.
-
-        To be called before the results are computed.
-        """
-        from indexing.execution.output_file import check_is_no_input, check_writable
-
-        with self.reporting(path):
-            check_writable(path)
-            check_is_no_input(path, inputs)
-        return not self.failed
-
     def only_module(self, file: str) -> Module | None:
         """Return the module of a file; None after an error, also if it has several."""
         modules = list(self.modules([file]))
@@ -367,9 +360,14 @@ def load_modules(file: str, max_bytes: int | None, lazy: bool = False) -> list[M
     """Load the modules of `file`; None stands for the default limit on its size."""
     from hlo import load_all
 
-    if max_bytes is None:
-        return load_all(file, lazy=lazy)
-    return load_all(file, max_bytes, lazy=lazy)
+    return load_all(file, limit_of(max_bytes), lazy=lazy)
+
+
+def limit_of(max_bytes: int | None) -> int:
+    """Return a limit on the size of an input; None stands for the default."""
+    from hlo.formats.reading import MAX_BYTES
+
+    return MAX_BYTES if max_bytes is None else max_bytes
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
+from typing import Final
 
 from hlo.text.source import printable
 from indexing.drawing.style import SIZES
+
+_NO_XML: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 excludes, beside the control characters."""
 
 
 def number(value: float) -> str:
@@ -20,12 +25,12 @@ def number(value: float) -> str:
 
 
 def attribute(text: object) -> str:
-    """Return a text for an attribute or element: escaped, and without control characters.
+    """Return a text for an attribute or element: escaped, and without what XML has no place for.
 
-    >>> attribute('<a "b">' + chr(27))
-    '&lt;a &quot;b&quot;&gt;\\\\x1b'
+    >>> attribute('<a "b">' + chr(27) + chr(0xD800))
+    '&lt;a &quot;b&quot;&gt;\\\\x1b\\\\ud800'
     """
-    return escape(printable(str(text)))
+    return escape(_NO_XML.sub(lambda match: ascii(match[0])[1:-1], printable(str(text))))
 
 
 class Canvas:

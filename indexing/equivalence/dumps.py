@@ -4,19 +4,22 @@
 pass that changed the module (`hlo.formats.dump_names`).  ``--xla_dump_large_constants`` is needed
 for arrays of more than ten numbers, which are elided otherwise.  Passes may run without a dump
 before a file ``after_pipeline-start``: those from the pass that the previous file names as its
-next.
+next.  Dumps may be compressed, or protocol buffers (``--xla_dump_hlo_as_proto``).
 
 Source: XLA ``xla/service/dump.cc`` and ``xla/hlo/pass/hlo_pass_pipeline.cc``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from hlo.formats.dump_names import DumpName
+from hlo.formats.folders import files_below, unpacked_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,8 @@ class Dump:
     @classmethod
     def of(cls, path: Path) -> Dump | None:
         """Return the dump in a file, or None for a compiled module or another file."""
-        name = DumpName.of(path.name)
-        if name is None or name.stage == "after_optimizations" or path.suffix != ".txt":
+        name = DumpName.of(unpacked_name(path.name))
+        if name is None or name.stage == "after_optimizations":
             return None
         return cls(path, name.module, name.number, name.pipeline, name.pass_name, name.following)
 
@@ -87,17 +90,44 @@ class ModuleDumps:
         return pairwise(self.dumps)
 
 
-def modules_in(directory: str | Path) -> tuple[ModuleDumps, ...]:
+def dump_files(
+    directory: str | os.PathLike[str], faults: list[OSError] | None = None
+) -> tuple[Path, ...]:
+    """Return the modules, of any stage, among the dumps of a folder and its subfolders.
+
+    Args:
+        directory: the folder; `hlo.formats.folders.files_below` describes hidden files and links.
+        faults: the error of each subfolder that cannot be read is appended to it.
+    Raises:
+        OSError: the folder cannot be read, or without `faults` a subfolder.
+    """
+    if not os.path.isdir(directory):
+        raise NotADirectoryError(errno.ENOTDIR, "no such folder", os.fspath(directory))
+    unread: list[OSError] = []
+    paths = map(Path, files_below(os.fspath(directory), unread))
+    named = tuple([path for path in paths if DumpName.of(unpacked_name(path.name)) is not None])
+    if unread and faults is None:
+        raise unread[0]
+    if faults is not None:
+        faults += unread
+    return named
+
+
+def modules_in(
+    directory: str | os.PathLike[str], paths: Sequence[Path] | None = None
+) -> tuple[ModuleDumps, ...]:
     """Return the modules of a folder and its subfolders, by name.
 
+    Args:
+        directory: the folder.
+        paths: its files, if they are known, by `dump_files`.
     Raises:
-        FileNotFoundError: the folder does not exist, or has no two dumps of one module.
+        FileNotFoundError: the folder has no two dumps of one module.
+        OSError: as `dump_files`.
     """
     folder = Path(directory)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: no such folder")
     by_module: dict[tuple[Path, str], list[Dump]] = {}
-    for path in folder.rglob("*module_*.txt"):
+    for path in _one_for_each_name(dump_files(folder) if paths is None else paths):
         dump = Dump.of(path)
         if dump is not None:
             by_module.setdefault((path.parent, dump.module), []).append(dump)
@@ -115,3 +145,12 @@ def modules_in(directory: str | Path) -> tuple[ModuleDumps, ...]:
             "--xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.* --xla_dump_large_constants'"
         )
     return tuple(modules)
+
+
+def _one_for_each_name(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield each dump once: as text if it is a protocol buffer as well, and not compressed."""
+    chosen: dict[Path, Path] = {}
+    for path in sorted(paths, key=lambda path: (".hlo.pb" in path.name, len(path.name))):
+        name = unpacked_name(path.name).removesuffix(".txt").removesuffix(".hlo.pb")
+        chosen.setdefault(path.with_name(name), path)
+    yield from chosen.values()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from time import perf_counter
 
 from hlo.arguments import checked
 from hlo.formats.files import load
+from hlo.formats.folders import fault_of
+from hlo.formats.reading import MAX_BYTES
 from hlo.modules.module import Module
 from hlo.text.source import HloError
 from indexing.equivalence.compare import compared, is_structurally_equal
@@ -27,7 +28,7 @@ class PassResult:
         before, after: the dumps.
         verdict: the result; None if both are equal up to names, order and metadata.
         seconds: the time of the comparison.
-        fault: the error in the text of a dump, with its place; "" for valid dumps.
+        faults: the errors of dumps that are invalid or cannot be read, with their places.
     """
 
     module: str
@@ -35,7 +36,12 @@ class PassResult:
     after: Dump
     verdict: Verdict | None
     seconds: float = 0.0
-    fault: str = ""
+    faults: tuple[str, ...] = ()
+
+    @property
+    def fault(self) -> str:
+        """The errors as one text; "" for valid dumps."""
+        return "\n".join(self.faults)
 
     @property
     def pass_name(self) -> str:
@@ -45,7 +51,11 @@ class PassResult:
 
 @checked
 def passes(
-    directory: str | PathLike[str], level: Level = "values", *, exact_arithmetic: bool = False
+    directory: str | PathLike[str],
+    level: Level = "values",
+    *,
+    exact_arithmetic: bool = False,
+    max_bytes: int = MAX_BYTES,
 ) -> tuple[PassResult, ...]:
     """Compare the modules before and after each pass of a dump folder.
 
@@ -53,30 +63,35 @@ def passes(
         directory: a folder written by ``--xla_dump_to``, with ``--xla_dump_hlo_as_text`` and
             ``--xla_dump_hlo_pass_re=.*``; its subfolders are read as well.
         level, exact_arithmetic: as for `equivalent`.
+        max_bytes: limit on the size of a dump, as for `hlo.load`.
     Returns:
         A result for each pair of neighbouring dumps, by module, in the order of the passes.  A
-        pair with a dump that is no valid HLO is undecided; the next dump is compared with the last
-        valid one.
+        pair with a dump that is no valid HLO, or that cannot be read, is undecided; the next dump
+        is compared with the last valid one.
     Raises:
         FileNotFoundError: the folder has no dumps of passes.
+        OSError: the folder, or one in it, cannot be read.
     """
-    modules = modules_in(Path(directory))
-    return tuple([each for m in modules for each in validated(m, level, exact_arithmetic)])
+    options = (level, exact_arithmetic, max_bytes)
+    return tuple([each for m in modules_in(directory) for each in validated(m, *options)])
 
 
 def validated(
-    module: ModuleDumps, level: Level, exact_arithmetic: bool = False
+    module: ModuleDumps,
+    level: Level,
+    exact_arithmetic: bool = False,
+    max_bytes: int = MAX_BYTES,
 ) -> Iterator[PassResult]:
     """Yield the results of the passes of one module."""
     formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
-    dump, before = _valid_before(module)
+    dump, before = _valid_before(module, max_bytes)
     for following in module.dumps[module.first :]:
-        after = _loaded(following)
-        if isinstance(before, HloError):
-            yield _unread(module, dump, following, before)
-            dump, before = following, after
-        elif isinstance(after, HloError):
-            yield _unread(module, dump, following, after)
+        after = loaded(following, max_bytes)
+        if isinstance(before, Exception) or isinstance(after, Exception):
+            errors = [each for each in (before, after) if isinstance(each, Exception)]
+            yield _unread(module, dump, following, errors)
+            if isinstance(before, Exception):
+                dump, before = following, after
         else:
             start = perf_counter()
             verdict = _verdict(before, after, level, formulas)
@@ -84,26 +99,44 @@ def validated(
             dump, before = following, before if verdict is None else after
 
 
-def _valid_before(module: ModuleDumps) -> tuple[Dump, Module | HloError]:
-    """Return the last valid dump before the first that is compared, or the first of all."""
-    for dump in module.dumps[module.first - 1 : 0 : -1]:
-        before = _loaded(dump)
-        if not isinstance(before, HloError):
-            return dump, before
-    return module.dumps[0], _loaded(module.dumps[0])
+def _valid_before(module: ModuleDumps, max_bytes: int) -> tuple[Dump, Module | Exception]:
+    """Return the last valid dump before the first that is compared, or else the last one."""
+    last = module.dumps[module.first - 1]
+    fault = loaded(last, max_bytes)
+    if isinstance(fault, Exception):
+        for dump in module.dumps[: module.first - 1][::-1]:
+            before = loaded(dump, max_bytes)
+            if not isinstance(before, Exception):
+                return dump, before
+    return last, fault
 
 
-def _unread(module: ModuleDumps, dump: Dump, following: Dump, error: HloError) -> PassResult:
-    verdict = Undecided(f"a dump is invalid: {error.message}")
-    return PassResult(module.name, dump, following, verdict, fault=str(error))
+def _unread(
+    module: ModuleDumps, dump: Dump, following: Dump, errors: Sequence[Exception]
+) -> PassResult:
+    """Return the result of a pair with dumps that are invalid or cannot be read."""
+    verdict = Undecided(f"a dump is invalid: {_reason(errors[0])}")
+    texts = [str(e) if isinstance(e, HloError) else f"error[io]: {_reason(e)}" for e in errors]
+    return PassResult(module.name, dump, following, verdict, faults=tuple(texts))
 
 
-def _loaded(dump: Dump) -> Module | HloError:
-    """Return the module of a dump, or the error in its text."""
+def _reason(error: Exception) -> str:
+    """Return an error on one line, with the file that cannot be read."""
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    return error.message if isinstance(error, HloError) else str(error)
+
+
+def loaded(dump: Dump, max_bytes: int) -> Module | HloError | OSError:
+    """Return the module of a dump, or the error in its text, or of reading it."""
+    if (fault := fault_of(dump.path)) is not None:
+        return fault
     try:
-        return load(dump.path)
+        return load(dump.path, max_bytes)
     except HloError as error:
         return error
+    except OSError as error:
+        return OSError(error.errno, error.strerror, str(dump.path))
 
 
 def _verdict(

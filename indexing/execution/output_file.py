@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -37,23 +37,6 @@ def check_writable(path: str) -> None:
         _stdout()
     else:
         _target(path)
-
-
-def check_is_no_input(path: str, inputs: Iterable[str]) -> None:
-    """Check that results written to `path` replace none of the files in `inputs`.
-
-    Raises:
-        OSError: `path` names the same file as an input, possibly through a link.
-    """
-    if is_stdout(path) or not os.path.isfile(path):
-        return
-    for name in inputs:
-        is_same = False
-        with suppress(OSError):  # an input that cannot be read is reported when it is read
-            is_same = os.path.samefile(0 if name == "-" else name, path)
-        if is_same:
-            kind = "standard input" if name == "-" else f"the input {name}"
-            raise OSError(errno.EINVAL, f"{kind} is the same file: write to another one")
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
 from hlo.formats.dump_names import DumpName, Stage, is_of_dump
+from hlo.formats.folders import PACKED, fault_of, files_below, unpacked_name
 
 _HEAD_BYTES: Final = 1 << 16  # of a text that is searched for a module
 _MODULE: Final = re.compile(
@@ -22,7 +23,6 @@ _MODULE: Final = re.compile(
     re.MULTILINE,
 )
 _STABLEHLO: Final = re.compile(rb"\b(?:stablehlo|mhlo|chlo|vhlo)\.")
-_PACKED: Final = (".gz", ".xz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,19 @@ class ModuleFiles:
 
     Attributes:
         folder: the folder, as it was named.
-        files: the paths of modules, in natural order: ``m2.hlo`` before ``m10.hlo``.
+        files: the paths of the selected modules, in natural order: ``m2.hlo`` before ``m10.hlo``.
         stages: the number of dumps of each stage among `files`.
-        unselected: the number of modules that the stage or the patterns exclude.
+        unselected: the paths of the modules that the stage or the patterns exclude.
         skipped: the number of other files, by kind.
+        faults: why selected modules and subfolders are not read: each error has its `filename`.
     """
 
     folder: str
     files: tuple[str, ...]
     stages: Counter[str]
-    unselected: int
+    unselected: tuple[str, ...]
     skipped: Counter[str]
+    faults: tuple[OSError, ...]
 
 
 def module_files(
@@ -49,7 +51,7 @@ def module_files(
 ) -> ModuleFiles:
     """List the modules in a folder and its subfolders.
 
-    Hidden files and folders are left out.  Symbolic links are followed, each folder once.
+    `hlo.formats.folders.files_below` describes hidden files and links.
 
     Args:
         folder: the path of a folder.
@@ -57,7 +59,7 @@ def module_files(
         patterns: globs, one of which a file matches: by its name, or, if the glob has a ``/``, by
             its path in the folder.
     Raises:
-        OSError: the folder, or one in it, cannot be read.
+        OSError: the folder cannot be read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -67,49 +69,29 @@ def module_files(
     ...     print([os.path.basename(file) for file in listed.files], listed.skipped)
     ['m2.hlo', 'm10.hlo'] Counter({'.ll': 1})
     """
-    paths = sorted(_files_below(folder), key=_natural)
+    faults: list[OSError] = []
+    paths = list(files_below(folder, faults))
     names = set(paths)
     files: list[str] = []
-    stages, skipped, unselected = Counter[str](), Counter[str](), 0
+    unselected: list[str] = []
+    stages, skipped = Counter[str](), Counter[str]()
     for path in paths:
-        kind = _other_kind(path, names)
-        dump = DumpName.of(_unpacked(os.path.basename(path)))
+        fault = fault_of(path)
+        kind = _other_kind(path, names, is_regular=fault is None)
+        dump = DumpName.of(unpacked_name(os.path.basename(path)))
         if kind is not None:
             skipped[kind] += 1
         elif (stage is not None and (dump is None or dump.stage != stage)) or not _matches(
             os.path.relpath(path, folder), patterns
         ):
-            unselected += 1
+            unselected.append(path)
+        elif fault is not None:
+            faults.append(fault)
         else:
             files.append(path)
             if dump is not None:
                 stages[dump.stage] += 1
-    return ModuleFiles(folder, tuple(files), stages, unselected, skipped)
-
-
-def _files_below(folder: str) -> Iterator[str]:
-    """Yield the paths of all files, and of each folder once, though links may form a cycle."""
-
-    def fails(error: OSError) -> None:
-        raise error
-
-    visited = set()
-    for parent, folders, names in os.walk(folder, onerror=fails, followlinks=True):
-        status = os.stat(parent)
-        if (status.st_dev, status.st_ino) in visited:
-            folders.clear()
-            continue
-        visited.add((status.st_dev, status.st_ino))
-        folders[:] = sorted((each for each in folders if not each.startswith(".")), key=_natural)
-        yield from (os.path.join(parent, name) for name in names if not name.startswith("."))
-
-
-def _natural(path: str) -> tuple[tuple[tuple[int, int, str], ...], ...]:
-    """Return a key that orders numbers in names by value."""
-    return tuple(
-        tuple((0, int(word), word) if word.isdecimal() else (1, 0, word) for word in words)
-        for words in (re.findall(r"\d+|\D+", part) for part in path.split(os.sep))
-    )
+    return ModuleFiles(folder, tuple(files), stages, tuple(unselected), skipped, tuple(faults))
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
@@ -119,16 +101,10 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
     return not places or any(fnmatchcase(text, pattern) for text, pattern in places)
 
 
-def _unpacked(name: str) -> str:
-    return name.removesuffix(".gz").removesuffix(".xz")
-
-
-def _other_kind(path: str, paths: set[str]) -> str | None:
-    """Return the kind of a file that is no module, or None for a module."""
-    name = _unpacked(os.path.basename(path))
+def _other_kind(path: str, paths: set[str], is_regular: bool) -> str | None:
+    """Return the kind of a file that is no module, or None for a module, by its name if unread."""
+    name = unpacked_name(os.path.basename(path))
     stem, suffix = os.path.splitext(name)
-    if not os.path.isfile(path):
-        return "broken links or special files"
     if suffix == ".pb" and f"{path.removesuffix('.pb').removesuffix('.hlo')}.txt" in paths:
         return ".pb with the same module as .txt"
     if suffix == ".hlo" or DumpName.of(name) is not None:
@@ -137,8 +113,11 @@ def _other_kind(path: str, paths: set[str]) -> str | None:
         return ".pb without a module" if is_of_dump(name) and not stem.endswith(".hlo") else None
     if suffix in (".txt", ".mlir"):
         pattern = _MODULE if suffix == ".txt" else _STABLEHLO
-        is_module = path.endswith(_PACKED) or pattern.search(_head(path))
+        is_unread = not is_regular or path.endswith(PACKED)
+        is_module = is_unread or pattern.search(_head(path))
         return None if is_module else f"{suffix} without a module"
+    if not is_regular:
+        return "broken links or special files"
     return suffix or "without a suffix"
 
 

@@ -69,7 +69,7 @@ def test_a_stage_selects_dumps(stage: str, tmp_path: Path) -> None:
     listed = module_files(str(tmp_path), stage)  # type: ignore[arg-type]
     names = {os.path.basename(file) for file in listed.files}
     assert names == {name for name, each in MODULES.items() if each == stage}
-    assert listed.unselected == len(MODULES) + 1 - len(names)
+    assert len(listed.unselected) == len(MODULES) + 1 - len(names)
 
 
 def test_the_order_is_natural_and_subfolders_are_included(tmp_path: Path) -> None:
@@ -135,13 +135,40 @@ def test_links_are_followed_once_and_cycles_end(tmp_path: Path) -> None:
     (inside / "out").symlink_to(tmp_path / "elsewhere")
     (inside / "again").symlink_to(tmp_path / "elsewhere")
     (inside / "linked.hlo").symlink_to(tmp_path / "elsewhere" / "m.hlo")
-    (inside / "broken.hlo").symlink_to("nowhere")
-    (inside / "self.hlo").symlink_to("self.hlo")
-    os.mkfifo(inside / "pipe.hlo")
+    (inside / "nowhere").symlink_to("missing")
     listed = module_files(str(tmp_path / "corpus"))
     names = [os.path.relpath(file, inside) for file in listed.files]
     assert names == ["again/m.hlo", "linked.hlo"]
-    assert listed.skipped == {"broken links or special files": 3}
+    assert (listed.skipped, listed.faults) == ({"broken links or special files": 1}, ())
+
+
+# fmt: off
+UNREAD = [
+    # name               why a module is not read
+    ("broken.hlo",       "No such file or directory"),
+    ("loop.hlo.gz",      "Too many levels of symbolic links"),
+    ("pipe.txt",         "a FIFO, expected a regular file"),
+    (f"{DUMP}.before_optimizations.txt", "a FIFO, expected a regular file"),
+    ("device.mlir",      "a device, expected a regular file"),
+]
+# fmt: on
+
+
+def test_modules_that_are_no_regular_files_are_faults_and_never_opened(tmp_path: Path) -> None:
+    """A FIFO with a silent writer would be read forever."""
+    for name, reason in UNREAD:
+        if "FIFO" in reason:
+            os.mkfifo(tmp_path / name)
+    (tmp_path / "broken.hlo").symlink_to("missing")
+    (tmp_path / "loop.hlo.gz").symlink_to("loop.hlo.gz")
+    (tmp_path / "device.mlir").symlink_to("/dev/zero")
+    writers = [os.open(path, os.O_RDWR) for path in tmp_path.iterdir() if path.is_fifo()]
+    listed = module_files(str(tmp_path))
+    faults = {os.path.basename(each.filename): each.strerror for each in listed.faults}
+    assert (listed.files, faults, bool(listed.skipped)) == ((), dict(UNREAD), False)
+    assert len(module_files(str(tmp_path), patterns=["*.gz"]).faults) == 1
+    for writer in writers:
+        os.close(writer)
 
 
 def test_patterns_match_names_or_paths(tmp_path: Path) -> None:

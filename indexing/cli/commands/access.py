@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from indexing.cli.completion import FilePath
 from indexing.cli.options import (
     format_option,
     instruction_option,
     max_input_size_option,
     output_option,
 )
+from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 
@@ -75,7 +75,7 @@ class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since cl
 
 
 @click.command("access")
-@click.argument("file", metavar="FILE", type=FilePath())
+@click.argument("file", metavar="FILE", type=InputPath())
 @instruction_option
 @click.option(
     "--threads",
@@ -149,7 +149,6 @@ def command(
     from indexing.memory.warps.access import access
     from indexing.views.access_tables import access_lines, access_records
 
-    reporter.check_inputs([file])
     figures: list[Figure] = []
     for subject in _subjects(reporter, file, names, threads, unroll, device, output):
         instruction = subject.instruction

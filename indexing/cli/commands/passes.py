@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
-from indexing.cli.options import exact_arithmetic_option, format_option, jobs_option, level_option
+from indexing.cli.options import (
+    exact_arithmetic_option,
+    format_option,
+    jobs_option,
+    level_option,
+    max_input_size_option,
+)
+from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 from indexing.cli.workers import WorkerDeath, results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from indexing.equivalence.dumps import ModuleDumps
     from indexing.equivalence.passes import PassResult
@@ -24,16 +30,17 @@ if TYPE_CHECKING:
 
 
 @click.command("passes")
-@click.argument("folder", metavar="DUMPDIR", type=click.Path(file_okay=False))
+@click.argument("folder", metavar="DUMPDIR", type=InputPath())
 @level_option
 @exact_arithmetic_option
 @jobs_option
 @click.option(
     "--bisect",
     metavar="FILE",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OutputPath(),
     help="Reduce the first pair that differs, and write its smallest part to FILE",
 )
+@max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
 def command(
@@ -53,6 +60,7 @@ def command(
       XLA_FLAGS="--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text
         --xla_dump_hlo_pass_re=.* --xla_dump_large_constants"
 
+    Dumps may be compressed (.gz, .xz), and those that have no text may be protobufs (.hlo.pb).
     Neighbouring dumps of a module are compared. Pairs that are equal up to names, order and
     metadata are skipped. The table has a row for each pass that changed a module, and counts the
     changed pairs by verdict:
@@ -72,8 +80,8 @@ def command(
     With --bisect, FILE has the smallest part of the modules before and after the first pass that
     differs, separated by a line `// -----`.
 
-    The exit status is 0 if all pairs are proved, 1 if a pair differs or a dump is invalid, and 3 if
-    none differs but some are undecided.
+    The exit status is 0 if all pairs are proved, 1 if a pair differs or a dump is invalid or cannot
+    be read, and 3 if none differs but some are undecided.
 
     \b
     Examples:
@@ -82,23 +90,19 @@ def command(
       hlo-indexing passes dumps --bisect part.hlo
       hlo-indexing passes dumps --format json | jq '{pass, verdict, element}'
     """
-    from indexing.equivalence.dumps import modules_in
     from indexing.equivalence.verdicts import Differs
     from indexing.views.verdict_tables import pass_record
 
-    modules: Sequence[ModuleDumps] = ()
-    try:
-        modules = modules_in(Path(folder))
-    except FileNotFoundError as error:
-        reporter.error(f"error[io]: {error}")
+    modules = _listed_modules(reporter, folder)
+    if not modules:
         return
     _note_missing(reporter, modules)
     done: list[PassResult] = []
     with Bar(not reporter.is_quiet) as bar:
         for result in _results(reporter, modules, level, exact_arithmetic, jobs, bar):
             done.append(result)
-            if result.fault:
-                reporter.error(*result.fault.splitlines())
+            for fault in result.faults:
+                reporter.error(*fault.splitlines())
             if notation == "json" and result.verdict is not None:
                 reporter.print(json.dumps(pass_record(result)))
     first = next((each for each in done if isinstance(each.verdict, Differs)), None)
@@ -110,6 +114,20 @@ def command(
         reporter.verdict = DIFFERENT
     elif any(each.verdict is not None and not each.verdict for each in done):
         reporter.verdict = UNDECIDED
+
+
+def _listed_modules(reporter: Reporter, folder: str) -> Sequence[ModuleDumps]:
+    """Return the modules of a folder of dumps; report what cannot be read, and outputs in it."""
+    from indexing.equivalence.dumps import dump_files, modules_in
+
+    faults: list[OSError] = []
+    with reporter.reporting(folder):
+        paths = dump_files(folder, faults)
+        for fault in faults:
+            reporter.exception(fault.filename, fault)
+        reporter.paths.reads(map(str, paths))
+        return modules_in(folder, paths)
+    return ()
 
 
 def _note_missing(reporter: Reporter, modules: Sequence[ModuleDumps]) -> None:
@@ -153,8 +171,11 @@ def _results(
     if jobs > len(modules):
         parts = [part for module in modules for part in module.parts(-(-jobs // len(modules)))]
     total = sum(len(part.dumps) - part.first for part in parts)
+    from indexing.equivalence.passes import validated
+
     options: Any = {"level": level, "exact_arithmetic": exact_arithmetic}
-    finished: Any = map(partial(_validated, **options), parts)
+    options["max_bytes"] = reporter.input_limit
+    finished: Any = map(partial(validated, **options), parts)
     if jobs > 1:
         finished = results(partial(_listed, **options), parts, jobs)
     count = 0
@@ -171,25 +192,24 @@ def _results(
                     bar.update(f"{part.name}: {result.pass_name}", count, total)
 
 
-def _validated(module: ModuleDumps, level: Level, exact_arithmetic: bool) -> Iterable[PassResult]:
+def _listed(module: ModuleDumps, **options: Any) -> list[PassResult]:
+    """Return the results of a worker process."""
     from indexing.equivalence.passes import validated
 
-    return validated(module, level, exact_arithmetic)
-
-
-def _listed(module: ModuleDumps, level: Level, exact_arithmetic: bool) -> list[PassResult]:
-    """Return the results of a worker process."""
-    return list(_validated(module, level, exact_arithmetic))
+    return list(validated(module, **options))
 
 
 def _write_part(reporter: Reporter, result: PassResult | None, file: str) -> None:
     from hlo import load
     from indexing.equivalence.reduction import smallest_part
+    from indexing.execution.output_file import replaced
 
     if result is None:
         reporter.note(f"{file} is not written: no pair differs")
         return
     with reporter.reporting(file):
-        part = smallest_part(load(result.before.path), load(result.after.path))
-        Path(file).write_text(part.text)
+        dumps = (result.before.path, result.after.path)
+        part = smallest_part(*[load(path, reporter.input_limit) for path in dumps])
+        with replaced(file) as written:
+            written.write(part.text.encode())
         reporter.note(f"wrote {file}: {part.count} instructions before and after")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -65,6 +65,7 @@ def command(
       hlo-indexing report before.hlo after.hlo -o report.html
       hlo-indexing report dumps -o report.html
     """
+    from indexing.equivalence.dumps import dump_files
     from indexing.views.report_page.page import report, report_passes
 
     if reporter.width is not None:
@@ -76,15 +77,16 @@ def command(
         bar.update("reading", 0)
         page: ReportPage | None = None
         with reporter.reporting(", ".join(files)):
-            if len(files) == 1 and Path(files[0]).is_dir():
-                page = report_passes(
-                    files[0], peak=peak, tiled=tiled, level=level, progress=bar.update
-                )
+            options: Any = {"peak": peak, "tiled": tiled, "level": level, "progress": bar.update}
+            if len(files) == 1 and os.path.isdir(files[0]):
+                reporter.paths.reads(map(str, dump_files(files[0])))
+                page = report_passes(files[0], **options, max_bytes=reporter.input_limit)
             elif modules := _modules(reporter, files):
-                page = report(*modules, peak=peak, tiled=tiled, level=level, progress=bar.update)
+                page = report(*modules, **options)
     if page is not None:
-        for line in page.html.splitlines():
-            reporter.print(line)
+        for fault in page.faults:
+            reporter.error(*fault.splitlines())
+        reporter.print_document(page.html)
 
 
 def _modules(reporter: Reporter, files: Sequence[str]) -> Sequence[Module]:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.completion import FilePath
 from indexing.cli.options import (
     deprecated_spelling,
     format_option,
     max_input_size_option,
-    nonempty,
     seed_option,
 )
+from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter, counted
 from indexing.cli.tile_options import SizesText
 
@@ -29,12 +28,11 @@ MAX_PRINTED = 12
 
 
 @click.command("run")
-@click.argument("file", metavar="FILE", type=FilePath())
+@click.argument("file", metavar="FILE", type=InputPath())
 @click.option(
     "--inputs",
     metavar="IN.npz",
-    type=FilePath(),
-    callback=nonempty,
+    type=InputPath(),
     help="Read inputs in0, in1, .. (tuples flattened in order), or by parameter name, and values "
     "of elided constants, by instruction name; without this option, inputs are random",
 )
@@ -42,8 +40,7 @@ MAX_PRINTED = 12
     "--output",
     "-o",
     metavar="OUT.npz",
-    type=FilePath(),
-    callback=nonempty,
+    type=OutputPath(stdout="binary"),
     help="Write the results, as arrays named out0, out1 and so on, into a regular file, which is "
     "replaced when all are complete; `-` is standard output",
 )
@@ -120,8 +117,6 @@ def command(
     _check_options(tile, loops, replicas)
     if notation == "json" and output == "-":
         raise click.UsageError("--format json cannot be used with --output -")
-    if output is not None and not reporter.can_write(output, filter(None, [file, inputs])):
-        return
     module = reporter.only_module(file)
     if module is not None:
         with reporter.reporting(file):
@@ -161,16 +156,16 @@ def _execute(
     nests: Nests | None,
 ) -> dict[str, Array] | None:
     """Return the results by name, or None if the file with the inputs cannot be read."""
-    from hlo.formats.reading import MAX_BYTES
     from indexing.execution import archive, run
     from indexing.execution.memory import check_memory
 
     if nests is None:
         check_memory(module.entry, None, replicas)
-    limit = MAX_BYTES if reporter.max_bytes is None else reporter.max_bytes
     read: list[archive.RunInputs] = []
     with reporter.reporting(inputs or module.filename):
-        read.append(archive.read(inputs, module.entry, replicas, options.seed, limit))
+        read.append(
+            archive.read(inputs, module.entry, replicas, options.seed, reporter.input_limit)
+        )
     for given in read:
         if nests is not None:
             results = nests.run(given.inputs, replace(options, constants=given.constants))

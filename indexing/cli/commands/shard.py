@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from indexing.cli.completion import FilePath
 from indexing.cli.options import (
     ByteSize,
     format_option,
     instruction_option,
     max_input_size_option,
 )
+from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.sharding_options import MeshText, SpecText, parsed_out_specs, parsed_specs
@@ -36,7 +36,7 @@ MAX_LISTED: Final = 8
 
 
 @click.command("shard")
-@click.argument("file", metavar="FILE", type=FilePath())
+@click.argument("file", metavar="FILE", type=InputPath())
 @click.option(
     "--mesh",
     metavar="AXES",
@@ -175,7 +175,6 @@ def command(
         raise click.UsageError(f"--format {notation} has no effect with --{view}")
     if view in ("rule", "sbp") and any((mesh, specs, out_specs)):
         raise click.UsageError(f"--mesh, --spec and --out-spec have no effect with --{view}")
-    reporter.check_inputs([file])
     if view == "sbp":
         _print_signatures(reporter, file, names, shards, notation)
     elif view == "rule":

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.completion import FilePath
 from indexing.cli.options import (
     exact_option,
     format_option,
@@ -18,6 +17,7 @@ from indexing.cli.options import (
     output_option,
     target_option,
 )
+from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_cache import CacheRequest, cache_options, cache_request, print_misses
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @click.command("tile")
-@click.argument("file", metavar="FILE", type=FilePath())
+@click.argument("file", metavar="FILE", type=InputPath())
 @instruction_option
 @click.option(
     "--sizes",
@@ -176,7 +176,6 @@ def command(
         raise click.UsageError("--format svg draws one tile: it needs --at, without --explain")
     query = Query(operand=operand, output_id=output)
     figures: list[Figure] = []
-    reporter.check_inputs([file])
     for subject in _subjects(reporter, file, names, query, direction, target, exact):
         with reporter.reporting(_place(subject)):
             if notation == "svg":

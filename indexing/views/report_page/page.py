@@ -15,11 +15,12 @@ from typing import Any, Final
 
 from hlo.arguments import checked
 from hlo.formats.files import load
+from hlo.formats.reading import MAX_BYTES
 from hlo.modules.module import Instruction, Module
 from indexing.drawing.style import DARK, LIGHT, MONO, SANS, Colours, colour_rules
 from indexing.equivalence.compare import equivalent
 from indexing.equivalence.dumps import modules_in
-from indexing.equivalence.passes import validated
+from indexing.equivalence.passes import loaded, validated
 from indexing.equivalence.verdicts import Level, Verdict
 from indexing.maps.displayed import Displayed
 from indexing.memory.movement.analysis import traffic
@@ -50,9 +51,11 @@ class ReportPage(Displayed):
 
     Attributes:
         html: the text of the file; it refers to nothing outside of it.
+        faults: the errors of dumps that are invalid or cannot be read, with their places.
     """
 
     html: str
+    faults: tuple[str, ...] = ()
 
     @checked
     def save(self, path: str | Path) -> None:
@@ -118,30 +121,44 @@ def report_passes(
     tiled: int = DEFAULT_TILED,
     level: Level = "values",
     progress: Progress | None = None,
+    max_bytes: int = MAX_BYTES,
 ) -> ReportPage:
     """Return a page with the changes of each pass of a dump folder, and the last modules.
 
     Args:
         directory: a folder of dumps, as for `passes`.
         peak, tiled, level, progress: as for `report`.
+        max_bytes: limit on the size of a dump, as for `hlo.load`.
     Raises:
         FileNotFoundError: the folder has no dumps of passes.
-        HloError: a dump is no valid HLO.
+        OSError: the folder, or one in it, cannot be read, or no dump.
+        HloError: no dump is valid HLO.
     """
     page = _PageData(peak_rates(peak), tiled, progress)
-    for number, dumps in enumerate(modules_in(Path(directory))):
-        last = dumps.dumps[0]
-        for result in validated(dumps, level):
+    faults: dict[str, None] = {}
+    invalid: list[Exception] = []  # of modules without a valid dump
+    for dumps in modules_in(directory):
+        number = len(page.modules)
+        for result in validated(dumps, level, max_bytes=max_bytes):
             title = f"{result.module}: {result.pass_name}"
-            if result.fault:
+            if result.faults:
+                faults.update(dict.fromkeys(result.faults))
                 page.add_fault(title, result.fault)
-                continue
-            last = result.after
-            if result.verdict is not None:
-                before, after = load(result.before.path), load(result.after.path)
+            elif result.verdict is not None:
+                before = load(result.before.path, max_bytes)
+                after = load(result.after.path, max_bytes)
                 page.add_comparison(title, before, after, result.verdict, [None, number])
-        page.add_module(load(last.path))
-    return ReportPage(page.html(str(directory)))
+        last: Module | Exception | None = None
+        for dump in reversed(dumps.dumps):
+            last = loaded(dump, max_bytes)
+            if isinstance(last, Module):
+                page.add_module(last)
+                break
+        if isinstance(last, Exception):
+            invalid.append(last)
+    if not page.modules:
+        raise invalid[0]
+    return ReportPage(page.html(str(directory)), tuple(faults))
 
 
 @dataclass(slots=True)
