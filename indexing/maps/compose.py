@@ -34,9 +34,9 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
             f"takes {_count(second.dims, 'dimension')}:\n  {first}\n  {second}"
         )
     unbounded = outside(first, second.dims)
-    if not unbounded and second.is_identity:
+    if not unbounded and second.is_identity and not _has_fixed(first):
         return first
-    if first.dims == second.dims and first.is_identity:
+    if first.dims == second.dims and first.is_identity and not _has_fixed(second):
         return second
     try:
         return _composed(first, second, unbounded)
@@ -86,6 +86,11 @@ def _free_variables(
     values.update(_changed(second.ranges, ranges))
     runtime, merged = _runtime(first, second, values, taken)
     return (*first.ranges, *ranges), tuple(runtime), merged
+
+
+def _has_fixed(m: MapFields) -> bool:
+    """Return True if a runtime variable of a map is clamped to a single value."""
+    return bool(m.runtime) and any(rt.is_fixed for rt in m.runtime)
 
 
 def _count(items: Sized, noun: str) -> str:
