@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -147,8 +148,11 @@ def count_fault(values: Sequence[object], wanted: int, noun: str, at: str) -> Fa
 
 def _repeats(values: Sequence[int]) -> list[str]:
     times = {2: "twice", 3: "three times"}
-    repeated = {value: n for value in values if (n := list(values).count(value)) > 1}
-    return [f"{value} appears {times.get(n, f'{n} times')}" for value, n in repeated.items()]
+    return [
+        f"{value} appears {times.get(n, f'{n} times')}"
+        for value, n in Counter(values).items()
+        if n > 1
+    ]
 
 
 def _outside(values: Sequence[int], size: int) -> list[str]:

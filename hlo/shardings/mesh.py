@@ -140,7 +140,9 @@ class Mesh:
 
     def coordinates(self, device: int) -> dict[str, int]:
         """Return the coordinate of a device along each axis."""
-        index = np.unravel_index(self.devices.index(device), [size for _, size in self.axes])
+        is_in_order = self.devices[device : device + 1] == (device,)
+        place = device if is_in_order else self.devices.index(device)
+        index = np.unravel_index(place, [size for _, size in self.axes])
         return dict(zip(self.sizes, map(int, index), strict=True))
 
     def coordinate(self, device: int, axis: Axis) -> int:
@@ -200,6 +202,16 @@ class Mesh:
             minor = self.sizes[axis.name] // axis.pre_size // size
             number = number * size + coordinates[axis.name] // minor % size
         return number
+
+    def numbers_by_device(self, axes: Iterable[Axis]) -> dict[int, int]:
+        """Return the number of each device along several axes, by device.
+
+        One pass over the mesh, for callers that need the number of every device.
+
+        >>> Mesh.of({"x": 2}, [5, 3]).numbers_by_device([Axis("x")])
+        {5: 0, 3: 1}
+        """
+        return dict(zip(self.devices, self.numbers(axes).tolist(), strict=True))
 
     def parts(self, axes: Iterable[Axis]) -> tuple[Axis, ...]:
         """Return the axes of the mesh, each split where one of `axes` begins or ends.

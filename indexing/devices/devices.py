@@ -19,6 +19,7 @@ Source: XLA ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode`` an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
@@ -246,7 +247,7 @@ class Devices:
                 f"header or pass {count}"
             )
         if len(set(numbers)) < len(numbers):
-            repeated = next(number for number in numbers if numbers.count(number) > 1)
+            repeated = next(number for number, n in Counter(numbers).items() if n > 1)
             raise GroupsError(f"{kind} {repeated} appears twice")
 
     def _id_limit(self, mode: GroupMode) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from indexing.drawing.figures import (
 from indexing.drawing.region_pictures import array_name, shape_text
 from indexing.drawing.style import Theme
 from indexing.drawing.traffic_pictures import bytes_text
-from indexing.sharding.planning.array_shards import place_of
+from indexing.sharding.planning.array_shards import place_of_shard
 from indexing.sharding.planning.plan import Plan
 
 MAX_ARRAYS: Final = 12
@@ -93,7 +93,8 @@ def _array_panels(title: str, name: str, shape: Shape, sharding: Sharding) -> It
         for row, column in product(*map(range, counts)):
             shard = dict(zip((*others, *plane), (*at, row, column), strict=True))
             key = tuple([shard.get(k, 0) for k in range(shape.rank)])
-            cells.append(_shard_cell(row, column, shape, sharding, owners[key]))
+            place = place_of_shard(sharding, shape.dims, key)
+            cells.append(_shard_cell(row, column, place, sharding.mesh.size, owners[key]))
         first = f"{title}  {shape_text(shape)} {sharding}"
         yield CellGrid(
             first if number == 0 else f"{name}, shard {at}",
@@ -135,19 +136,18 @@ def _axis_name(dim: int) -> str:
 def _owners(shape: Shape, sharding: Sharding) -> dict[tuple[int, ...], list[int]]:
     """Return the devices by the numbers of their shards."""
     owners: dict[tuple[int, ...], list[int]] = {}
-    for device in range(sharding.mesh.size):
-        key = tuple([sharding.number(device, k) for k in range(shape.rank)])
-        owners.setdefault(key, []).append(device)
+    columns = [sharding.mesh.numbers_by_device(sharding.dims[k]) for k in range(shape.rank)]
+    for device in sorted(sharding.mesh.devices):
+        owners.setdefault(tuple([column[device] for column in columns]), []).append(device)
     return owners
 
 
 def _shard_cell(
-    row: int, column: int, shape: Shape, sharding: Sharding, devices: Sequence[int]
+    row: int, column: int, place: tuple[slice, ...], mesh_size: int, devices: Sequence[int]
 ) -> DrawnCell:
-    place = place_of(sharding, shape.dims, devices[0])
     index = ",".join(f"{part.start}:{part.stop}" for part in place)
     value = " ".join(map(str, devices))
-    if len(devices) == sharding.mesh.size and len(devices) > 1:
+    if len(devices) == mesh_size and len(devices) > 1:
         label = f"all {len(devices)} devices"
     else:
         label = ",".join(map(str, devices[:_MAX_LISTED]))

@@ -11,6 +11,7 @@ the elements that move between devices; `indexing.devices` makes maps from these
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -269,8 +270,8 @@ class PermutingCollective(Collective):
     @constraint("C11", "a device may send once and receive once, unless slices are sent")
     def pairs_devices_once(self, *operands: AnyShape) -> Fault:
         for side, name in enumerate(("source", "target")):
-            devices = [pair[side] for pair in self.source_target_pairs]
-            twice = [d for d in dict.fromkeys(devices) if devices.count(d) > 1]
+            times = Counter([pair[side] for pair in self.source_target_pairs])
+            twice = [device for device, n in times.items() if n > 1]
             if twice and not self.is_in_place:
                 return Fault(f"{name} {twice[0]} appears twice", "source_target_pairs")
         return HOLDS

@@ -112,12 +112,15 @@ def group_axes(mesh: Mesh, groups: Sequence[DeviceGroup]) -> tuple[Axis, ...]:
     >>> group_axes(Mesh.of({"x": 2, "y": 4}), [(0, 4), (1, 5), (2, 6), (3, 7)])
     (Axis(name='x', pre_size=1, size=None),)
     """
-    if any(device not in mesh.devices for group in groups for device in group):
+    coordinates = {name: mesh.numbers_by_device([Axis(name)]) for name in mesh.sizes}
+    devices = set(mesh.devices)
+    if any(device not in devices for group in groups for device in group):
         return ()
     names: dict[str, None] = {}
     for group in groups:
-        coordinates = [mesh.coordinates(device) for device in group]
-        differing = [name for name in mesh.sizes if len({each[name] for each in coordinates}) > 1]
+        differing = [
+            name for name, along in coordinates.items() if len({along[d] for d in group}) > 1
+        ]
         is_product = len(group) == prod(mesh.sizes[name] for name in differing)
         if not (is_product or len(group) == 2):
             return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Final
 
 import ml_dtypes
@@ -240,7 +241,7 @@ def _flattened(algebra: Constructors, call: Application) -> tuple[list[Formula],
         else:
             constant = algebra.apply(call.opcode, (), call.element_type, [constant, term])
     is_parity = call.opcode == "xor"
-    distinct = [t for t in dict.fromkeys(terms) if not is_parity or terms.count(t) % 2]
+    distinct = [term for term, n in Counter(terms).items() if not is_parity or n % 2]
     return distinct, constant
 
 

@@ -6,6 +6,8 @@ no axis splits there is none.
 
 from __future__ import annotations
 
+from collections import deque
+
 from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
@@ -117,25 +119,24 @@ def _permutation(mesh: Mesh, move: ShardingMove) -> tuple[Pair, ...]:
 
     A device that holds its own shard keeps it.
     """
-    holders: dict[tuple[int, ...], list[int]] = {}
-    for device in mesh.devices:
-        holders.setdefault(_held(mesh, move.source, device), []).append(device)
-    wanted = {device: _held(mesh, move.target, device) for device in mesh.devices}
-    pairs: dict[int, int] = {}
-    for device, shard in wanted.items():
-        if device in holders[shard]:
-            holders[shard].remove(device)
-            pairs[device] = device
-    for device, shard in wanted.items():
-        if device not in pairs:
-            pairs[device] = holders[shard].pop(0)
-    return tuple((pairs[device], device) for device in sorted(pairs))
+    held, wanted = _held(mesh, move.source), _held(mesh, move.target)
+    others: dict[tuple[int, ...], deque[int]] = {shard: deque() for shard in held.values()}
+    for device, shard in held.items():
+        if shard != wanted[device]:
+            others[shard].append(device)
+    sources = {
+        device: device if shard == held[device] else others[shard].popleft()
+        for device, shard in wanted.items()
+    }
+    return tuple((sources[device], device) for device in sorted(sources))
 
 
-def _held(mesh: Mesh, sharding: Sharding, device: int) -> tuple[int, ...]:
-    """Return the numbers of the shard and of the partial value that a device holds."""
-    shard = [mesh.number(device, axes) for axes in sharding.dims]
-    return (*shard, *(mesh.coordinate(device, axis) for axis, _ in sharding.partial))
+def _held(mesh: Mesh, sharding: Sharding) -> dict[int, tuple[int, ...]]:
+    """Return the numbers of the shard and of the partial value that each device holds."""
+    axes = [*sharding.dims, *[(axis,) for axis, _ in sharding.partial]]
+    columns = [mesh.numbers(each).tolist() for each in axes]
+    rows = zip(*columns, strict=True) if columns else [()] * len(mesh.devices)
+    return dict(zip(mesh.devices, rows, strict=True))
 
 
 def _groups(groups: tuple[tuple[int, ...], ...]) -> str:

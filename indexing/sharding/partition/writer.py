@@ -222,13 +222,13 @@ class LocalBody:
 
     def number(self, axes: Sequence[Axis], times: int = 1) -> LocalValue:
         """Return the number of the device along axes, times an integer."""
-        mesh = self.mesh
-        return self.of_device([mesh.number(d, axes) * times for d in range(mesh.size)])
+        numbers = self.mesh.numbers_by_device(axes)
+        return self.of_device([numbers[d] * times for d in range(self.mesh.size)])
 
     def by_number(self, axes: Sequence[Axis], values: Sequence[int]) -> LocalValue:
         """Return a scalar index, given for each number of a device along axes."""
-        mesh = self.mesh
-        return self.of_device([values[mesh.number(d, axes)] for d in range(mesh.size)])
+        numbers = self.mesh.numbers_by_device(axes)
+        return self.of_device([values[numbers[d]] for d in range(self.mesh.size)])
 
     # ------------------------------------------------------------ ops on arrays
 

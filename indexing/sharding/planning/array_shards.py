@@ -53,8 +53,17 @@ def assembled_array(
 
 def place_of(sharding: Sharding, dims: Sequence[int], device: int) -> tuple[slice, ...]:
     """Return the elements that a device holds, without padding."""
+    return place_of_shard(
+        sharding, dims, [sharding.number(device, dim) for dim in range(len(dims))]
+    )
+
+
+def place_of_shard(
+    sharding: Sharding, dims: Sequence[int], numbers: Sequence[int]
+) -> tuple[slice, ...]:
+    """Return the elements of a shard, given by its number along each dimension."""
     local = sharding.local_dims(dims)
-    starts = [sharding.number(device, dim) * size for dim, size in enumerate(local)]
+    starts = [number * size for number, size in zip(numbers, local, strict=True)]
     return tuple(
         [
             slice(min(start, size), min(start + part, size))
