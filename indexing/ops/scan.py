@@ -283,9 +283,13 @@ class _Leaf:
     # ------------------------------------------------------------ what a step reads
 
     def _reads(self, path: Path) -> dict[int, MapSet]:
-        """Maps of a leaf of a step's result, by the number of the operand that it depends on."""
+        """Maps of a leaf of a step's result, by the number of the operand that it depends on.
+
+        The step may return a tuple of one array where the scan returns the array, or vice versa.
+        """
         body = self.instruction.called_computations[0]
-        return {number: maps for (number, _), maps in self.summaries.of(body, path).items()}
+        step, _ = leaves(body.root.shape)[self._paths.index(path)]
+        return {number: maps for (number, _), maps in self.summaries.of(body, step).items()}
 
     def _carried(self) -> dict[int, dict[int, MapSet]]:
         """The carries that the leaf depends on, over any number of steps, and their own reads."""
@@ -381,7 +385,7 @@ class _Leaf:
         return _array(self.instruction.operands[number].shape)
 
     def _carry_path(self, number: int) -> Path:
-        """Path of a carry in the result of the scan and in the result of a step."""
+        """Path of a carry in the result of the scan."""
         return self._paths[number - len(self.instruction.operands)]
 
 

@@ -102,6 +102,36 @@ def test_a_running_sum_reads_a_prefix() -> None:
     assert str(reverse).endswith("d1 - s0 in [-4, 0]")
 
 
+@pytest.mark.parametrize("step", ["f32[2]", "(f32[2])"])
+@pytest.mark.parametrize("result", ["f32[{}2]", "(f32[{}2])"])
+@pytest.mark.parametrize("carries", [0, 1])
+def test_one_result_may_be_a_tuple_in_the_step_or_in_the_scan(
+    step: str, result: str, carries: int
+) -> None:
+    made = "tuple" if step.startswith("(") else "copy"
+    instruction = hlo.parse(f"""
+    step {{ {SLICE} s = f32[2] add(x, c) ROOT r = {step} {made}(s) }}
+    ENTRY e {{
+      p = f32[3,2] parameter(0)
+      z = f32[{"" if carries else "3,"}2] parameter(1)
+      ROOT r = {result.format("" if carries else "3,")} scan(p, z), dimensions={{0}},
+        num_carries={carries}, to_apply=step
+    }}""").entry.root
+    assert hlo.verify(instruction.module) == []
+    inputs = [np.arange(6, dtype=np.float32).reshape(3, 2) + 1 for _ in range(2)]
+    inputs[1] = inputs[1][0] if carries else inputs[1]
+    before = np.asarray(run(instruction.module, inputs)[0])
+    for operand in (0, 1):
+        needed: set[Pair] = set()
+        for index in np.ndindex(*inputs[operand].shape):
+            perturbed = [array.copy() for array in inputs]
+            perturbed[operand][index] += 1000
+            after = np.asarray(run(instruction.module, perturbed)[0])
+            needed.update((tuple(map(int, i)), index) for i in np.argwhere(before != after))
+        assert mapped(output_to_input(instruction), operand) == needed
+        assert {(b, a) for a, b in mapped(input_to_output(instruction, operand), 0)} == needed
+
+
 def test_a_scan_of_a_mismatched_step_is_unknown_with_a_reason() -> None:
     module = hlo.parse("""
     step { x = f32[2] parameter(0) c = f32[2] parameter(1) ROOT r = (f32[2], f32[2]) tuple(x, c) }
