@@ -35,10 +35,10 @@ from typing import Any
 from hlo.arguments import checked
 from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
-from hlo.modules.bind import COMMON_ATTRIBUTES, CUSTOM_CALL_ATTRIBUTES
 from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Module
 from hlo.ops.attributes import Kind, string
+from hlo.ops.common_attributes import COMMON_ATTRIBUTES, CUSTOM_CALL_ATTRIBUTES
 from hlo.ops.op import OPS, Field, Op, find_op
 from hlo.shapes.shape import AnyShape, parse_shape
 from hlo.text.names import nearest

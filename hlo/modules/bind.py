@@ -16,52 +16,17 @@ from hlo.memo import Memo
 from hlo.modules.forms import Values
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import Kind, computation
+from hlo.ops.common_attributes import COMMON_ATTRIBUTES, CONFIG
 from hlo.ops.config import find_entry, read_entry
-from hlo.ops.op import CUSTOM_CALL, Field, Op, find_op
+from hlo.ops.op import CUSTOM_CALL, Field, Op, find_op, known_attributes
 from hlo.shapes.shape import AnyShape, Shape
 from hlo.text.names import nearest
 from hlo.text.source import HloError
 from hlo.text.syntax import CALLEE_ATTRIBUTES
 
-COMMON_ATTRIBUTES: Final = frozenset(
-    {
-        "backend_config",
-        "control-predecessors",
-        "frontend_attributes",
-        "metadata",
-        "origin",
-        "result_accuracy",
-        "sharding",
-        "statistics",
-    }
-)
-"""Attributes that every instruction may have and no op interprets."""
-
-CUSTOM_CALL_ATTRIBUTES: Final = frozenset(
-    {
-        "api_version",
-        "batch_group_count",
-        "called_computations",
-        "custom_call_has_side_effect",
-        "custom_call_target",
-        "dim_labels",
-        "feature_group_count",
-        "literal",
-        "operand_layout_constraints",
-        "operand_precision",
-        "output_to_operand_aliasing",
-        "padding_type",
-        "schedule",
-        "to_apply",
-        "window",
-    }
-)
-"""Additional attributes that a custom call of any target may have."""
-
-_CONFIG: Final = "backend_config"
 _LITERAL: Final = "(literal)"
 _SHAPE: Final = "(shape)"
-_SOURCES: Final = {"config": _CONFIG, "contents": _LITERAL}
+_SOURCES: Final = {"config": CONFIG, "contents": _LITERAL}
 _MAX_LITERAL: Final = 32  # characters of a literal by which ops are memoised
 _SIMILARITY: Final = 0.85  # of names of which one may be the other misspelt, as in `difflib`
 _MAX_SAMPLE: Final = 100  # characters of a sample in a repair
@@ -150,7 +115,7 @@ def _is_given(
         case "attribute":
             return instruction.text_of(field.name) is not None
         case "config":
-            config = values[1].get(_CONFIG)
+            config = values[1].get(CONFIG)
             return config is not None and find_entry(config.span, field.name) is not None
         case "contents":
             return instruction.literal_text is not None
@@ -198,11 +163,11 @@ def _repair(instruction: Instruction, field: Field, kind: Kind[Any]) -> str:
 def _entry(instruction: Instruction, values: Values, field: Field) -> Any:
     """Return the value of an entry of ``backend_config``."""
     assert field.kind is not None
-    config = values[1].get(_CONFIG)
-    owner = f"`{field.name}` in {_CONFIG} of {instruction.opcode}"
+    config = values[1].get(CONFIG)
+    owner = f"`{field.name}` in {CONFIG} of {instruction.opcode}"
     if config is None or find_entry(config.span, field.name) is None:
         span = instruction.span if config is None else config.span
-        help = f"add it, for example {_CONFIG}={{{field.name} = {field.kind.example}}}"  # noqa: A001
+        help = f"add it, for example {CONFIG}={{{field.name} = {field.kind.example}}}"  # noqa: A001
         message = f"{owner} is missing: expected {field.kind.name}"
         raise HloError(message, span, "attribute", help=help)
     return read_entry(config.span, field.name, field.kind, owner)
@@ -212,7 +177,7 @@ def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
     """Yield an error for each attribute that neither the op nor every instruction has."""
     cls = op_class(instruction)
     given = _given_attributes(instruction)
-    known = _known_attributes(cls) if cls else given
+    known = known_attributes(cls) if cls else given
     for name in given:
         if name not in known:
             help = nearest(name, sorted(known)) or "remove the attribute"  # noqa: A001
@@ -228,9 +193,9 @@ def misleading_attribute(instruction: Instruction) -> HloError | None:
     """
     given = _given_attributes(instruction)
     cls = op_class(instruction) if given else None
-    if cls is None or given <= _known_attributes(cls):
+    if cls is None or given <= known_attributes(cls):
         return None
-    known = _known_attributes(cls)
+    known = known_attributes(cls)
     callees = sorted(known & CALLEE_ATTRIBUTES)
     lacking = {_stem(name): name for name in sorted(known.difference(COMMON_ATTRIBUTES, given))}
     for name in given:
@@ -248,12 +213,6 @@ def _given_attributes(instruction: Instruction) -> KeysView[str]:
     """Return the names of the attributes; with a form, without metadata, which is always known."""
     form = instruction.form
     return instruction.attributes.keys() if form is None else form.attributes.keys()
-
-
-@cache
-def _known_attributes(cls: type[Op]) -> frozenset[str]:
-    names = [field.name for field in cls.fields.values() if field.role == "attribute"]
-    return COMMON_ATTRIBUTES.union(names, CUSTOM_CALL_ATTRIBUTES if cls.target else ())
 
 
 def _stem(name: str) -> str:

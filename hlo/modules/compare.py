@@ -16,22 +16,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked
+from hlo.modules.effects import has_effect, value_attributes
 from hlo.modules.header import EntryLayout
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import AnyShape, BufferShape, Shape, TupleShape
 from hlo.text.lexer import NAME
-from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText
+from hlo.text.syntax import CALLEE_ATTRIBUTES
 
 Facet: TypeAlias = Literal[
-    "backend_config", "control-predecessors", "layouts", "literals", "metadata", "names", "order"
+    "backend_config",
+    "control-predecessors",
+    "hints",
+    "layouts",
+    "literals",
+    "metadata",
+    "names",
+    "order",
 ]
 
 _REFERENCE: Final = re.compile(rf"%?({NAME})", re.ASCII)
 _PREDECESSORS: Final = "control-predecessors"
+_DISTRIBUTION: Final = ("frontend_attributes", "sharding")
 _ELIDED: Final = "{...}"
 
 
@@ -47,8 +56,10 @@ def difference(first: Module, second: Module, up_to: Collection[Facet] = ()) -> 
         up_to: facets to ignore:
 
             * ``"names"`` of instructions and computations;
-            * ``"order"`` of the instructions in a computation: the instructions that the root needs
-              are compared, and only the opcodes of the others;
+            * ``"order"`` of the instructions in a computation: the instructions that the root or a
+              side effect needs are compared, and only the opcodes of the others;
+            * ``"hints"``: attributes on which the value of an instruction does not depend
+              (`Op.value_attributes`), except the distribution over devices;
             * ``"layouts"`` of shapes;
             * ``"metadata"``, and the tables of files and stack frames that it refers to;
             * ``"backend_config"``, ``"control-predecessors"``;
@@ -105,6 +116,9 @@ class _Comparison:
         if first.attributes != second.attributes:
             yield f"the attributes of `{first.name}` differ"
         pairs = self.pairs(first, second)
+        effects = self.effects(first), self.effects(second)
+        if list(map(pairs.get, effects[0])) != effects[1]:
+            yield f"the side effects of `{first.name}` differ"
         if pairs.get(first.root) is not second.root:
             yield f"the roots of `{first.name}` differ"
         for one, other in pairs.items():
@@ -118,6 +132,7 @@ class _Comparison:
         paired: dict[Instruction, Instruction] = {}
         waiting = [
             (first.root, second.root),
+            *zip(self.effects(first), self.effects(second), strict=False),
             *zip(first.parameters, second.parameters, strict=False),
         ]
         while waiting:
@@ -126,6 +141,10 @@ class _Comparison:
                 paired[one] = other
                 waiting.extend(zip(one.operands, other.operands, strict=False))
         return paired
+
+    def effects(self, computation: Computation) -> list[Instruction]:
+        """Return the instructions with side effects; in a fixed order, all are compared anyway."""
+        return list(filter(has_effect, computation)) if "order" in self.up_to else []
 
     def instructions(
         self, one: Instruction, other: Instruction, pairs: Mapping[Instruction, Instruction]
@@ -143,10 +162,7 @@ class _Comparison:
             yield f"the literals are {one.literal} and {other.literal}"
         if len(one.called_computations) != len(other.called_computations):
             yield "the numbers of called computations differ"
-        mine, theirs = self.attributes(one), self.attributes(other)
-        for name in sorted(set(mine) | set(theirs)):
-            if mine.get(name) != theirs.get(name):
-                yield f"{name} is {mine.get(name)} and {theirs.get(name)}"
+        yield from self.attributes(one, other)
         if [pairs.get(i) for i in self.predecessors(one)] != self.predecessors(other):
             yield "the control predecessors differ"
 
@@ -154,7 +170,15 @@ class _Comparison:
         texts = [i.literal.normal for i in (one, other) if i.literal is not None]
         return "literals" in self.up_to and _ELIDED in texts and len(texts) == 2
 
-    def attributes(self, instruction: Instruction) -> Mapping[str, AttributeText]:
+    def attributes(self, one: Instruction, other: Instruction) -> Iterator[str]:
+        mine, theirs = self.texts(one), self.texts(other)
+        if "hints" in self.up_to and mine != theirs:
+            mine, theirs = _without_hints(one), _without_hints(other)
+        for name in sorted(set(mine) | set(theirs)):
+            if mine.get(name) != theirs.get(name):
+                yield f"{name} is {mine.get(name)} and {theirs.get(name)}"
+
+    def texts(self, instruction: Instruction) -> Mapping[str, Hashable]:
         """Return the compared attributes, except references to instructions and computations."""
         return {
             name: text
@@ -175,6 +199,13 @@ class _Comparison:
         if shape is None or "layouts" not in self.up_to:
             return shape
         return _without_layout(shape)
+
+
+def _without_hints(instruction: Instruction) -> Mapping[str, Hashable]:
+    """Return the attributes on which the value depends, and the distribution over devices."""
+    texts = instruction.attributes
+    distribution = {name: texts[name] for name in _DISTRIBUTION if name in texts}
+    return {**value_attributes(instruction), **distribution}
 
 
 def _without_layout(shape: AnyShape) -> AnyShape:

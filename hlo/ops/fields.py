@@ -33,12 +33,15 @@ class Field:
         kind: parses and prints the value; None for the declared shape, which is parsed already.
         name: the attribute's name in text.
         default: the value if the text omits the attribute, or `REQUIRED`.
+        is_in_value: False for an attribute on which the value of an instruction does not depend,
+            such as a hint to the compiler.
     """
 
     role: str
     kind: Kind[Any] | None
     name: str
     default: Any
+    is_in_value: bool = True
 
     @property
     def is_required(self) -> bool:
@@ -47,12 +50,17 @@ class Field:
 
 
 @overload
-def attribute(kind: Kind[T], *, name: str = ...) -> T: ...
+def attribute(kind: Kind[T], *, name: str = ..., in_value: bool = ...) -> T: ...
 @overload
-def attribute(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
-def attribute(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
-    """Declare a field that is read from the attribute `name`, by default the field's own name."""
-    return _field("attribute", kind, default, name)
+def attribute(kind: Kind[T], default: D, name: str = ..., *, in_value: bool = ...) -> T | D: ...
+def attribute(
+    kind: Kind[Any], default: Any = REQUIRED, name: str = "", *, in_value: bool = True
+) -> Any:
+    """Declare a field that is read from the attribute `name`, by default the field's own name.
+
+    With ``in_value=False``, the value of an instruction does not depend on the attribute.
+    """
+    return _field("attribute", kind, default, name, in_value)
 
 
 @overload
@@ -80,6 +88,9 @@ def declared(default: Any = REQUIRED, any_shape: bool = False) -> Any:
     return _field("shape" if any_shape else "array", None, default, "")
 
 
-def _field(role: str, kind: Kind[Any] | None, default: Any, name: str) -> Any:
+def _field(
+    role: str, kind: Kind[Any] | None, default: Any, name: str, in_value: bool = True
+) -> Any:
     given = dataclasses.MISSING if isinstance(default, Required) else default
-    return dataclasses.field(default=given, metadata={"hlo": Field(role, kind, name, default)})
+    field = Field(role, kind, name, default, in_value)
+    return dataclasses.field(default=given, metadata={"hlo": field})

@@ -33,8 +33,9 @@ import dataclasses
 import sys
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import (
     Any,
@@ -45,6 +46,7 @@ from typing import (
     dataclass_transform,
 )
 
+from hlo.ops.common_attributes import COMMON_ATTRIBUTES, CUSTOM_CALL_ATTRIBUTES, SIDE_EFFECT
 from hlo.ops.fields import REQUIRED, Field, attribute, configured, contents, declared
 from hlo.ops.operand_types import types_fault, types_sentence
 from hlo.ops.protocols import InstructionLike
@@ -60,11 +62,12 @@ from hlo.ops.rules import (
     mismatch_fault,
     permutation_fault,
 )
+from hlo.ops.signatures import CALLS, Signature, signature
 from hlo.ops.unify import PartialShape, Unranked
-from hlo.shapes.shape import AnyShape, Shape, TupleShape
+from hlo.shapes.shape import AnyShape, Shape
+from hlo.text.syntax import CALLEE_ATTRIBUTES
 
 O = TypeVar("O", bound="Op")  # noqa: E741 - an op
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 OPS: Final[dict[str, type[Op]]] = {}
@@ -79,47 +82,6 @@ DECLARING: Final = ["indexing.ops"]
 """Modules that register ops: imported on the first lookup, if their package is imported."""
 
 
-# ---------------------------------------------------------------- called computations
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The parameter shapes and the result shape of a called computation; None: any result."""
-
-    parameters: tuple[AnyShape, ...]
-    result: AnyShape | None = None
-
-    @classmethod
-    def reducer(cls, totals: Iterable[Shape], values: Iterable[Shape]) -> Signature:
-        """Return the signature of a reducer: scalars of the totals and of the values to new totals.
-
-        >>> print(Signature.reducer([Shape("f32", ())], [Shape("bf16", (2, 3))]))
-        (f32[], bf16[]) -> f32[]
-        """
-        scalars = tuple([shape.with_dims(()) for shape in totals])
-        added = tuple([shape.with_dims(()) for shape in values])
-        return cls((*scalars, *added), scalars[0] if len(scalars) == 1 else TupleShape(scalars))
-
-    def __str__(self) -> str:
-        result = "" if self.result is None else f" -> {self.result}"
-        return f"({', '.join(map(str, self.parameters))}){result}"
-
-
-def signature(*attributes: str) -> Callable[[Method], Method]:
-    """Mark a method that returns the signature of the computations named by `attributes`.
-
-    The method takes the operand shapes. It may return a list with one signature for each
-    computation. `hlo.verify` compares the computations with their signatures.
-    """
-
-    def mark(method: Method) -> Method:
-        setattr(method, _CALLS, attributes)
-        return method
-
-    return mark
-
-
-_CALLS: Final = "__calls__"
 _OLD_NAMES: Final = {
     "least": "min_operands",
     "most": "max_operands",
@@ -156,6 +118,7 @@ class Op(metaclass=OpType):
             all its occurrences; a final ``..`` repeats the last entry. Empty if constraints check
             the types.
         takes_partial: True if constraints and `infer_shape` support unknown sizes.
+        has_effect: True if the op has side effects, and runs even if its result is unused.
     """
 
     __slots__ = ()
@@ -172,6 +135,7 @@ class Op(metaclass=OpType):
     runs_called: ClassVar[bool] = False
     types: ClassVar[tuple[str, ...]] = ()
     takes_partial: ClassVar[bool] = False
+    has_effect: ClassVar[bool] = False
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """Return the operand shapes, each refined by the others (`hlo.ops.unify`) and by the op.
@@ -214,6 +178,33 @@ class Op(metaclass=OpType):
         except ValueError as error:  # from the constructor of `Shape`
             return _LEGAL, Fault(str(error))
         return None
+
+    def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:
+        """Return the attributes of an instruction of this op on which its value depends.
+
+        These are the fields, except those that are declared with ``in_value=False``, and the
+        attributes that the op does not declare.  Operands, called computations, the literal and
+        shapes are no attributes; an op whose value depends on layouts adds them.
+        """
+        known = known_attributes(type(self))
+        texts = instruction.attributes
+        values: dict[str, Hashable] = {
+            name: texts[name].normal
+            for name in texts
+            if name not in known and name not in CALLEE_ATTRIBUTES
+        }
+        for name, field in self.fields.items():
+            is_attribute = field.role in ("attribute", "config")
+            if is_attribute and field.is_in_value and field.name not in CALLEE_ATTRIBUTES:
+                values[name] = getattr(self, name)
+        return values
+
+    def has_side_effect(self, instruction: InstructionLike) -> bool:
+        """Return True if an instruction of this op runs even if its result is unused."""
+        if self.opcode != CUSTOM_CALL:
+            return self.has_effect
+        text = instruction.attributes.get(SIDE_EFFECT)
+        return self.has_effect or (text is not None and text.normal == "true")
 
     def attribute_text(self) -> str:
         """Return the attributes as HLO text, without those that have their default value."""
@@ -275,7 +266,7 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
             name: called
             for base in reversed(made.__mro__)
             for name, member in vars(base).items()
-            if (called := getattr(member, _CALLS, None)) is not None
+            if (called := getattr(member, CALLS, None)) is not None
         }
         registry[name] = made
         return made
@@ -338,6 +329,13 @@ def semantics(cls: type[Op]) -> str:
     """
     line = (cls.__doc__ or "").strip().partition("\n")[0]
     return "" if line.startswith(f"{cls.__name__}(") else line
+
+
+@cache
+def known_attributes(cls: type[Op]) -> frozenset[str]:
+    """Return the names of the attributes that an instruction of an op may have."""
+    names = [field.name for field in cls.fields.values() if field.role == "attribute"]
+    return COMMON_ATTRIBUTES.union(names, CUSTOM_CALL_ATTRIBUTES if cls.target else ())
 
 
 def _named(field: Field, name: str) -> Field:

@@ -12,7 +12,7 @@ Source: XLA ``docs/shapes.md``; the syntax is that of XLA's HLO parser.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -158,6 +158,16 @@ def leaf_number(shape: AnyShape, path: tuple[int, ...]) -> int:
     2
     """
     return _leaf_numbers(shape)[path] if isinstance(shape, TupleShape) else 0
+
+
+def layouts_text(shape: AnyShape) -> str:
+    """Return the layout of each array of a shape, row-major by default, without memory spaces.
+
+    >>> layouts_text(parse_shape("(f32[2,3]{0,1:S(1)}, token[], f32[5])"))
+    '{0,1} {0}'
+    """
+    arrays = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
+    return " ".join([str(replace(array.layout_or_default, memory_space=0)) for array in arrays])
 
 
 def unbounded_leaf(*shapes: AnyShape) -> Shape | None:

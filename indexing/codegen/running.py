@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
+from hlo.modules.effects import has_effect, has_effects
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape
 from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.stages import all_loops
-from indexing.execution.effects import has_effect, has_effects
 from indexing.execution.interpreter import Handler, PlanStep, execute, plan
 from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.memory import check_bytes, check_memory

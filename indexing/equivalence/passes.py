@@ -143,9 +143,9 @@ def _verdict(
     before: Module, after: Module, level: Level, formulas: ValueComparison
 ) -> Verdict | None:
     """Return the verdict on a pair; None if it is equal up to names, order and metadata."""
-    if is_structurally_equal(before, after):
-        return None
     try:
+        if is_structurally_equal(before, after):
+            return None
         verdict = compared(before, after, level, formulas, {})
     except HloError as error:
         return Undecided(error.message)

@@ -19,6 +19,7 @@ from indexing.equivalence.draws import Draw
 from indexing.equivalence.evidence import Allowed, far_apart
 from indexing.equivalence.pairing import Leaf, Pair, Side
 from indexing.equivalence.partitioned.pairing import runs_on_devices
+from indexing.equivalence.values.numbering import is_unique
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import xla
 from indexing.execution.machine import Machine
@@ -48,7 +49,6 @@ MAX_WORK: Final = 200_000
 MAX_ELEMENTS: Final = 1 << 20
 """Limit on the elements of an array of an executed program."""
 
-_RANDOM: Final = frozenset(["rng", "rng-get-and-update-state", "infeed", "recv", "outfeed", "send"])
 _ORDERED: Final = frozenset(["sort", "scatter", "select-and-scatter", "topk"])
 _ACCUMULATING: Final = frozenset(
     [
@@ -117,7 +117,7 @@ class Runs:
         """The reason why executions are no evidence, or None."""
         for side in (self.pair.before, self.pair.after):
             for instruction in _executed(side):
-                if instruction.opcode in _RANDOM or _has_default_generator(instruction):
+                if is_unique(instruction) or _has_default_generator(instruction):
                     return Unknown(
                         f"executions are not comparable: {instruction.opcode} "
                         f"`{instruction.name}` draws random values or communicates",

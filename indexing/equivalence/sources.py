@@ -30,6 +30,7 @@ from indexing.dataflow.copies import source_of
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.runtime import copied_elements
 from indexing.equivalence.values.engine import compare_values
+from indexing.equivalence.values.numbering import attributes_of, is_unique
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -45,18 +46,6 @@ MAX_COMPARED: Final = 16
 MAX_READS: Final = 32
 """Limit on the array elements in a formula."""
 
-_NO_VALUE: Final = frozenset(
-    [
-        *("backend_config", "control-predecessors", "frontend_attributes", "metadata", "origin"),
-        *("sharding", "statistics", "kind", "output_to_operand_aliasing", "channel_id"),
-        *("operand_layout_constraints", "indices_are_sorted", "calls", "to_apply", "body"),
-        *("condition", "branch_computations", "true_computation", "false_computation"),
-        *("called_computations", "select", "scatter", "async_execution_thread"),
-    ]
-)
-"""Attributes that are no part of the value, or whose computations are part of the name."""
-
-_WITH_EFFECT: Final = ("rng", "infeed", "recv", "recv-done", "rng-get-and-update-state")
 _COMMUTATIVE: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or", "xor"])
 _SUMS: Final = frozenset(["add", "subtract", "negate"])
 
@@ -155,7 +144,7 @@ class Sources:
             instruction.opcode,
             kind,
             types,
-            _attributes(instruction),
+            attributes_of(instruction),
             tuple([(each.name, len(each.at)) for each in operands]),
         )
         return Element(name, tuple([i for each in operands for i in each.at]))
@@ -232,7 +221,7 @@ class Sources:
             assert shape is not None
             same = (source.dims, source.element_type) == (shape.dims, shape.element_type)
             return inside if same else self._name("reshape", kind, inside)
-        if instruction.opcode in _WITH_EFFECT or instruction.op is None:
+        if is_unique(instruction):
             return self._name("effect", id(instruction), path, kind, calls)
         return self._name("array", self._value(instruction, calls), path, kind)
 
@@ -254,8 +243,7 @@ class Sources:
         called = [self._computation(each) for each in instruction.called_computations]
         return self._name(
             instruction.opcode,
-            _attributes(instruction),
-            _layouts(instruction),
+            attributes_of(instruction),
             literal,
             tuple(operands),
             tuple(called),
@@ -286,21 +274,6 @@ def _equal(one: ArrayRef, other: ArrayRef) -> bool:
     if shapes[0] != shapes[1]:
         return False
     return all(compare_values([one], [other], exact_arithmetic=True))
-
-
-def _attributes(instruction: Instruction) -> Hashable:
-    texts = instruction.attributes.items()
-    return tuple(sorted((name, text.normal) for name, text in texts if name not in _NO_VALUE))
-
-
-def _layouts(instruction: Instruction) -> Hashable:
-    """Return the layouts of an instruction whose value depends on them."""
-    if instruction.opcode not in ("bitcast", "custom-call"):
-        return None
-    shapes = [instruction.shape, *[operand.shape for operand in instruction.operands]]
-    config = instruction.attributes.get("backend_config")
-    is_call = instruction.opcode == "custom-call"
-    return tuple(map(str, shapes)), config.normal if config is not None and is_call else None
 
 
 def _is_row_major(instruction: Instruction) -> bool:

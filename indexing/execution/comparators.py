@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from hlo.modules.effects import value_attributes
 from hlo.modules.module import Computation, Instruction
 from indexing.execution.values import Array
 from indexing.ops.elementwise import Compare
@@ -113,11 +113,4 @@ def _has_same_op(one: Instruction, other: Instruction) -> bool:
         return False
     if (one.opcode, one.shape, one.literal) != (other.opcode, other.shape, other.literal):
         return False
-    names = one.attributes.keys() - _IGNORED
-    return names == other.attributes.keys() - _IGNORED and all(
-        one.attributes[name] == other.attributes[name] for name in names
-    )
-
-
-_IGNORED: Any = frozenset({"metadata", "frontend_attributes", "backend_config", "origin"})
-"""Attributes that do not change the value of an instruction."""
+    return value_attributes(one) == value_attributes(other)

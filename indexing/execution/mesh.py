@@ -6,18 +6,9 @@ Source: Shardy ``docs/sharding_representation.md``; XLA
 
 from __future__ import annotations
 
-from typing import Final
-
 from hlo.modules.module import Module
 from hlo.shardings.mesh import Mesh
-
-TO_LOCAL: Final = "xla.sdy.GlobalToLocalShape"
-TO_GLOBAL: Final = "xla.sdy.LocalToGlobalShape"
-
-
-FULL_TO_SHARD: Final = "SPMDFullToShardShape"
-SHARD_TO_FULL: Final = "SPMDShardToFullShape"
-"""Targets of the custom calls at the borders of manual regions, after Shardy."""
+from indexing.ops.custom_call import FULL_TO_SHARD, TO_LOCAL
 
 
 def mesh_of(module: Module) -> Mesh | None:

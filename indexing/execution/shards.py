@@ -20,9 +20,9 @@ from hlo.shardings.mesh import Axis
 from hlo.shardings.sharding import Sharding
 from indexing.execution.collectives import exchanged
 from indexing.execution.machine import Machine
-from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL
 from indexing.execution.targets import target
 from indexing.execution.values import Array, Value, assembled, failure
+from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL
 
 
 def _shardings(instruction: Instruction, key: str) -> list[Sharding]:

@@ -8,16 +8,17 @@ sides ordered from major to minor, a bitcast is a row-major reshape (`indexing.o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from hlo.modules.checks import layout_fault
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, declared, op
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, is_partial, may_be_same_dims
 from hlo.shapes.memory import from_physical, to_physical
-from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from hlo.shapes.shape import ELEMENT_TYPES, dtype, layouts_text
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
@@ -73,6 +74,12 @@ class Bitcast(UnaryOp):
 
     def infer_shape(self, operand: Shape) -> Shape:
         return self.shape
+
+    def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:
+        """Add the layouts, by which elements correspond."""
+        (operand,) = instruction.operands
+        layouts = f"{layouts_text(operand.shape)} -> {layouts_text(instruction.shape)}"
+        return UnaryOp.value_attributes(self, instruction) | {"layouts": layouts}
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap | Unknown:
         return _same_bytes(out, operand)

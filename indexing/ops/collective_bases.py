@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
@@ -38,6 +38,11 @@ from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule, Work, no_work
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
+
+_GROUPS: Final = frozenset(
+    ["replica_groups", "mode", "use_global_device_ids", "source_target_pairs"]
+)
+"""Attributes that, with the channel and the number of devices, denote the groups."""
 
 IGNORED: Final = "the applied computation may ignore the operands of some devices"
 SENT: Final = "the elements that are sent depend on runtime values"
@@ -99,6 +104,16 @@ class Collective(StructuredOp):
             GroupsError: the groups do not fit the devices.
         """
 
+    def value_attributes(self, instruction: Any) -> dict[str, Hashable]:
+        """Return the devices of each group in place of the attributes that denote them."""
+        values = StructuredOp.value_attributes(self, instruction)
+        try:
+            pairs = self.participants(Devices.of(instruction.module)).pairs
+        except GroupsError:
+            return values | {"has_channel": getattr(self, "channel_id", None) is not None}
+        own = {name: value for name, value in values.items() if name not in _GROUPS}
+        return own | {"pairs": tuple(sorted(pairs))}
+
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         """The map from result to operand indices; in the opposite direction if not `backward`."""
         return IndexingMap.identity(out).with_grade("may")
@@ -149,7 +164,7 @@ class GroupedCollective(Collective):
     replica_groups: ReplicaGroups = attribute(  # noqa: RUF009 - a field
         replica_groups, default=EMPTY_GROUPS
     )
-    channel_id: int | None = attribute(integer, default=None)
+    channel_id: int | None = attribute(integer, default=None, in_value=False)
 
     @constraint("C11", "groups must be disjoint, and of one size if arrays are split")
     def has_valid_groups(self, *operands: AnyShape) -> Fault:
@@ -204,7 +219,7 @@ class GlobalCollective(GroupedCollective):
     """A collective whose groups may list global device ids instead of replicas."""
 
     use_global_device_ids: bool = attribute(boolean, default=False)
-    constrain_layout: bool = attribute(boolean, default=False)
+    constrain_layout: bool = attribute(boolean, default=False, in_value=False)
 
     def group_mode(self) -> GroupMode:
         return group_mode(self.channel_id is not None, self.use_global_device_ids)
@@ -265,7 +280,7 @@ class PermutingCollective(Collective):
     fills_with_zeros: ClassVar[bool] = True
     source_target_pairs: tuple[tuple[int, int], ...] = attribute(source_target_pairs)
     slice_sizes: str = attribute(raw, default="{}")
-    channel_id: int | None = attribute(integer, default=None)
+    channel_id: int | None = attribute(integer, default=None, in_value=False)
 
     @constraint("C11", "a device may send once and receive once, unless slices are sent")
     def pairs_devices_once(self, *operands: AnyShape) -> Fault:

@@ -185,7 +185,7 @@ class AllToAll(GroupedCollective):
     """
 
     dimensions: tuple[int, ...] = attribute(int_list, default=())
-    constrain_layout: bool = attribute(boolean, default=False)
+    constrain_layout: bool = attribute(boolean, default=False, in_value=False)
 
     @constraint("C1", "dimensions must be empty or one dimension of the operand")
     def is_split(self, *operands: Shape) -> Fault:

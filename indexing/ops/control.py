@@ -200,7 +200,7 @@ class AsyncStart(StructuredOp):
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
-    async_execution_thread: str = attribute(string, default="main")
+    async_execution_thread: str = attribute(string, default="main", in_value=False)
 
     @constraint("C1", "the result must be a tuple ((operands), result, ..)")
     def has_operands_and_result(self, *operands: AnyShape) -> Fault:
@@ -244,7 +244,7 @@ class AsyncStart(StructuredOp):
 class AsyncUpdate(ForwardingOp):
     """The value of `async-start`, forwarded unchanged."""
 
-    async_execution_thread: str = attribute(string, default="main")
+    async_execution_thread: str = attribute(string, default="main", in_value=False)
     calls: str = attribute(computation, default="")
 
 
@@ -252,5 +252,5 @@ class AsyncUpdate(ForwardingOp):
 class AsyncDone(Done):
     """Wait for the computation that `async-start` started and return its result."""
 
-    async_execution_thread: str = attribute(string, default="main")
+    async_execution_thread: str = attribute(string, default="main", in_value=False)
     calls: str = attribute(computation, default="")

@@ -91,7 +91,7 @@ class Convolution(BinaryOp):
     dim_labels: DimLabels = attribute(dim_labels)
     feature_group_count: int = attribute(integer, default=1)
     batch_group_count: int = attribute(integer, default=1)
-    operand_precision: tuple[str, ...] = attribute(word_list, default=())
+    operand_precision: tuple[str, ...] = attribute(word_list, default=(), in_value=False)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, self.dim_labels.rank) for operand in operands]

@@ -6,8 +6,8 @@ The semantics of a target are unknown unless the target is registered with ``@cu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Hashable, Iterator
+from typing import ClassVar, Final
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import (
@@ -25,6 +25,7 @@ from hlo.ops.attributes import (
     word_list,
 )
 from hlo.ops.attributes import shape as shape_kind
+from hlo.ops.common_attributes import CONFIG
 from hlo.ops.op import (
     HOLDS,
     Fault,
@@ -35,7 +36,15 @@ from hlo.ops.op import (
     declared,
     op,
 )
-from hlo.shapes.shape import AnyShape, Shape, leaf_shape, leaves, unbounded_leaf
+from hlo.ops.protocols import InstructionLike
+from hlo.shapes.shape import (
+    AnyShape,
+    Shape,
+    layouts_text,
+    leaf_shape,
+    leaves,
+    unbounded_leaf,
+)
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
@@ -49,6 +58,19 @@ API_VERSIONS = (
     "API_VERSION_STATUS_RETURNING_UNIFIED",
     "API_VERSION_TYPED_FFI",
 )
+TO_LOCAL: Final = "xla.sdy.GlobalToLocalShape"
+TO_GLOBAL: Final = "xla.sdy.LocalToGlobalShape"
+"""Targets of the custom calls at the borders of manual regions."""
+
+FULL_TO_SHARD: Final = "SPMDFullToShardShape"
+SHARD_TO_FULL: Final = "SPMDShardToFullShape"
+"""Targets of the custom calls at the borders of manual regions, after Shardy."""
+
+REGION_TARGETS: Final = frozenset([TO_LOCAL, TO_GLOBAL, FULL_TO_SHARD, SHARD_TO_FULL])
+"""Targets of calls whose values depend on the distribution that the attributes state."""
+
+_OF_REGIONS: Final = ("sharding", "frontend_attributes")
+_LAYOUTS: Final = "operand_layout_constraints"
 shape_list = list_of(shape_kind, "a list of shapes", "{f32[2]{0}, s32[]}", ", ")
 
 
@@ -84,13 +106,32 @@ class CustomCall(StructuredOp):
     called_computations: tuple[str, ...] = attribute(computation_list, default=())
     to_apply: str = attribute(computation, default="")
     literal: str = attribute(raw, default="")
-    schedule: str = attribute(word, default="SCHEDULE_NONE")
+    schedule: str = attribute(word, default="SCHEDULE_NONE", in_value=False)
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     dim_labels: str = attribute(raw, default="")
     feature_group_count: int = attribute(integer, default=1)
     batch_group_count: int = attribute(integer, default=1)
     padding_type: str = attribute(word, default="PADDING_INVALID")
     operand_precision: tuple[str, ...] = attribute(word_list, default=())
+
+    def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:
+        """Add what the called code may read: its configuration, and the layouts if constrained.
+
+        XLA chooses the layouts of a call without `operand_layout_constraints`, so its code does not
+        depend on them.
+
+        Source: XLA ``xla/hlo/ir/hlo_instructions.cc``, `HloCustomCallInstruction::Identical`.
+        """
+        values = StructuredOp.value_attributes(self, instruction)
+        names = _OF_REGIONS if self.custom_call_target in REGION_TARGETS else ()
+        for number, each in enumerate((instruction, *instruction.operands)):
+            values |= {f"{name} {number}": _text(each, name) for name in names}
+        values[CONFIG] = _text(instruction, CONFIG)
+        constrained = values.pop(_LAYOUTS)
+        if constrained:
+            operands = ", ".join(map(layouts_text, self.operand_layout_constraints))
+            values[_LAYOUTS] = f"({operands}) -> {layouts_text(self.shape)}"
+        return values
 
     @constraint("C1", "operand_layout_constraints must have the shape of each operand")
     def constrains_operands(self, *operands: AnyShape) -> Fault:
@@ -126,10 +167,27 @@ class CustomCall(StructuredOp):
                     yield AccessEdge(number, path, output, maps, None, reasons)
 
 
+def _text(instruction: InstructionLike, name: str) -> str:
+    text = instruction.attributes.get(name)
+    return "" if text is None else text.normal
+
+
+class Annotation(ForwardingOp):
+    """A call that annotates a value.
+
+    XLA and JAX mark some of them with `custom_call_has_side_effect`, so that they are not removed.
+    """
+
+    __slots__ = ()
+
+    def has_side_effect(self, instruction: InstructionLike) -> bool:
+        return False
+
+
 @custom_call(
     "Sharding", samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="Sharding"']
 )
-class ShardingCall(ForwardingOp):
+class ShardingCall(Annotation):
     """The operand, annotated with the distribution in the attribute ``sharding``.
 
     Source: XLA ``xla/service/sharding_propagation.cc``, where the call annotates a value.
@@ -140,7 +198,7 @@ class ShardingCall(ForwardingOp):
     "xla.sdy.FuncResultSharding",
     samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="xla.sdy.FuncResultSharding"'],
 )
-class FuncResultSharding(ForwardingOp):
+class FuncResultSharding(Annotation):
     """The operand, a result of a function, annotated with the distribution in its attributes.
 
     Source: XLA ``xla/service/spmd/shardy/constants.h``.
@@ -151,7 +209,7 @@ class FuncResultSharding(ForwardingOp):
     "xla.sdy.PropagationBarrier",
     samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="xla.sdy.PropagationBarrier"'],
 )
-class PropagationBarrier(ForwardingOp):
+class PropagationBarrier(Annotation):
     """The operand; shardings do not propagate through it.
 
     Source: XLA ``xla/service/spmd/shardy/constants.h``.
@@ -162,7 +220,7 @@ class PropagationBarrier(ForwardingOp):
     "annotate_device_placement",
     samples=['f32[2] custom-call(f32[2] p), custom_call_target="annotate_device_placement"'],
 )
-class DevicePlacement(ForwardingOp):
+class DevicePlacement(Annotation):
     """The operand, annotated with the memory that the attributes name.
 
     Source: XLA ``xla/service/memory_annotations.h``.
@@ -172,7 +230,7 @@ class DevicePlacement(ForwardingOp):
 @custom_call(
     "MoveToHost", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToHost"']
 )
-class MoveToHost(ForwardingOp):
+class MoveToHost(Annotation):
     """The operand, in host memory.
 
     Source: XLA ``xla/service/memory_annotations.h``.
@@ -182,7 +240,7 @@ class MoveToHost(ForwardingOp):
 @custom_call(
     "MoveToDevice", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToDevice"']
 )
-class MoveToDevice(ForwardingOp):
+class MoveToDevice(Annotation):
     """The operand, in device memory.
 
     Source: XLA ``xla/service/memory_annotations.h``.

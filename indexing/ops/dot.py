@@ -33,7 +33,7 @@ from indexing.ops.element import (
 )
 
 _SPARSITY = "the dot has structured sparsity"
-_SPARSE = Unknown(_SPARSITY)
+SPARSE = Unknown(_SPARSITY)
 
 
 def sum_of_products(out: Shape, left: Shape, *_: Shape) -> ReductionRule:
@@ -79,7 +79,7 @@ class Dot(BinaryOp):
     lhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
     rhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
     rhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
-    operand_precision: tuple[str, ...] = attribute(word_list, default=())
+    operand_precision: tuple[str, ...] = attribute(word_list, default=(), in_value=False)
     algorithm: str = attribute(word, default="")
     sparsity: str = attribute(raw, default="")
 
@@ -144,7 +144,7 @@ class Dot(BinaryOp):
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape, *metadata: Shape) -> Entries:
         if self.sparsity:
-            return (_SPARSE,) * (2 + len(metadata))
+            return (SPARSE,) * (2 + len(metadata))
         ours, theirs = self._free(left.rank, right.rank)
         i, s = dims(out), ranges(*[left.dims[k] for k in self.lhs_contracting_dims])
         batch = len(self.lhs_batch_dims)

@@ -160,14 +160,12 @@ class ElementOp(Op):
 
     Class attributes:
         rule: the element rule, if it is the same for all attributes and shapes.
-        has_effect: the op has side effects, and runs even if its result is unused.
         work_of_element: the work for one element of an elementwise op.
     """
 
     __slots__ = ()
     takes_partial: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
-    has_effect: ClassVar[bool] = False
     work_of_element: ClassVar[Work] = Work(flops=1)
 
     def element(self, out: Any, *operands: Any) -> ElementRule:

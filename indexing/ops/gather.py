@@ -84,7 +84,7 @@ class Gather(BinaryOp):
     start_indices_batching_dims: tuple[int, ...] = attribute(int_list, default=())
     index_vector_dim: int = attribute(integer)
     slice_sizes: tuple[int, ...] = attribute(int_list)
-    indices_are_sorted: bool = attribute(boolean, default=False)
+    indices_are_sorted: bool = attribute(boolean, default=False, in_value=False)
 
     # ------------------------------------------------------------ constraints
 

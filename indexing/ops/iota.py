@@ -20,7 +20,7 @@ class Parameter(NullaryOp):
     number: int = contents(integer)
     shape: AnyShape = declared(any_shape=True)
     parameter_replication: tuple[bool, ...] = attribute(
-        list_of(boolean, "a list of booleans", "{true}"), default=()
+        list_of(boolean, "a list of booleans", "{true}"), default=(), in_value=False
     )
 
     def infer_shape(self) -> AnyShape:

@@ -57,7 +57,7 @@ class RaggedDot(TernaryOp):
     rhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
     lhs_ragged_dims: tuple[int, ...] = attribute(int_list)
     rhs_group_dims: tuple[int, ...] = attribute(int_list, default=())
-    operand_precision: tuple[str, ...] = attribute(word_list, default=())
+    operand_precision: tuple[str, ...] = attribute(word_list, default=(), in_value=False)
     algorithm: str = attribute(word, default="")
 
     @constraint("C1", "lhs_ragged_dims must be one dimension of the left operand")

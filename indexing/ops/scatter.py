@@ -102,8 +102,8 @@ class Scatter(VariadicOp):
     input_batching_dims: tuple[int, ...] = attribute(int_list, default=())
     scatter_indices_batching_dims: tuple[int, ...] = attribute(int_list, default=())
     index_vector_dim: int = attribute(integer)
-    indices_are_sorted: bool = attribute(boolean, default=False)
-    unique_indices: bool = attribute(boolean, default=False)
+    indices_are_sorted: bool = attribute(boolean, default=False, in_value=False)
+    unique_indices: bool = attribute(boolean, default=False, in_value=False)
     to_apply: str = attribute(computation)
 
     # ------------------------------------------------------------ rules

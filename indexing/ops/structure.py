@@ -159,14 +159,16 @@ class Call(InlineOp):
     """The value of the called computation for these operands."""
 
     to_apply: str = attribute(computation)
-    is_composite: bool = attribute(boolean, default=False)
-    output_to_operand_aliasing: str = attribute(raw, default="")
+    is_composite: bool = attribute(boolean, default=False, in_value=False)
+    output_to_operand_aliasing: str = attribute(raw, default="", in_value=False)
 
 
 @op("fusion", samples=["f32[2,3] fusion(f32[2,3] p), kind=kLoop, calls=negate"])
 class Fusion(InlineOp):
     """The value of the fused computation for these operands; a fusion is compiled as one kernel."""
 
-    kind: str = attribute(enum("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
+    kind: str = attribute(
+        enum("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop", in_value=False
+    )
     calls: str = attribute(computation)
-    output_to_operand_aliasing: str = attribute(raw, default="")
+    output_to_operand_aliasing: str = attribute(raw, default="", in_value=False)

@@ -325,7 +325,7 @@ class CopyStart(UnaryOp):
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     work = no_work
-    cross_program_prefetch_index: int | None = attribute(integer, default=None)
+    cross_program_prefetch_index: int | None = attribute(integer, default=None, in_value=False)
 
     def infer_shape(self, operand: Shape) -> TupleShape:
         return TupleShape((operand.with_layout(None), operand, CONTEXT))

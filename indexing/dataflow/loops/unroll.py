@@ -9,12 +9,12 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
+from hlo.modules.effects import has_effects
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.text.syntax import AttributeText, attributes_text
 from indexing.dataflow.loops.counted import trip_count
 from indexing.maps.answers import Unknown
 from indexing.ops.control import callees
-from indexing.ops.element import ElementOp
 
 MAX_UNROLLED: Final = 1 << 16
 """Limit on the instructions of the unrolled loop."""
@@ -63,7 +63,7 @@ def unroll(instruction: Instruction) -> Module | Unknown:
     if count.number is None:
         return Unknown(f"the loop has {count} iterations", instruction)
     condition, body = callees(instruction, "condition", "body")
-    if any(isinstance(each.op, ElementOp) and each.op.has_effect for each in condition):
+    if has_effects(condition):
         return Unknown(f"`{condition.name}` has side effects", instruction)
     if count.number * len(body) > MAX_UNROLLED:
         size = f"{count.number} iterations of {len(body)} instructions"

@@ -39,10 +39,10 @@ from indexing.equivalence.values.numbering import (
 from indexing.equivalence.values.sorted_rows import BOUND_DEVICE, ON_EACH_DEVICE
 from indexing.equivalence.values.steps import own_index
 from indexing.equivalence.values.terms import ARRAYS, Formula, FormulaTable, Kind
-from indexing.execution.mesh import FULL_TO_SHARD
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.collective_bases import Collective, ReducingCollective
+from indexing.ops.custom_call import FULL_TO_SHARD
 from indexing.ops.devices import DeviceId
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint

@@ -20,10 +20,11 @@ from indexing.dataflow.needed import needed_by
 from indexing.devices.devices import Devices
 from indexing.equivalence.pairing import Leaf, Pair, Program, Side
 from indexing.equivalence.partitioned.distribution import Distribution
-from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL, has_regions
+from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.collective_bases import Collective
+from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL
 from indexing.ops.devices import DeviceId
 
 

@@ -20,12 +20,13 @@ from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices
 from indexing.equivalence.partitioned.distribution import Distribution, formula_of, global_maps
 from indexing.equivalence.values.numbering import target_of
-from indexing.execution.mesh import FULL_TO_SHARD, SHARD_TO_FULL, has_regions
+from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
+from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL
 from simplifier.linear import Affine, Expr, as_expr
 
 

@@ -137,6 +137,8 @@ class Elements:
             return self.table.read(opaque, () if shape is None else own_index(shape))
         if 0 in shape.dims:
             return self.table.constant(0, shape.element_type)
+        if is_unique(instruction):
+            return self._opaque(array, frame)
         for definition in DEFINITIONS:
             body = definition(self, array, frame)
             if body is not None:

@@ -15,18 +15,18 @@ True
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from hlo.modules.calls import called_by
+from hlo.modules.effects import has_own_effect, value_attributes
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import AnyShape, Shape, leaves
-from hlo.text.syntax import CALLEE_ATTRIBUTES
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import element_reads
-from indexing.devices.devices import Devices, GroupsError
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap, dims
@@ -40,45 +40,6 @@ from simplifier.unknown import first_unknown
 
 MAX_INLINED: Final = 1 << 17
 """Limit on the instructions that are numbered, calls inlined."""
-
-IGNORED: Final = frozenset(
-    [
-        *("channel_id", "constrain_layout", "operand_layout_constraints", "operand_precision"),
-        *("indices_are_sorted", "unique_indices", "output_to_operand_aliasing", "api_version"),
-        *("shape", "called_computations", "number"),
-        *("to_apply", "calls", "body", "condition", "branch_computations", "true_computation"),
-        *("false_computation", "select", "scatter", "async_execution_thread"),
-        *("cross_program_prefetch_index", "parameter_replication", "kind", "is_composite"),
-    ]
-)
-"""Fields of ops that are no part of the value, or are part of the key elsewhere: shapes, called
-computations, hints to the compiler."""
-
-TEXTS: Final = frozenset(
-    [
-        *("metadata", "sharding", "frontend_attributes", "statistics", "origin", "channel_id"),
-        *("operand_layout_constraints", "api_version", "output_to_operand_aliasing"),
-    ]
-)
-"""Attributes of ops without typed fields that are no part of the value."""
-
-_GROUPS: Final = frozenset(
-    ["replica_groups", "mode", "use_global_device_ids", "source_target_pairs"]
-)
-"""Fields of collectives that, with the channel and the number of devices, give their groups."""
-
-REGIONS: Final = (
-    *("SPMDFullToShardShape", "SPMDShardToFullShape"),
-    *("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"),
-)
-"""Custom calls that enter or leave a manual region: their values depend on shardings."""
-
-COLLECTIVES: Final = frozenset(
-    [
-        *("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute"),
-        *("collective-reduce", "ragged-all-to-all", "reduce-scatter"),
-    ]
-)
 
 
 class NoFormula(Exception):
@@ -194,7 +155,7 @@ class Numbering:
         if isinstance(op, InlineOp):
             called = instruction.called_computations[0]
             call = called, tuple([_numbers(operand) for operand in operands])
-            if call not in self._inlined:
+            if call not in self._inlined or has_unique_values(called):
                 self._inlined[call] = self.inlined(called, operands)
             return self._inlined[call]
         if isinstance(op, RoutingOp):
@@ -291,35 +252,8 @@ class Numbering:
 
 
 def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
-    """Return the attributes of an instruction that are part of its value."""
-    op = instruction.op
-    attributes: dict[str, Hashable] = {}
-    if op is None or instruction.opcode == "custom-call":
-        for name, text in instruction.attributes.items():
-            if name not in TEXTS | CALLEE_ATTRIBUTES:
-                attributes[name] = text.printed
-    if op is not None:
-        for field in dataclasses.fields(op):  # type: ignore[arg-type]
-            value = getattr(op, field.name)
-            if field.name not in IGNORED and field.name not in attributes:
-                attributes[field.name] = value if _is_hashable(value) else repr(value)
-        if isinstance(op, Collective):
-            attributes |= _participants(instruction, op)
-    if target_of(instruction) in REGIONS:
-        for number, each in enumerate((instruction, *instruction.operands)):
-            for name in ("sharding", "frontend_attributes"):
-                own = each.attributes.get(name)
-                attributes[f"{name} {number}"] = "" if own is None else own.printed
-    return tuple(sorted(attributes.items()))
-
-
-def _participants(instruction: Instruction, op: Collective) -> dict[str, Hashable]:
-    """Return the devices of each group, in place of the fields that denote them."""
-    try:
-        pairs = op.participants(Devices.of(instruction.module)).pairs
-    except GroupsError:
-        return {"has_channel": getattr(op, "channel_id", None) is not None}
-    return dict.fromkeys(_GROUPS, None) | {"pairs": tuple(sorted(pairs))}
+    """Return the attributes of an instruction that are part of its value, sorted by name."""
+    return tuple(sorted(value_attributes(instruction).items(), key=itemgetter(0)))
 
 
 def is_unique(instruction: Instruction) -> bool:
@@ -327,13 +261,13 @@ def is_unique(instruction: Instruction) -> bool:
 
     Collectives have an effect, but their values are a function of their operands on all devices.
     """
-    op, opcode = instruction.op, instruction.opcode
-    if opcode.removesuffix("-start") in COLLECTIVES:
-        return False
-    text = instruction.attributes.get("custom_call_has_side_effect")
-    if text is not None and text.printed == "true":
-        return True
-    return op is None or opcode == "rng" or bool(getattr(op, "has_effect", False))
+    is_own = has_own_effect(instruction) and not isinstance(instruction.op, Collective)
+    return is_own or any(map(has_unique_values, instruction.called_computations))
+
+
+def has_unique_values(computation: Computation) -> bool:
+    """Return True if equal applications of a computation may have other values."""
+    return bottom_up(computation, has_unique_values, lambda c: any(map(is_unique, c)))
 
 
 def is_commutative(instruction: Instruction) -> bool:
@@ -348,14 +282,6 @@ def _is_plain(indexing_map: IndexingMap) -> bool:
     """Return True for an exact map without further variables and constraints."""
     others = indexing_map.ranges or indexing_map.runtime or indexing_map.constraints
     return not others and indexing_map.grade == "exact"
-
-
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def target_of(instruction: Instruction) -> str:

@@ -8,6 +8,9 @@ from indexing.equivalence.values.algebra import COMMUTATIVE
 from indexing.equivalence.values.matching import MAX_COMPARED, MAX_NESTED, UnequalTerms
 from indexing.equivalence.values.terms import Formula, text_of
 
+MAX_VALUE: Final = 60
+"""Limit on the characters of an attribute's value in a reason."""
+
 _NAMES: Final = {
     "constant": "a constant",
     "index": "a value of indices",
@@ -25,7 +28,7 @@ def reason_of(pair: UnequalTerms) -> str:
     >>> text = '''ENTRY e { p = f32[4] parameter(0)
     ...   ROOT r = f32[4] custom-call(p), custom_call_target="%s" }'''
     >>> print(indexing.equivalent(hlo.parse(text % "f"), hlo.parse(text % "g")))
-    undecided: the formulas differ: `custom-call` has other attributes after
+    undecided: the formulas differ: `custom-call` has custom_call_target f before, g after
     """
     before, after = pair.before, pair.after
     if pair.difference == "budget":
@@ -51,8 +54,37 @@ def _difference(pair: UnequalTerms, before: Formula, after: Formula) -> str:
     counts = len(_parts(before)), len(_parts(after))
     if counts[0] != counts[1]:
         return f"{names[0]} of {counts[0]} operands before, of {counts[1]} after"
-    kind = "ranges or conditions" if _array(before).kind == "fold" else "attributes"
-    return f"{names[0]} has other {kind} after"
+    if _array(before).kind == "fold":
+        return f"{names[0]} has other ranges or conditions after"
+    return f"{names[0]} {_other_attribute(before, after)}"
+
+
+def _other_attribute(before: Formula, after: Formula) -> str:
+    """Return the first attribute in which the heads of two functions or arrays differ."""
+    ours, theirs = _attributes(before), _attributes(after)
+    for name in sorted({**ours, **theirs}):
+        values = [_text(each[name]) if name in each else "none" for each in (ours, theirs)]
+        if ours.get(name) != theirs.get(name):
+            return f"has {name} {values[0]} before, {values[1]} after"
+    if _array(before).kind != "opaque" or _array(before).head[-1] == _array(after).head[-1]:
+        return "has other sizes or computations after"
+    is_constant = _array(before).head[0] == "constant"
+    return "has values that are not known" if is_constant else "may have another value each time"
+
+
+def _attributes(term: Formula) -> dict[str, object]:
+    """Return the attributes of a function or an opaque array: they follow the opcode."""
+    array = _array(term)
+    if array.kind not in ("apply", "opaque") or array.head[0] == "sum":
+        return {}
+    given = next((part for part in array.head if isinstance(part, tuple)), ())
+    is_named = all(isinstance(each, tuple) and isinstance(each[0], str) for each in given)
+    return dict(given) if is_named else {}
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
 
 
 def texts_of(pair: UnequalTerms) -> tuple[str, str]:

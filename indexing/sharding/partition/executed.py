@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.source import HloError
@@ -51,7 +52,7 @@ def require_local_form(instruction: Instruction) -> None:
         reason = f"{opcode} is an exchange with other devices, the host or an effect"
     elif instruction.op is None:
         reason = f"{opcode} is not a registered op"
-    elif "custom_call_has_side_effect=true" in str(instruction):
+    elif opcode == "custom-call" and has_own_effect(instruction):
         reason = "a custom call with side effects would have them on every device"
     for _, leaf in leaves(instruction.shape):
         if not isinstance(leaf, Shape):

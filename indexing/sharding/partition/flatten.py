@@ -13,12 +13,12 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
+from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import Recursive, unrolled
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from hlo.text.syntax import attributes_text
-from indexing.ops.element import ElementOp
 from indexing.ops.logical import logical_bitcast, without_layouts
 from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import InlineOp
@@ -196,7 +196,7 @@ class _Inliner:
         operands = [names[operand] for operand in instruction.operands]
         if instruction.opcode == "bitcast":
             return _bitcast(instruction, operands[0], body)
-        line, is_kept = _line(instruction, names), _has_effect(instruction)
+        line, is_kept = _line(instruction, names), _is_kept(instruction)
         name = body.add(instruction.name, line, operands, is_kept)
         if instruction.opcode == "tuple":
             body.elements[name] = tuple(operands)
@@ -215,14 +215,9 @@ def _forwarded(instruction: Instruction, operands: Sequence[str], body: _FlatBod
     return None
 
 
-def _has_effect(instruction: Instruction) -> bool:
-    op = instruction.op
-    if op is None or instruction.opcode in _BRANCHING:  # their computations may have effects
-        return True
-    has_effect = instruction.attributes.get("custom_call_has_side_effect")
-    if has_effect is not None and has_effect.normal == "true":
-        return True
-    return isinstance(op, ElementOp) and op.has_effect
+def _is_kept(instruction: Instruction) -> bool:
+    """Return True if an instruction has an effect; computations of branches may have one."""
+    return instruction.opcode in _BRANCHING or has_own_effect(instruction)
 
 
 def _bitcast(instruction: Instruction, value: str, body: _FlatBody) -> str:
