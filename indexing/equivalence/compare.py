@@ -12,6 +12,7 @@ from hlo.modules.compare import Facet, difference
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
 from indexing.equivalence.counts import compare_counts
+from indexing.equivalence.effects import effect_difference
 from indexing.equivalence.pairing import Pair, Program, Side, pair_of
 from indexing.equivalence.partitioned.levels import compare_partition
 from indexing.equivalence.partitioned.pairing import PartitionedPair, partitioned_pair
@@ -186,7 +187,8 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
             laws.update(result.laws)
     residual = next((each for each in results if isinstance(each, Residual)), None)
     if residual is None:
-        return Proved("values", dict(laws))
+        effects = _by_effects(pair, numbers)
+        return Proved("values", dict(laws)) if effects is None else effects
     is_complete = len(results) == len(pair.before.outputs)
     equal = tuple([k for k, result in enumerate(results) if result]) if is_complete else ()
     reads = _by_weaker_reads(pair, equal)
@@ -204,6 +206,18 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
         equal_outputs=equal,
         note=f"level reads: {reads.reason}" if isinstance(reads, Undecided) else "",
     )
+
+
+def _by_effects(pair: Pair, numbers: Mapping[int, int]) -> Undecided | None:
+    """Return the verdict on programs of equal outputs whose side effects are not proved equal."""
+    if not (pair.before.root.is_root and pair.after.root.is_root):
+        return None
+    unknown = effect_difference(pair.before.computation, pair.after.computation, numbers)
+    if unknown is None:
+        return None
+    every = tuple(range(len(pair.before.outputs)))
+    level = _by_weaker_reads(pair, ()).level
+    return Undecided(unknown.reason, unknown.instruction, level=level, equal_outputs=every)
 
 
 _AGREEMENT: Final = ("", "; executions agree")

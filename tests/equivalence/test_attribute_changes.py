@@ -124,12 +124,12 @@ def results(module: Module) -> list[Any] | None:
 
 
 def differ(before: Module, after: Module) -> bool:
-    both = results(before), results(after)
-    if both[0] is None or both[1] is None:
+    ours, theirs = results(before), results(after)
+    if ours is None or theirs is None:
         return False
     return any(
         not np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
-        for one, other in zip(*both, strict=True)
+        for one, other in zip(ours, theirs, strict=True)
     )
 
 

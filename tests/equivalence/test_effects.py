@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import pytest
@@ -125,3 +126,64 @@ def test_two_applications_of_a_computation_with_effects_are_not_equal(
     assert not isinstance(equivalent(twice, once), Proved)
     same = hlo.parse(CALLED % (draw, "\n  ".join([*lines, "n = f32[] negate(q)"]), shape, "b"))
     assert isinstance(equivalent(twice, same), Proved)
+
+
+# ---------------------------------------------------------------- effects without a use
+
+UNREAD: Final = """HloModule m
+%s
+ENTRY e { p = f32[3] parameter(0)  q = f32[3] parameter(1)  t = token[] after-all()
+  %s  ROOT r = f32[3] add(p, q) }"""
+LOOP: Final = """c { x = (s32[], f32[3]) parameter(0)  i = s32[] get-tuple-element(x), index=0
+  n = s32[] constant(3)  ROOT l = pred[] compare(i, n), direction=LT }
+b { x = (s32[], f32[3]) parameter(0)  i = s32[] get-tuple-element(x), index=0
+  k = s32[] constant(1)  j = s32[] add(i, k)  v = f32[3] get-tuple-element(x), index=1
+  w = f32[3] negate(v)  t = token[] after-all()  %s  ROOT r = (s32[], f32[3]) tuple(j, v) }"""
+CALL: Final = 'u = f32[] custom-call(p), custom_call_target="f", custom_call_has_side_effect=%s%s'
+CONFIG: Final = ', backend_config="%s"'
+METADATA: Final = ', metadata={op_name="x"}'
+WHILE: Final = """z = s32[] constant(0)  s = (s32[], f32[3]) tuple(z, p)
+  w = (s32[], f32[3]) while(s), condition=c, body=b"""
+
+# fmt: off
+EFFECTS = [
+    # computations, effects before               computations, effects after             are equal
+    ("", "o = token[] outfeed(p, t)",            "", "o = token[] outfeed(p, t)",            True),
+    ("", "o = token[] outfeed(p, t)",            "", "o = token[] outfeed(q, t)",            False),
+    ("", "o = token[] outfeed(p, t)",            "", "",                                     False),
+    ("", "a = f32[3] add(p, q) o = token[] outfeed(a, t)",
+     "", "a = f32[3] add(q, p) o = token[] outfeed(a, t)",                                   True),
+    ("", "a = f32[3] add(p, q) o = token[] outfeed(a, t)",
+     "", "a = f32[3] subtract(p, q) o = token[] outfeed(a, t)",                              False),
+    ("", "n = f32[3] negate(p) m = f32[3] negate(n) o = token[] outfeed(m, t)",
+     "", "o = token[] outfeed(p, t)",                                                        True),
+    ("", CALL % ("true", ""),                    "", "",                                     False),
+    ("", CALL % ("false", ""),                   "", "",                                     True),
+    ("", CALL % ("true", CONFIG % "a"),          "", CALL % ("true", CONFIG % "b"),          False),
+    ("", CALL % ("true", ""),                    "", CALL % ("true", METADATA),              True),
+    ("", "a = f32[3] all-reduce(p), to_apply=add", "", "",                                   True),
+    (LOOP % "o = token[] outfeed(v, t)", WHILE,  LOOP % "o = token[] outfeed(w, t)", WHILE,  False),
+    (LOOP % "o = token[] outfeed(v, t)", WHILE,  LOOP % "", WHILE,                           False),
+    (LOOP % "o = token[] outfeed(v, t)", WHILE,  LOOP % "o = token[] outfeed(v, t)", WHILE,  True),
+    (LOOP % "o = token[] outfeed(v, t)", WHILE,  "", "",                                     False),
+    (LOOP % "", WHILE,                           "", "",                                     True),
+    ("f { a = f32[3] parameter(0)  t = token[] after-all()  ROOT o = token[] outfeed(a, t) }",
+     "o = token[] call(p), to_apply=f",          "", "o = token[] outfeed(p, t)",            True),
+    ("f { a = f32[3] parameter(0)  t = token[] after-all()  ROOT o = token[] outfeed(a, t) }",
+     "o = token[] call(p), to_apply=f",          "", "o = token[] outfeed(q, t)",            False),
+]
+# fmt: on
+SUM: Final = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
+
+
+@pytest.mark.parametrize("called, effect, called_after, effect_after, are_equal", EFFECTS)
+def test_programs_with_equal_results_and_other_effects_are_not_proved(
+    called: str, effect: str, called_after: str, effect_after: str, are_equal: bool
+) -> None:
+    before = hlo.parse(UNREAD % (SUM + called, effect))
+    after = hlo.parse(UNREAD % (SUM + called_after, effect_after))
+    for pair in ((before, after), (after, before)):
+        verdict = equivalent(*pair)
+        assert isinstance(verdict, Proved) is are_equal, verdict
+        assert are_equal or re.search("side effect|backend_config", str(verdict))
+        assert isinstance(equivalent(*pair, level="reads"), Proved)

@@ -139,10 +139,9 @@ class Elements:
             return self.table.constant(0, shape.element_type)
         if is_unique(instruction):
             return self._opaque(array, frame)
-        for definition in DEFINITIONS:
-            body = definition(self, array, frame)
-            if body is not None:
-                return body
+        body = self._defined(array, frame)
+        if body is not None:
+            return body
         rule: ElementRule = element_of(instruction, array.leaf)
         answer = None
         if not isinstance(rule, OpaqueRule | ConstantRule | IotaRule):
@@ -151,6 +150,14 @@ class Elements:
                 rule = OpaqueRule("its maps are unknown")
         body = self._by_rule(array, frame, rule, answer)
         return self._opaque(array, frame) if body is None else body
+
+    def _defined(self, array: NumberedArray, frame: Frame) -> Formula | None:
+        """Return the formula of an op that is not made from its maps; None for other ops."""
+        for definition in DEFINITIONS:
+            body = definition(self, array, frame)
+            if body is not None:
+                return body
+        return None
 
     def _by_rule(
         self, array: NumberedArray, frame: Frame, rule: ElementRule, answer: Answer | None

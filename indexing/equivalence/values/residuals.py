@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from indexing.equivalence.values.algebra import COMMUTATIVE
@@ -61,15 +62,26 @@ def _difference(pair: UnequalTerms, before: Formula, after: Formula) -> str:
 
 def _other_attribute(before: Formula, after: Formula) -> str:
     """Return the first attribute in which the heads of two functions or arrays differ."""
-    ours, theirs = _attributes(before), _attributes(after)
-    for name in sorted({**ours, **theirs}):
-        values = [_text(each[name]) if name in each else "none" for each in (ours, theirs)]
-        if ours.get(name) != theirs.get(name):
-            return f"has {name} {values[0]} before, {values[1]} after"
+    changed = changed_attribute(_attributes(before), _attributes(after))
+    if changed:
+        return f"has {changed}"
     if _array(before).kind != "opaque" or _array(before).head[-1] == _array(after).head[-1]:
         return "has other sizes or computations after"
     is_constant = _array(before).head[0] == "constant"
     return "has values that are not known" if is_constant else "may have another value each time"
+
+
+def changed_attribute(before: Mapping[str, object], after: Mapping[str, object]) -> str:
+    """Return the first attribute that differs, with both values; an empty text if none does.
+
+    >>> changed_attribute({"index": 1}, {"index": 2, "kind": "a"})
+    'index 1 before, 2 after'
+    """
+    for name in sorted({**before, **after}):
+        values = [_text(each[name]) if name in each else "none" for each in (before, after)]
+        if before.get(name) != after.get(name):
+            return f"{name} {values[0]} before, {values[1]} after"
+    return ""
 
 
 def _attributes(term: Formula) -> dict[str, object]:
