@@ -49,8 +49,13 @@ def plot_region(
     if isinstance(counts, Unknown):
         return as_drawing(Figure(title, (), (f"unknown: {counts}",)), backend, theme)
     text = f"[{', '.join(map(str, sizes))}]"
+    is_bound = region.grade == "may"
+    is_under = is_bound and region.side == "under"
     heat = HeatMap(
-        f"array {text}", "array", sizes, counts, is_bound=region.grade == "may", plane=plane
+        *(f"array {text}", "array", sizes, counts),
+        is_bound=is_bound and not is_under,
+        notes=("an under-approximation: other elements may belong to it",) if is_under else (),
+        plane=plane,
     )
     return as_drawing(Figure(title, heat_panels(heat)), backend, theme)
 

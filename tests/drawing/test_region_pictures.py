@@ -166,6 +166,16 @@ def test_a_region_in_its_array() -> None:
     assert len(cells(region.plot().svg, "array")) == 3 * 8
 
 
+def test_an_approximation_names_its_side() -> None:
+    pieces = Region.of_boxes([Box((0,), (2,), (1,))], rank=1).pieces
+    over, under = (Region(1, pieces, "may", side=side) for side in ("over", "under"))
+    assert "upper bounds" in texts(over.plot((4,)).svg)
+    shown = texts(under.plot((4,)).svg)
+    assert "an under-approximation" in shown
+    assert "upper bounds" not in shown
+    assert "at least [0:2]" in shown
+
+
 def test_a_diagonal_is_no_box() -> None:
     region = indexing.parse_map(
         "(d0)[s0] -> (d0 + s0 * 3, s0 floordiv 2), domain: d0 in [0, 1], s0 in [0, 8]"

@@ -176,9 +176,11 @@ def check_counts(tiling: Tiling, operand: TiledOperand, sets: Sets) -> None:
         grade = operand.touched_grade if k == 1 else operand.grade
         is_equal = grade == "exact" and not (k == 2 and operand.runtime)
         assert own == number if is_equal else own >= number, (operand, k, own, number)
+    is_exact = operand.grade == operand.touched_grade == "exact"
+    assert isinstance(operand.reuse, Unknown) != is_exact
     if operand.grade == "may" or not touched:
         return
-    if operand.touched_grade == "exact":
+    if not isinstance(operand.reuse, Unknown):
         assert operand.reuse * touched == total
     if not isinstance(operand.overfetch, Unknown):
         assert operand.overfetch * total == sum([hull(e) for e in sets.values() if e])

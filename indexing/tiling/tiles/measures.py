@@ -30,7 +30,16 @@ class SingleElements:
     @cached_property
     def loaded(self) -> int | Unknown:
         """The bytes that the tiles load."""
-        return self.whole.with_sizes([1] * len(self.whole.sizes)).bytes
+        return self._tiling.bytes
+
+    @property
+    def is_exact(self) -> bool:
+        """True if `loaded` is no upper bound."""
+        return all(operand.grade == "exact" for operand in self._tiling.operands)
+
+    @cached_property
+    def _tiling(self) -> Tiling:
+        return self.whole.with_sizes([1] * len(self.whole.sizes))
 
 
 @dataclass(frozen=True)
@@ -82,11 +91,13 @@ class RankedTiling:
     def reuse(self) -> Fraction | Unknown:
         """`single` / `loaded`: how many elements of the result a loaded element serves on average.
 
-        `Unknown` if `single` is.
+        `Unknown` if `single` is, or if one of them is an upper bound.
         """
         single = self.single
         if isinstance(single, Unknown):
             return single
+        if self.grade == "may" or not self._single.is_exact:
+            return Unknown("the needed elements are not known exactly")
         return Fraction(single, self.loaded) if self.loaded else Fraction(1)
 
 

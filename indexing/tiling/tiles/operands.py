@@ -244,12 +244,17 @@ class TiledOperand:
 
     @property
     def reuse(self) -> Fraction | Unknown:
-        """Average number of tiles that need an element: `bytes` / `bytes_touched`."""
+        """Average number of tiles that need an element: `bytes` / `bytes_touched`.
+
+        `Unknown` if one of them is an upper bound: the ratio of upper bounds is no bound.
+        """
         sets, touched = self.sets, self.elements_touched
         if isinstance(sets, Unknown):
             return sets
         if isinstance(touched, Unknown):
             return touched
+        if "may" in (self.grade, self.touched_grade):
+            return Unknown(f"the needed elements are not known exactly: {self.reason}")
         return Fraction(sets.total, touched) if touched else Fraction(1)
 
     @property

@@ -88,8 +88,11 @@ class Tiling(Displayed):
 
     @property
     def reuse(self) -> Fraction | Unknown:
-        """`bytes` / `bytes_touched`."""
+        """`bytes` / `bytes_touched`; `Unknown` if the reuse of an operand is."""
         needed, touched = self.bytes, self.bytes_touched
+        for operand in self.operands:
+            if isinstance(own := operand.reuse, Unknown):
+                return own
         if isinstance(needed, Unknown):
             return needed
         if isinstance(touched, Unknown):
