@@ -311,12 +311,12 @@ class BodyReader(ParserState):
         """Resolve the name of a computation, or parse an inline body as a computation `name`."""
         if not match[1]:
             self.deeper(match.end() - 1)
-            computation = self.new_computation(free_name(name, self.computations), match.end() - 1)
+            computation = Computation(self.fresh_name(name), self.result, match.end() - 1)
             end = self.instructions(computation, match.end())
             self.depth -= 1
             return computation, end
         callee = self.computations.get(match[1])
-        if callee is None:
+        if callee is None or callee.name in self.made_names:
             span = self.source.span(*match.span(1))
             raise undefined_computation(match[1], span, self.computations)
         return callee, match.end()

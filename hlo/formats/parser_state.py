@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from itertools import count
 
 from hlo.formats.faults import duplicate
 from hlo.modules.instruction_checks import REGISTERED
 from hlo.modules.module import Computation, Module
+from hlo.text.lexer import NAME, SPACE
 from hlo.text.source import Source, Span
+
+_HEAD = re.compile(rf"({NAME}){SPACE}[({{]", re.ASCII)
 
 
 class ParserState:
@@ -18,6 +22,7 @@ class ParserState:
         computations: by name, callees before callers.
         result: the module under construction.
         started: for each computation that an asynchronous op starts, the start's location.
+        made_names: names that `fresh_name` returned; the text cannot refer to them.
     """
 
     def __init__(self, source: Source) -> None:
@@ -26,7 +31,9 @@ class ParserState:
         self.computations: dict[str, Computation] = {}
         self.result = Module("", source, REGISTERED)
         self.started: dict[str, Span] = {}
-        self._numbers: dict[str, tuple[int, bool]] = {}  # see `fresh_name`
+        self.made_names: set[str] = set()
+        self._defined_names: set[str] | None = None  # found when the first name is made
+        self._numbers: dict[str, int] = {}  # see `fresh_name`
 
     def new_computation(self, name: str, start: int) -> Computation:
         """Return an empty computation, whose name is at `start`.
@@ -40,15 +47,19 @@ class ParserState:
         return Computation(name, self.result, start)
 
     def fresh_name(self, name: str) -> str:
-        """Return the first of `name`, ``name.1``, ``name.2``, .. that does not occur in the text.
+        """Return the first of `name`, ``name.1``, ``name.2``, .. of which there is no computation.
 
-        The text is searched for numbered names only if it contains `name`.
+        Computations that follow in the text, and those that are not finished, count. All names
+        before ``(`` or ``{`` may be those of computations.
         """
-        number, is_in_text = self._numbers.get(name) or (0, name in self.text)
-        while is_in_text and _numbered(name, number) in self.text:
+        if self._defined_names is None:
+            self._defined_names = set(_HEAD.findall(self.text))
+        number = self._numbers.get(name, 0)
+        while (fresh := _numbered(name, number)) in self._defined_names or fresh in self.made_names:
             number += 1
-        self._numbers[name] = number + 1, is_in_text
-        return _numbered(name, number)
+        self._numbers[name] = number + 1
+        self.made_names.add(fresh)
+        return fresh
 
 
 def _numbered(name: str, number: int) -> str:
