@@ -7,7 +7,6 @@ contents are those of its digest, and the run did not fail without results.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 VERSION: Final = 1
+_LOCKED_BYTE: Final = (1 << 31) - 2
 RETRIED: Final = frozenset({"error[internal]", "error[io]", "error[memory]", "error[worker]"})
 """Errors that another run need not have: their files give no results, and are tried again."""
 
@@ -50,6 +50,36 @@ class FileOutcome:
     has_answer: bool = False
     end: int | None = None
 
+    @classmethod
+    def of(cls, record: object) -> FileOutcome:
+        """Return the outcome in a value of JSON.
+
+        Raises:
+            ValueError: the record is no outcome.
+
+        >>> FileOutcome.of({"file": "m.hlo", "lines": True})
+        Traceback (most recent call last):
+            ...
+        ValueError: `lines` is True, expected int
+        """
+        if not isinstance(record, dict):
+            raise ValueError("expected an object")
+        for key, value in record.items():
+            if key not in _TYPES:
+                raise ValueError(f"unknown key {key!r}")
+            if type(value) not in _TYPES[key]:
+                names = " or ".join(each.__name__ for each in _TYPES[key])
+                raise ValueError(f"`{key}` is {value!r}, expected {names}")
+        outcome = cls(**{"file": "", **record})
+        if not outcome.file or min(outcome.lines, outcome.end or 0) < 0:
+            raise ValueError("`file` is empty or missing, or a size is negative")
+        if any(type(count) is not int for count in outcome.counts.values()):
+            raise ValueError(f"`counts` is {dict(outcome.counts)!r}, expected numbers")
+        if any(type(each) is not str for each in outcome.matched):
+            raise ValueError(f"`matched` is {outcome.matched!r}, expected texts")
+        outcome.counts = Counter(outcome.counts)
+        return outcome
+
     @property
     def errors(self) -> Counter[str]:
         """The number of errors of each code."""
@@ -60,6 +90,19 @@ class FileOutcome:
         """False if the next run tries the file again."""
         is_kept = self.lines > 0 or not self.failed
         return bool(self.sha256) and is_kept and RETRIED.isdisjoint(self.counts)
+
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "file": (str,),
+    "sha256": (str,),
+    "failed": (bool,),
+    "lines": (int,),
+    "counts": (dict,),
+    "matched": (list,),
+    "has_answer": (bool,),
+    "end": (int, type(None)),
+}
+"""The types of the fields of a `FileOutcome` in JSON."""
 
 
 class Journal:
@@ -91,47 +134,46 @@ class Journal:
         self.path = path
         self.end = 0
         self._done: dict[str, list[FileOutcome]] = defaultdict(list)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - until `close`
         try:
-            self._lock()
+            if not locked(self._file.fileno()):
+                raise JournalError(f"{path} is in use by another run")
             self._read({"version": _version(), **question})
         except BaseException:
             self.close()
             raise
 
-    def _lock(self) -> None:
-        """Lock the file for this process; its workers, which may outlive it, do not inherit it."""
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            raise JournalError(f"{self.path} is in use by another run") from None
-
     def _read(self, question: Mapping[str, str]) -> None:
         """Read the outcomes, and drop an unfinished line."""
-        # closing another descriptor of the file would unlock it
-        data = b"".join(iter(lambda: os.read(self._descriptor, 1 << 20), b""))
+        self._file.seek(0)  # closing another descriptor of the file would unlock it
+        data = self._file.readall()
         complete = data[: data.rfind(b"\n") + 1]
         lines = complete.splitlines()
         if not lines:
             if data and not data.startswith(b'{"journal": '[: len(data)]):
-                raise JournalError(f"{self.path} is no journal of --resume: name another file")
-            os.ftruncate(self._descriptor, 0)
+                raise self._no_journal(1, "expected an object with the key `journal`")
+            self._file.truncate(0)
             self._append({"journal": VERSION, "question": dict(question)})
             return
-        try:
-            head, *outcomes = map(json.loads, lines)
-            previous = head["question"] if head["journal"] == VERSION else None
-            for outcome in outcomes:
-                self._read_outcome(FileOutcome(**outcome))
-        except (ValueError, TypeError, KeyError):
-            message = f"{self.path} is no journal of --resume: name another file"
-            raise JournalError(message) from None
+        for number, line in enumerate(lines, 1):
+            try:
+                record = json.loads(line)
+                if number == 1:
+                    previous = _question(record)
+                else:
+                    self._read_outcome(FileOutcome.of(record))
+            except (ValueError, RecursionError) as error:
+                raise self._no_journal(number, str(error)) from None
         if previous != question:
-            raise JournalError(_difference(self.path, previous or {}, question))
-        os.ftruncate(self._descriptor, len(complete))
+            raise JournalError(_difference(self.path, previous, question))
+        self._file.truncate(len(complete))
+
+    def _no_journal(self, line: int, reason: str) -> JournalError:
+        return JournalError(
+            f"{self.path} is no journal of --resume: line {line}: {reason}: name another file"
+        )
 
     def _read_outcome(self, outcome: FileOutcome) -> None:
-        outcome.counts = Counter(outcome.counts)
         self.end = self.end if outcome.end is None else outcome.end
         if outcome.is_done:
             self._done[outcome.file].append(outcome)
@@ -152,12 +194,47 @@ class Journal:
 
     def _append(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record).encode() + b"\n"
-        if os.write(self._descriptor, line) != len(line):
+        if os.write(self._file.fileno(), line) != len(line):
             raise OSError(f"the journal {self.path} is cut off: the disk may be full")
 
     def close(self) -> None:
         """Close the file, which unlocks it."""
-        os.close(self._descriptor)
+        self._file.close()
+
+
+def _question(record: object) -> Mapping[str, str]:
+    """Return the question in the first line; empty for another version of the format.
+
+    Raises:
+        ValueError: the line is not the first of a journal.
+    """
+    if not isinstance(record, dict) or "journal" not in record:
+        raise ValueError("expected an object with the key `journal`")
+    question = record.get("question")
+    if record["journal"] != VERSION:
+        return {}
+    if not isinstance(question, dict) or any(type(each) is not str for each in question.values()):
+        raise ValueError("expected an object of texts as `question`")
+    return question
+
+
+def locked(descriptor: int) -> bool:
+    """Lock a file for this process, until it is closed; return False if another one has it.
+
+    Worker processes, which may outlive this one, do not inherit the lock.
+    """
+    try:
+        if hasattr(os, "lockf"):
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            os.lockf(descriptor, os.F_TLOCK, 0)
+        else:  # Windows, where others cannot read a locked byte: one behind the contents
+            import msvcrt
+
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def _version() -> str:

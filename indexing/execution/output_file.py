@@ -144,7 +144,8 @@ def _target(path: str) -> Path:
 def _copy_permissions(old: os.stat_result, path: Path) -> None:
     """Give a file the permissions of `old`, and its owner and group where permitted."""
     new = path.stat()
-    for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
+    owners = ((old.st_uid, -1), (-1, old.st_gid)) if hasattr(os, "chown") else ()
+    for owner, group in owners:
         if (owner, group) not in ((new.st_uid, -1), (-1, new.st_gid)):
             with suppress(PermissionError):  # only root may give files away
                 os.chown(path, owner, group)
