@@ -26,7 +26,8 @@ def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Module:
 
     Args:
         path: a regular file, a FIFO that a process writes to, or ``-``.
-        max_bytes: limit on the size of the file after decompression; 4 GiB by default.
+        max_bytes: limit on the size of the file after decompression; 1 GiB by default.
+            An archive may have up to 200 times its stored size, if it exceeds 1/16 of the limit.
     Raises:
         HloError: the file is not valid HLO or exceeds the limit, or it is a protocol buffer or
             StableHLO and jaxlib is not installed.

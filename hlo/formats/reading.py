@@ -11,15 +11,23 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from hlo.formats.dump_names import DumpName, is_of_dump
 from hlo.text.source import HloError, Source
 
-MAX_BYTES: Final = 4 << 30  # default limit on the size of an input after decompression
+MAX_BYTES: Final = 1 << 30  # default limit on the size of an input after decompression
+MAX_RATIO: Final = 200
+"""Limit on the size of a large input after decompression, as a multiple of its stored size.
+
+Dumps of repeated layers have up to 60 with xz; an archive that is made to exhaust memory has 1,000.
+"""
+ANY_RATIO: Final = 16
+"""The share of the limit on the size, one part in so many, that may have any ratio."""
 STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 
 _CHUNK: Final = 1 << 20
+_OPTION: Final = "--max-input-size, or the argument max_bytes of hlo.load"
 _SPECIAL_FILES: Final = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a FIFO",
@@ -65,17 +73,32 @@ def unpacked(stream: BinaryIO, name: str, max_bytes: int) -> bytearray:
     Raises:
         HloError: the contents are corrupt, or exceed `max_bytes`.
     """
+    stored = _Counted(stream)
+    counted = cast(BinaryIO, stored)  # `read` is all that is needed
     try:
         if name.endswith(".gz"):
-            with gzip.open(stream) as file:
-                return _limited(file, name, max_bytes)
+            with gzip.GzipFile(fileobj=counted, mode="rb") as file:
+                return _limited(file, name, max_bytes, stored)
         if name.endswith(".xz"):
-            with lzma.open(stream) as file:
-                return _limited(file, name, max_bytes)
+            with lzma.LZMAFile(counted) as file:
+                return _limited(file, name, max_bytes, stored)
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         span = Source("", name).span(0)
         raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
     return _limited(stream, name, max_bytes)
+
+
+class _Counted:
+    """A stream that counts the bytes that are read from it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.count += len(data)
+        return data
 
 
 def stdin() -> BinaryIO:
@@ -112,20 +135,40 @@ def size_text(count: int) -> str:
     return f"{count} bytes"
 
 
-def _limited(stream: BinaryIO | gzip.GzipFile | lzma.LZMAFile, name: str, limit: int) -> bytearray:
-    """Return the contents of a stream, read in chunks up to the limit."""
+def _limited(
+    stream: BinaryIO | gzip.GzipFile | lzma.LZMAFile,
+    name: str,
+    limit: int,
+    stored: _Counted | None = None,
+) -> bytearray:
+    """Return the contents of a stream, read in chunks up to the limit, and up to the ratio."""
+    dense = max(limit, MAX_BYTES) // ANY_RATIO
     data = bytearray()
     while chunk := stream.read(_CHUNK):
         data += chunk
         if len(data) > limit:
             raise _too_large(name, limit)
+        if stored is not None and len(data) > max(dense, MAX_RATIO * stored.count):
+            raise _too_dense(name, limit, dense)
     return data
 
 
 def _too_large(name: str, limit: int) -> HloError:
     after = " after decompression" if _is_packed(name) else ""
     message = f"the input exceeds the limit of {size_text(limit)}{after}"
-    hint = "raise the limit: --max-input-size, or the argument max_bytes of hlo.load"
+    hint = f"raise the limit: {_OPTION}"
+    return HloError(message, Source("", name).span(0), "size", help=hint)
+
+
+def _too_dense(name: str, limit: int, dense: int) -> HloError:
+    message = (
+        f"the input decompresses to more than {size_text(dense)}, and to more than {MAX_RATIO} "
+        "times its size"
+    )
+    hint = (
+        f"decompress the file, or raise the limit of {size_text(limit)}, of which 1/{ANY_RATIO} "
+        f"may have any ratio: {_OPTION}"
+    )
     return HloError(message, Source("", name).span(0), "size", help=hint)
 
 
@@ -169,8 +212,14 @@ def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
         with open(path, "rb") as file:
             yield file
         return
-    with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
-        os.set_blocking(file.fileno(), True)
+    with open(path, "rb", opener=_without_waiting) as file:
+        if hasattr(os, "set_blocking"):  # else on Windows, where no path is a FIFO
+            os.set_blocking(file.fileno(), True)
         if not file.peek():
             raise OSError(errno.EAGAIN, "a FIFO that no process writes to")
         yield file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file without waiting for a writer of a FIFO."""
+    return os.open(path, flags | (os.O_NONBLOCK if hasattr(os, "O_NONBLOCK") else 0))

@@ -308,7 +308,7 @@ max_input_size_option = click.option(
     type=ByteSize(),
     expose_value=False,
     callback=_limit_input,
-    help="Reject inputs larger than SIZE after decompression, such as 512MiB; by default, 4GiB",
+    help="Reject inputs larger than SIZE after decompression, such as 512MiB; by default, 1GiB",
 )
 
 

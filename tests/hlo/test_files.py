@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -216,6 +217,35 @@ def test_a_bomb_is_not_unpacked(
     assert sum(read) <= 3 << 20
 
 
+@pytest.mark.parametrize("name, pack", PACKED[1:])
+def test_an_archive_that_no_compiler_writes_is_unpacked_up_to_a_part_of_the_limit(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond 1/16 of the limit, the stored size bounds what is unpacked, hence memory and time."""
+    monkeypatch.setattr(reading, "MAX_BYTES", 16 << 20)
+    comment = b"// a comment of the module\n"
+    path = tmp_path / name
+    path.write_bytes(pack(comment * (32 << 20 >> 4)))
+    tracemalloc.start()
+    with pytest.raises(
+        hlo.HloError, match=r"more than 1\.0 MiB, and to more than 200 times"
+    ) as caught:
+        hlo.load(path, max_bytes=16 << 20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "--max-input-size" in caught.value.help
+    assert "the limit of 16.0 MiB, of which 1/16" in caught.value.help
+    assert peak < 20 << 20  # with the 8 MiB of the window of xz
+    module = comment * 1000 + UTF8  # a small one may have any ratio
+    path.write_bytes(pack(module))
+    assert path.stat().st_size * 40 < len(module)
+    assert hlo.load(path) == hlo.parse(TEXT)
+    text = b"".join([b"// %x\n" % (k * 2654435761 % 2**64) for k in range(200_000)])
+    path.write_bytes(pack(text + UTF8))  # beyond 1/16, with the ratio of a module
+    assert len(text) > 1 << 20
+    assert hlo.load(path) == hlo.parse(TEXT)
+
+
 def test_standard_input_has_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(UTF8)))
     with pytest.raises(hlo.HloError, match="exceeds the limit of 5 bytes"):
@@ -227,9 +257,9 @@ def test_a_file_that_is_too_large_is_not_read(
 ) -> None:
     path = tmp_path / "m.hlo"
     with path.open("wb") as file:
-        file.truncate((4 << 30) + 1)  # sparse
+        file.truncate((1 << 30) + 1)  # sparse
     monkeypatch.setattr(reading, "_limited", None)
-    with pytest.raises(hlo.HloError, match=r"exceeds the limit of 4\.0 GiB"):
+    with pytest.raises(hlo.HloError, match=r"exceeds the limit of 1\.0 GiB"):
         hlo.load(path)
 
 
