@@ -18,6 +18,9 @@
 >>> print(module.entry["s"], module.entry.root, sep="; ")
 %s = ((f32[3]), f32[3], u32[]) async-start(%p), calls=async_wrapped; %d = f32[3] async-done(%s)
 
+Operands and results may be bound late: a start has the first operands, or the result ``()``; an
+update adds operands or binds the result, and so does the end.
+
 Source: XLA ``docs/async_ops.md``; ``xla/hlo/parser/hlo_parser.cc`` for the checks.
 """
 
@@ -43,6 +46,7 @@ _START_ATTRIBUTES: Final = frozenset(
     {"control-predecessors", "frontend_attributes", "metadata", "origin", "sharding", "statistics"}
 )
 _SHARED_ATTRIBUTE: Final = "backend_config"
+_UNBOUND: Final = TupleShape(())  # the result of a start that binds it late
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ def resolved(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction
         return parsed
     if step == "start":
         _check_start(parsed)
-        if op:
+        if op == "call" and any(len(c.parameters) > len(parsed.operands) for c in parsed.called):
+            parsed = _with_callee(parsed)
+        elif op:
             parsed = _with_computation(parsed, op, state)
         return _called_once(parsed, state)
     _check_step(parsed, op, step)
@@ -94,6 +100,14 @@ def _check_start(parsed: ParsedInstruction) -> None:
     message = f"{parsed.opcode} must have a shape ((operands), results, state)"
     hint = f"write (({operands}), results, u32[]) before {parsed.opcode}"
     raise HloError(message, parsed.span, "async", label, help=hint)
+
+
+def _with_callee(parsed: ParsedInstruction) -> ParsedInstruction:
+    """Return an ``async-start`` of the callee of a call whose other operands are bound late."""
+    attributes = {
+        "calls" if name == "to_apply" else name: value for name, value in parsed.attributes.items()
+    }
+    return replace(parsed, opcode="async-start", attributes=attributes)
 
 
 def _with_computation(parsed: ParsedInstruction, op: str, state: ParserState) -> ParsedInstruction:
@@ -170,9 +184,11 @@ def _called_once(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruc
 
 def _check_step(parsed: ParsedInstruction, op: str, step: str) -> None:
     start = _start_of(parsed.operands)
-    if start is None:
+    if start is None or (step == "done" and len(parsed.operands) > 1):
         wrong = parsed.operands[0] if parsed.operands else None
         label = f"`{wrong.name}` is of opcode {wrong.opcode}" if wrong else "no operand"
+        if start is not None:
+            label = f"{len(parsed.operands)} operands"
         message = f"{parsed.opcode} must have one operand, an async-start or async-update"
         raise HloError(message, parsed.span, "async", label)
     place = f"`{start.name}` is at {start.span.place()}"
@@ -185,10 +201,51 @@ def _check_step(parsed: ParsedInstruction, op: str, step: str) -> None:
         hint = f'write {THREAD}="{thread}"'
         raise HloError(message, named.span, "async", "different thread", [place], hint)
     before = parsed.operands[0].declared_shape
-    if step == "update" and before and parsed.shape and not parsed.shape.compatible(before):
+    if step == "update" and before and parsed.shape and not _may_follow(parsed, before):
         message = f"{parsed.opcode} must have the shape of its operand, {before}"
         label = f"its shape is {parsed.shape}"
         raise HloError(message, parsed.span, "async", label, [place], f"write {before}")
+    _bind_result(parsed, start, step)
+
+
+def _may_follow(parsed: ParsedInstruction, before: AnyShape) -> bool:
+    """True if an update has the shape of its operand, up to what it binds late.
+
+    Its other operands extend element 0, the operands that are bound.  A result that is bound
+    replaces ``()``; the operands that do not extend element 0 are its buffers.
+    """
+    assert parsed.shape is not None
+    given = [operand.declared_shape for operand in parsed.operands[1:]]
+    match before, parsed.shape:
+        case TupleShape((TupleShape(bound), old, *rest)), TupleShape(
+            (TupleShape(now), new, *after)
+        ):
+            count = len(now) - len(bound)
+            added = [
+                a is None or a.compatible(b) for a, b in zip(given, now[len(bound) :], strict=False)
+            ]
+            is_bound_late = old == _UNBOUND != new
+            return (
+                TupleShape(now[: len(bound)]).compatible(TupleShape(bound))
+                and TupleShape(tuple(after)).compatible(TupleShape(tuple(rest)))
+                and (is_bound_late or new.compatible(old))
+                and (count == len(given) or (0 <= count < len(given) and is_bound_late))
+                and all(added)
+            )
+        case _:
+            return not given and parsed.shape.compatible(before)
+
+
+def _bind_result(parsed: ParsedInstruction, start: Instruction, step: str) -> None:
+    """Declare the result that a step binds late as that of the op in the short form."""
+    shape = parsed.shape
+    if step == "update":
+        shape = shape.elements[1] if isinstance(shape, TupleShape) else None
+    for computation in start.called_computations:
+        root = computation.root
+        is_short_form = root.start == computation.start  # `_computation` made it
+        if is_short_form and shape is not None and root.declared_shape == _UNBOUND:
+            root.declared_shape = root._shape = shape
 
 
 def _check_wrapped(
@@ -199,6 +256,8 @@ def _check_wrapped(
     if wrapped is None:
         return
     wanted = wrapped.root.opcode
+    if len(start.operands) < len(wrapped.parameters):
+        wanted = "call"  # `_with_callee`
     if op and wanted != op:
         message = f"{parsed.opcode} requires a start of {op}, but `{start.name}` starts {wanted}"
         hint = f"write {wanted}-{step}"
@@ -212,10 +271,10 @@ def _check_wrapped(
 
 
 def _start_of(operands: tuple[Instruction, ...]) -> Instruction | None:
-    """Return the start of a single operand, through updates; None if there is none."""
-    while len(operands) == 1 and operands[0].opcode == "async-update":
+    """Return the start of the first operand, through updates; None if there is none."""
+    while operands and operands[0].opcode == "async-update":
         operands = operands[0].operands
-    return operands[0] if len(operands) == 1 and operands[0].opcode == "async-start" else None
+    return operands[0] if operands and operands[0].opcode == "async-start" else None
 
 
 def _thread(start: Instruction) -> str:

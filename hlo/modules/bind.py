@@ -49,7 +49,21 @@ def bind_op(instruction: Instruction) -> Op | None:
 
 
 def op_class(instruction: Instruction) -> type[Op] | None:
-    """Return the class of an instruction's op; for a custom call, of its target if registered."""
+    """Return the class of an instruction's op; for a custom call, of its target if registered.
+
+    None if the class does not support the instruction (`unsupported`).
+    """
+    cls = _registered_class(instruction)
+    return None if cls is not None and cls.unsupported(instruction) else cls
+
+
+def unsupported(instruction: Instruction) -> str:
+    """Return why an instruction with a registered opcode has no op; "" for all others."""
+    cls = _registered_class(instruction)
+    return cls.unsupported(instruction) if cls else ""
+
+
+def _registered_class(instruction: Instruction) -> type[Op] | None:
     if instruction.opcode != CUSTOM_CALL:
         return find_op(instruction.opcode)
     target = instruction.text_of("custom_call_target")

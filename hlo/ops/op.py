@@ -179,6 +179,11 @@ class Op(metaclass=OpType):
             return _LEGAL, Fault(str(error))
         return None
 
+    @classmethod
+    def unsupported(cls, instruction: InstructionLike) -> str:
+        """Return why the op does not describe an instruction, which is then Unknown; else ""."""
+        return ""
+
     def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:
         """Return the attributes of an instruction of this op on which its value depends.
 

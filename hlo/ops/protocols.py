@@ -10,10 +10,12 @@ from hlo.text.syntax import AttributeText
 
 
 class InstructionLike(Protocol):
-    """The part of an `hlo.modules.module.Instruction` that `Op.default_shape` reads."""
+    """The part of an `hlo.modules.module.Instruction` that class methods of ops read."""
 
     @property
     def shape(self) -> AnyShape: ...
+    @property
+    def declared_shape(self) -> AnyShape | None: ...
     @property
     def operands(self) -> Sequence[InstructionLike]: ...
     @property
@@ -23,7 +25,9 @@ class InstructionLike(Protocol):
 
 
 class ComputationLike(Protocol):
-    """The part of a called computation that `Op.default_shape` reads."""
+    """The part of a called computation that class methods of ops read."""
 
+    @property
+    def parameters(self) -> Sequence[InstructionLike]: ...
     @property
     def root(self) -> InstructionLike: ...

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from hlo.memo import Memo
+from hlo.modules.bind import unsupported
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
 from indexing.dataflow.copies import forwarded_from
@@ -369,9 +370,10 @@ def _with_sources(op_map: IndexingMap, instruction: Instruction) -> IndexingMap:
 def _unknown_edges(
     instruction: Instruction, operands: Iterable[int], outputs: Iterable[Path]
 ) -> Iterator[AccessEdge]:
-    """Yield unknown edges: no maps are defined for the opcode."""
+    """Yield unknown edges: no maps are defined for the opcode, or not for this form of it."""
+    reason = unsupported(instruction) or "no maps are defined for this opcode"
     unknown = Unknown(
-        f"{instruction.opcode} `{instruction.name}`: no maps are defined for this opcode",
+        f"{instruction.opcode} `{instruction.name}`: {reason}",
         instruction,
     )
     for output in outputs:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from hlo.modules.bind import unsupported
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, unrolled
@@ -113,6 +114,8 @@ def _planned(computation: Computation) -> tuple[PlanStep, ...]:
 
 def handler_of(instruction: Instruction) -> Handler:
     """Return the handler of an instruction."""
+    if unsupported(instruction):
+        return _fail
     return HANDLERS.get(instruction.opcode) or op_handler(instruction)
 
 
@@ -154,7 +157,7 @@ def _run_inline(
 
 def _fail(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     if instruction.op is None:
-        message = f"unknown opcode `{instruction.opcode}`"
+        message = unsupported(instruction) or f"unknown opcode `{instruction.opcode}`"
         help = "from Python: declare an op with a kernel (docs/adding_an_op.md)"  # noqa: A001 - `failure`'s word
         raise failure(instruction, message, "cannot be executed", help)
     raise failure(instruction, f"{instruction.opcode} has no kernel", "cannot be executed")

@@ -88,8 +88,9 @@ class CollectiveStart(Collective):
     def _has_one_to_one_results(self, instruction: Instruction) -> bool:
         """Return True if there is one result for each operand; False in the in-place form."""
         operands = tuple([operand.shape for operand in instruction.operands])
-        forwarded, results = self.shape.elements[0], self.shape.elements[1]
-        return forwarded.compatible(as_result(operands)) and len(leaves(results)) == len(operands)
+        results = self.shape.elements[1]
+        is_forwarding = forwarded_fault(self.shape, operands) is HOLDS
+        return is_forwarding and len(leaves(results)) == len(operands)
 
 
 @op(

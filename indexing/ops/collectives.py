@@ -7,11 +7,12 @@ Source: XLA ``docs/operation_semantics.md``, "AllGather", "AllReduce", "AllToAll
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import PartialShape, Unranked, may_divide, same_sizes
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.exchange import ANY_ELEMENT, Exchange
@@ -69,12 +70,32 @@ class AllReduce(ReducingCollective):
         return IndexingMap.identity(out)
 
 
+_BUNDLE: Final = "an all-reduce-start whose result is (operands, result, ..) is not analysed"
+
+
 @op(
     "all-reduce-start",
     samples=["f32[2,3] all-reduce-start(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
 )
 class AllReduceStart(AllReduce):
-    """Start an all-reduce."""
+    """Start an all-reduce; its result is that of the all-reduce."""
+
+    @classmethod
+    def unsupported(cls, instruction: InstructionLike) -> str:
+        shapes = [operand.declared_shape for operand in instruction.operands]
+        operands = tuple([shape for shape in shapes if shape is not None])
+        own = instruction.declared_shape
+        if own is None or not operands or len(operands) < len(shapes):
+            return ""
+        result = as_result(operands)
+        match own:
+            case TupleShape((forwarded, started, *_)) if not own.compatible(result):
+                is_bundle = started.compatible(result) and (
+                    forwarded.compatible(result) or forwarded.compatible(TupleShape(operands))
+                )
+                return _BUNDLE if is_bundle else ""
+            case _:
+                return ""
 
 
 @op(
@@ -94,6 +115,15 @@ class CollectiveReduce(AllReduce):
 @op("all-reduce-done", samples=["f32[2,3] all-reduce-done(f32[2,3] p)"])
 class AllReduceDone(ForwardingOp):
     """Wait for an all-reduce and return its result."""
+
+    @classmethod
+    def unsupported(cls, instruction: InstructionLike) -> str:
+        own = instruction.declared_shape
+        match [operand.declared_shape for operand in instruction.operands]:
+            case [TupleShape((_, started, *_)) as whole] if own and not own.compatible(whole):
+                return _BUNDLE if started.compatible(own) else ""
+            case _:
+                return ""
 
 
 @op(

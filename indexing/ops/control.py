@@ -190,6 +190,12 @@ class Conditional(StructuredOp):
         return tuple(callees(instruction, "true_computation", "false_computation"))
 
 
+BOUND_LATE: Final = "operands or results that are bound late are not analysed"
+"""Source: XLA ``docs/async_ops.md``, "Late Binding"."""
+
+_UNBOUND: Final = TupleShape(())
+
+
 @op("async-start", samples=["((f32[2,3]), f32[2,3], s32[]) async-start(f32[2,3] p), calls=negate"])
 class AsyncStart(StructuredOp):
     """Start the called computation; the result is ``((operands), result, context)``.
@@ -201,6 +207,16 @@ class AsyncStart(StructuredOp):
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main", in_value=False)
+
+    @classmethod
+    def unsupported(cls, instruction: InstructionLike) -> str:
+        match instruction.declared_shape, instruction.called_computations:
+            case TupleShape((_, result, *_)), (called,):
+                is_unbound = result == _UNBOUND != called.root.declared_shape
+                lacks = len(instruction.operands) < len(called.parameters)
+                return BOUND_LATE if is_unbound or lacks else ""
+            case _:
+                return ""
 
     @constraint("C1", "the result must be a tuple ((operands), result, ..)")
     def has_operands_and_result(self, *operands: AnyShape) -> Fault:
@@ -247,6 +263,13 @@ class AsyncUpdate(ForwardingOp):
     async_execution_thread: str = attribute(string, default="main", in_value=False)
     calls: str = attribute(computation, default="")
 
+    @classmethod
+    def unsupported(cls, instruction: InstructionLike) -> str:
+        operands, own = instruction.operands, instruction.declared_shape
+        before = operands[0].declared_shape if operands else None
+        is_same = own is None or before is None or own.compatible(before)
+        return "" if len(operands) < 2 and is_same else BOUND_LATE
+
 
 @op("async-done", samples=["f32[2,3] async-done(((f32[2,3]), f32[2,3], s32[]) s)"])
 class AsyncDone(Done):
@@ -254,3 +277,12 @@ class AsyncDone(Done):
 
     async_execution_thread: str = attribute(string, default="main", in_value=False)
     calls: str = attribute(computation, default="")
+
+    @classmethod
+    def unsupported(cls, instruction: InstructionLike) -> str:
+        own = instruction.declared_shape
+        match [operand.declared_shape for operand in instruction.operands]:
+            case [TupleShape((_, result, *_))] if result == _UNBOUND != own is not None:
+                return BOUND_LATE
+            case _:
+                return ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
+from hlo.modules.bind import unsupported
 from hlo.moved import with_old_fields, with_old_names
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, Shape, leaves
@@ -223,13 +224,19 @@ def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:
     """
     op = instruction.op
     if not isinstance(op, ElementOp):
-        return OpaqueRule("the opcode is not registered" if op is None else NO_RULE)
+        return OpaqueRule(_why_opaque(instruction))
     arrays: list[AnyShape] = [shape for _, shape in leaves(instruction.shape)]
     out = arrays[output_id] if arrays else instruction.shape
     shapes = instruction.module.memoised(  # n outputs of a variadic reduce ask for 2n shapes each
         (element_of, instruction), lambda: [operand.shape for operand in instruction.operands]
     )
     return op.element(out, *shapes)
+
+
+def _why_opaque(instruction: Instruction) -> str:
+    if instruction.op is not None:
+        return NO_RULE
+    return unsupported(instruction) or "the opcode is not registered"
 
 
 OLD_NAMES: Final = {

@@ -19,6 +19,7 @@ Work(flops=8388608, transcendentals=0)
 
 from __future__ import annotations
 
+from hlo.modules.bind import unsupported
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import unbounded_leaf
@@ -42,7 +43,9 @@ def work_of(instruction: Instruction) -> Work | Unknown:
         return NO_WORK
     named = f"{instruction.opcode} `{instruction.name}`"
     if not isinstance(op, ElementOp):
-        return Unknown(f"{named}: the opcode is not registered", instruction)
+        return Unknown(
+            f"{named}: {unsupported(instruction) or 'the opcode is not registered'}", instruction
+        )
     shapes = tuple([operand.shape for operand in instruction.operands])
     if leaf := unbounded_leaf(instruction.shape, *shapes):
         return Unknown(f"{named}: {leaf} has a dimension of unknown size", instruction)

@@ -120,13 +120,15 @@ def _count_errors(reporter: Reporter, errors: Sequence[HloError]) -> None:
 
 def unchecked(module: Module) -> Iterator[str]:
     """Yield the lines of a warning for each opcode of a module that is not registered."""
+    from hlo.modules.bind import unsupported
     from hlo.ops.op import OPS
 
     for instruction in unregistered(module):
         opcode = instruction.opcode
-        message = f"unknown opcode `{opcode}`: `{instruction.name}` is not checked"
+        reason = unsupported(instruction) or f"unknown opcode `{opcode}`"
+        message = f"{reason}: `{instruction.name}` is not checked"
         yield f"warning: {instruction.span.place()}: {message}"
-        yield from did_you_mean(opcode, OPS)
+        yield from did_you_mean(opcode, OPS.keys() - {opcode})
 
 
 def unregistered(module: Module) -> list[Instruction]:
