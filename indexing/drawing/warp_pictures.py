@@ -94,6 +94,11 @@ def _is_worst(instruction: MemoryInstruction, access: MemoryAccess) -> bool:
     return own is not None and worst is not None and own.sectors == worst.sectors
 
 
+def _ratio_text(access: MemoryAccess) -> str:
+    """The ratio; a ratio of upper bounds is none."""
+    return f"{access.ratio:.3g}" if access.grade == "exact" else "?"
+
+
 def _lanes(
     access: MemoryAccess, instruction: MemoryInstruction, title: str, name: str
 ) -> LinkDiagram:
@@ -135,7 +140,7 @@ def _lanes(
             middle = (max(address, sector * size) + min(address + width, (sector + 1) * size)) / 2
             links.append(DrawnLink(lane, k, (middle - sector * size) / size))
     coalesced = "coalesced" if access.coalesced else "not coalesced"
-    ratio = f"{access.ratio:.3g}"
+    ratio = _ratio_text(access)
     bound = "at most " if access.grade == "may" else ""
     return LinkDiagram(
         f"{title}: {worst}",

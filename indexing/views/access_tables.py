@@ -89,7 +89,7 @@ def _cells(role: str, access: MemoryAccess) -> Iterator[str]:
     counts = access.transactions
     for number in (access.bytes_requested, counts.bytes_used, access.bytes_transferred):
         yield f"{bound}{number:,}"
-    yield f"{access.ratio:.2f}"
+    yield "?" if bound else f"{access.ratio:.2f}"  # a ratio of upper bounds is no bound
     for number in (access.sectors, access.lines, access.transactions.warps):
         yield f"{bound}{number:,}"
     verdict = "coalesced" if access.coalesced else "not coalesced"

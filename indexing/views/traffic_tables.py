@@ -106,7 +106,7 @@ class TrafficTable:
             _figure(each.requested),
             _factor(each),
             _figure(each.flops),
-            _ratio(each.intensity, "exact"),
+            _intensity(each),
             *times,
             "" if each.executions.number == 1 else str(each.executions),
             name,
@@ -150,6 +150,7 @@ class TrafficTable:
             "flops": _number(each.flops),
             "transcendentals": each.work.transcendentals if isinstance(each.work, Work) else None,
             "evaluated_flops": (each.evaluated.flops if isinstance(each.evaluated, Work) else None),
+            "evaluated_grade": each.evaluated_grade,
             "recompute": {
                 inner.name: None if isinstance(factor, Unknown) else float(factor)
                 for inner, factor in each.recompute.items()
@@ -207,13 +208,19 @@ def _factor(each: InstructionTraffic) -> str:
     if len(known) < len(each.recompute):
         return "?"
     largest = max(known, default=Fraction(1))
-    return _ratio(largest, "exact") if largest > 1 else ""
+    most = "<= " if each.evaluated_grade == "may" else ""
+    return f"{most}{float(largest):,.4g}" if largest > 1 else ""
 
 
-def _ratio(ratio: Fraction | Unknown | None, grade: str) -> str:
+def _intensity(each: InstructionTraffic) -> str:
+    """Return the operations per byte; at least, if the bytes are an upper bound."""
+    ratio = each.intensity
     if ratio is None:
         return ""
-    return "?" if isinstance(ratio, Unknown) else f"{float(ratio):,.4g}"
+    if isinstance(ratio, Unknown) or isinstance(each.bytes, Unknown):
+        return "?"
+    least = ">= " if each.bytes.grade == "may" else ""
+    return f"{least}{float(ratio):,.4g}"
 
 
 def _time_cells(bound: RooflineBound | Unknown, each: InstructionTraffic) -> tuple[str, str]:

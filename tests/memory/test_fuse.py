@@ -158,3 +158,28 @@ def test_instructions_that_cannot_be_fused_are_refused() -> None:
     refused(entry["y"], entry["x"], "`x` does not read `y`")
     refused(entry["x"], entry["x"], "`x` does not read `x`")
     refused(entry["p"], entry["x"], "parameter `p` computes no array: it cannot be fused")
+
+
+def test_an_overwritten_producer_is_evaluated_at_most_once() -> None:
+    """The start of the update does not matter: 7 of 9 elements of the base are needed."""
+    text = """ENTRY e { p = f32[9] parameter(0)  u = f32[2] parameter(1)  i = s32[] parameter(2)
+      n = f32[9] negate(p)  ROOT d = f32[9] dynamic-update-slice(n, u, i) }"""
+    entry = hlo.parse(text).entry
+    effect = fuse(entry["n"], entry["d"])
+    assert effect.evaluated_grade == "may"
+    assert known(effect.recompute) >= Fraction(7, 9)
+    assert known(effect.flops_added) >= 7 - 9
+    assert "adds at most" in str(effect)
+    assert "evaluated at most once" in str(effect)
+
+
+def test_operations_of_a_producer_that_are_an_upper_bound_are_not_subtracted() -> None:
+    text = """f { p = f32[9] parameter(0)  u = f32[2] parameter(1)  i = s32[] parameter(2)
+        n = f32[9] negate(p)  ROOT d = f32[9] dynamic-update-slice(n, u, i) }
+      ENTRY e { p = f32[9] parameter(0)  u = f32[2] parameter(1)  i = s32[] parameter(2)
+        f = f32[9] fusion(p, u, i), kind=kLoop, calls=f  ROOT a = f32[9] negate(f) }"""
+    entry = hlo.parse(text).entry
+    effect = fuse(entry["f"], entry["a"])
+    assert effect.producer.evaluated_grade == "may"
+    assert isinstance(effect.work_added, Unknown)
+    assert "upper bound" in effect.work_added.reason

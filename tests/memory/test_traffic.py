@@ -463,6 +463,16 @@ def sizes(paths: Any) -> int:
     return sum(Counter(len(xs) for table in paths for _, xs in table).elements())
 
 
+def test_no_ratio_of_upper_bounds_is_a_figure() -> None:
+    text = """ENTRY e { p = f32[9] parameter(0)  i = s32[4,1] parameter(1)
+      ROOT g = f32[4,1] gather(p, i), offset_dims={1}, collapsed_slice_dims={},
+        start_index_map={0}, index_vector_dim=1, slice_sizes={1} }"""
+    rows = traffic_of(text).operands
+    assert (rows[0].elements.grade, rows[1].elements.grade) == ("may", "exact")
+    assert isinstance(rows[0].multiplicity, Unknown)  # 1 to 4 reads of an element
+    assert rows[1].multiplicity == 1
+
+
 def test_the_traffic_of_an_instruction_is_that_in_its_module() -> None:
     module = hlo.parse(SOFTMAX)
     (alone,) = traffic(module.entry.root).rows

@@ -22,7 +22,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import ceil
 
@@ -30,6 +30,7 @@ from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaf_shape, unbounded_leaf
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import (
     Executions,
     executions,
@@ -113,7 +114,7 @@ def instruction_traffic(
     updates = updates_of(instruction)
     operands = [*_operands(loop, updates, counter), *_constants(loop, counter)]
     work = work_of(instruction)
-    evaluated, recompute = _evaluated(loop, work, counter)
+    evaluated, recompute, grade = _evaluated(loop, work, counter)
     return InstructionTraffic(
         instruction,
         times,
@@ -123,6 +124,7 @@ def instruction_traffic(
         work,
         evaluated,
         recompute,
+        grade,
     )
 
 
@@ -175,16 +177,24 @@ def _reads(each: Evaluations, counter: Counter) -> Amount | Unknown:
 
 def _evaluated(
     loop: LoopEvaluations, work: Work | Unknown, counter: Counter
-) -> tuple[Work | Unknown, dict[Instruction, Fraction | Unknown]]:
+) -> tuple[Work | Unknown, dict[Instruction, Fraction | Unknown], Grade]:
     """Return the work of the loop of an instruction, and the recompute factors in a fusion."""
     if not isinstance(loop.instruction.op, InlineOp):
-        return work, {}
+        return work, {}, "exact"
     factors: dict[Instruction, Fraction | Unknown] = {}
+    amounts: list[Amount | Unknown] = []
     for array, each in loop.inner.items():
         inner = array.instruction
         if inner.opcode == "bitcast" or not (is_view(inner) or inner.opcode in _NOT_EVALUATED):
             factors[inner] = larger(factors.get(inner), _factor(array, each, counter))
-    return work if isinstance(work, Unknown) else _sum_of_works(factors), factors
+            amounts.append(_reads(each, counter))
+    evaluated = work if isinstance(work, Unknown) else _sum_of_works(factors)
+    return evaluated, factors, grade_of(amounts)
+
+
+def grade_of(amounts: Iterable[Amount | Unknown]) -> Grade:
+    """Return "may" if one of the known amounts is an upper bound."""
+    return "may" if any(isinstance(a, Amount) and a.grade == "may" for a in amounts) else "exact"
 
 
 def larger(first: Fraction | Unknown | None, second: Fraction | Unknown) -> Fraction | Unknown:

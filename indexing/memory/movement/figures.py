@@ -140,9 +140,14 @@ class OperandTraffic:
 
     @property
     def multiplicity(self) -> Fraction | Unknown | None:
-        """The reads of each distinct element on average; None if nothing is read."""
+        """The reads of each distinct element on average; None if nothing is read.
+
+        `Unknown` if one of both numbers is an upper bound: their ratio is no bound.
+        """
         if isinstance(self.reads, Unknown):
             return self.reads
+        if "may" in (self.reads.grade, self.elements.grade):
+            return Unknown(f"{self.reads} reads of {self.elements} elements: upper bounds")
         return Fraction(self.reads.number, self.elements.number) if self.elements.number else None
 
 
@@ -162,6 +167,7 @@ class InstructionTraffic(Displayed):
         evaluated: the operations if each element of the result computes the values that it needs.
         recompute: for each instruction in a fusion, the number of its evaluated elements per
             element.
+        evaluated_grade: "may" if factors of `recompute`, and so `evaluated`, are upper bounds.
     """
 
     instruction: Instruction
@@ -172,6 +178,7 @@ class InstructionTraffic(Displayed):
     work: Work | Unknown
     evaluated: Work | Unknown
     recompute: Recompute
+    evaluated_grade: Grade = "exact"
 
     @property
     def read(self) -> Amount:

@@ -27,11 +27,11 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaf_shape, leaves, unbounded_leaf
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.displayed import Displayed
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.memory.executions import Executions
 from indexing.memory.movement.amounts import Counter
-from indexing.memory.movement.analysis import instruction_traffic, larger
+from indexing.memory.movement.analysis import grade_of, instruction_traffic, larger
 from indexing.memory.movement.evaluations import WALK, is_whole, map_sets
 from indexing.memory.movement.figures import Amount, InstructionTraffic, total_amount
 from indexing.memory.movement.writes import (
@@ -68,6 +68,7 @@ class FusionEffect(Displayed):
         work_added: operations that the fusion does in addition to those of both instructions;
             negative if it needs only a part of the producer.
         reasons: why figures are unknown, or why less is saved.
+        evaluated_grade: "may" if `recompute` and `work_added` are upper bounds.
     """
 
     producer: InstructionTraffic
@@ -78,6 +79,7 @@ class FusionEffect(Displayed):
     recompute: Fraction | Unknown
     work_added: Work | Unknown
     reasons: tuple[str, ...]
+    evaluated_grade: Grade = "exact"
 
     @property
     def flops_added(self) -> int | Unknown:
@@ -123,10 +125,12 @@ class FusionEffect(Displayed):
 
     def __str__(self) -> str:
         names = f"`{self.producer.instruction.name}` into `{self.consumer.instruction.name}`"
-        added = f"{_text(self.flops_added)} flops"
+        added = f"{self._at_most(self.flops_added)} flops"
         if not isinstance(self.work_added, Unknown) and self.work_added.transcendentals:
             added += f" and {self.work_added.transcendentals:,} transcendentals"
-        times = "once" if self.recompute == 1 else f"{_text(self.recompute)} times"
+        times = "once" if self.recompute == 1 else f"{self._at_most(self.recompute)} times"
+        if self.recompute == 1 and self.evaluated_grade == "may":
+            times = "at most once"
         lines = [
             f"fusing {names} saves {_text(self.saved)} bytes and adds {added}; "
             f"the producer is evaluated {times}"
@@ -134,6 +138,10 @@ class FusionEffect(Displayed):
         if isinstance(self.saved, Unknown):
             lines.append(f"the bytes saved are unknown: {self.saved.reason}")
         return "\n  ".join([*lines, *self.reasons])
+
+    def _at_most(self, figure: int | Fraction | Unknown) -> str:
+        is_bound = self.evaluated_grade == "may" and not isinstance(figure, Unknown)
+        return f"{'at most ' if is_bound else ''}{_text(figure)}"
 
 
 @checked
@@ -173,6 +181,7 @@ def fuse(producer: Instruction, consumer: Instruction) -> FusionEffect:
         recompute=recompute,
         work_added=_work_added(evaluations, bool(others), first),
         reasons=tuple(_reasons(others, recompute, lost)),
+        evaluated_grade=evaluations.grade,
     )
 
 
@@ -301,6 +310,14 @@ class _Evaluations:
         return Fraction(reads.number, shape.size) if shape.size else Fraction(1)
 
     @property
+    def grade(self) -> Grade:
+        """ "may" if the evaluations are upper bounds."""
+        reached = [sets for _, sets in self._outputs]
+        if isinstance(self.producer.op, InlineOp):
+            reached += self._inner().values()
+        return grade_of([self.counter.points(_merged(sets)) for sets in reached])
+
+    @property
     def work(self) -> Work | Unknown:
         """The operations of the evaluations of the producer in the fusion."""
         factors: dict[Instruction, Fraction | Unknown] = {}
@@ -348,6 +365,8 @@ def _work_added(
         return work if isinstance(work, Unknown) else Unknown(str(evaluations.recompute))
     if isinstance(evaluated, Unknown):
         return evaluated
+    if not is_kept and producer.evaluated_grade == "may":
+        return Unknown("the operations of the producer alone are an upper bound")
     return work if is_kept else work.plus(evaluated.times(-1))
 
 

@@ -76,7 +76,8 @@ class MemoryAccess:
         transactions: what all warps move.
         instructions: the loads or stores.
         coalesced: the verdict of XLA's rule, `indexing.memory.warps.coalescing`.
-        grade: "exact", or "may" if the maps are over-approximate, so that counts are upper bounds.
+        grade: "exact", or "may" if the maps are over-approximate, so that counts are upper bounds;
+            the histogram and the ratio are those of the maps then, and no bounds.
         best_starts, worst_starts: the start indices with the fewest and most sectors, by name;
             the elements of an index array are not included.
         best: what all warps move with the best starts; equal to `transactions` without starts.
