@@ -187,8 +187,7 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
             laws.update(result.laws)
     residual = next((each for each in results if isinstance(each, Residual)), None)
     if residual is None:
-        effects = _by_effects(pair, numbers)
-        return Proved("values", dict(laws)) if effects is None else effects
+        return _by_effects(pair, numbers, dict(laws))
     is_complete = len(results) == len(pair.before.outputs)
     equal = tuple([k for k, result in enumerate(results) if result]) if is_complete else ()
     reads = _by_weaker_reads(pair, equal)
@@ -208,13 +207,17 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
     )
 
 
-def _by_effects(pair: Pair, numbers: Mapping[int, int]) -> Undecided | None:
-    """Return the verdict on programs of equal outputs whose side effects are not proved equal."""
-    if not (pair.before.root.is_root and pair.after.root.is_root):
-        return None
-    unknown = effect_difference(pair.before.computation, pair.after.computation, numbers)
+def _by_effects(pair: Pair, numbers: Mapping[int, int], laws: Mapping[str, int]) -> Verdict:
+    """Return the verdict on programs of equal outputs, whose side effects are compared.
+
+    Args:
+        laws: the laws by which the outputs are equal.
+    """
+    are_programs = pair.before.root.is_root and pair.after.root.is_root
+    computations = pair.before.computation, pair.after.computation
+    unknown = effect_difference(*computations, numbers) if are_programs else None
     if unknown is None:
-        return None
+        return Proved("values", laws)
     every = tuple(range(len(pair.before.outputs)))
     level = _by_weaker_reads(pair, ()).level
     return Undecided(unknown.reason, unknown.instruction, level=level, equal_outputs=every)

@@ -133,11 +133,28 @@ def reversed_dimension(i: Instruction, line: str, chance: random.Random) -> str 
     return f"{line.partition(' = ')[0]} = {i.shape} copy(%{i.operands[0].name})"
 
 
+def other_setting(i: Instruction, line: str, chance: random.Random) -> str | None:
+    """Exchange the lower and the upper triangle, or N and U, in a setting of a custom call."""
+    settings = list(re.finditer(r"= (76|85|78) : ui8", line))
+    if i.opcode != "custom-call" or not settings:
+        return None
+    match = chance.choice(settings)
+    text = {"76": "85", "85": "76", "78": "85"}[match[1]]
+    return f"{line[: match.start()]}= {text} : ui8{line[match.end() :]}"
+
+
 MUTATIONS: dict[str, Mutation] = {
     each.__name__: each
     for each in (
         *(slice_bound, pad_sign, permutation, reversed_comparison, swapped_operands),
-        *(dropped_clamp, reduce_dimension, other_constant, other_function, reversed_dimension),
+        *(
+            dropped_clamp,
+            reduce_dimension,
+            other_constant,
+            other_function,
+            reversed_dimension,
+            other_setting,
+        ),
     )
 }
 
