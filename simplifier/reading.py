@@ -38,8 +38,11 @@ class TextError(ValueError):
     """
 
     def __init__(self, message: str, start: int, end: int, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message, start, end, hint)  # what a pickle has
         self.message, self.start, self.end, self.hint = message, start, end, hint
+
+    def __str__(self) -> str:
+        return self.message
 
 
 _TOKEN: Final = re.compile(

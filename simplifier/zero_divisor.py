@@ -23,4 +23,7 @@ class ZeroDivisorError(ValueError):
     """
 
     def __init__(self) -> None:
-        super().__init__("the divisor must not be 0")
+        super().__init__()  # without arguments, as a pickle calls it
+
+    def __str__(self) -> str:
+        return "the divisor must not be 0"

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hlo.arguments import checked
 from hlo.formats.module_reader import ModuleReader
 from hlo.formats.recognition import other_format
+from hlo.modules.infer import with_shapes
 from hlo.modules.module import Module
+from hlo.shapes.shape import AnyShape
 from hlo.text.lexer import END
 from hlo.text.source import HloError, Source
 
@@ -44,7 +46,23 @@ def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Modul
 
     Source: XLA ``xla/hlo/parser/hlo_parser.cc``.
     """
-    source = Source(text, filename)
+    return _parsed(Source(text, filename), lazy)
+
+
+def restored_module(source: Source, shapes: Sequence[AnyShape | None] | None) -> Module:
+    """Return the module of a text that has been parsed before, as a pickle stores it.
+
+    Args:
+        source: the text.
+        shapes: the declared shape of each instruction if they are not those of the text.
+    """
+    module = _parsed(source, lazy=True)
+    if shapes is None:
+        return module
+    return with_shapes(module, dict(zip(module.instructions, shapes, strict=True)))
+
+
+def _parsed(source: Source, lazy: bool) -> Module:
     try:
         with _collector_paused():
             return ModuleReader(source, lazy).module()

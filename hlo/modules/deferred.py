@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Self
+
+from hlo import methods
 
 
 class DeferredBody:
@@ -58,6 +60,17 @@ class Deferrable:
         self.body: DeferredBody | None = None
         self._instructions: tuple[Any, ...] = ()
         self._root: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the module, and the name in it (`hlo.modules.stored`)."""
+        stored: tuple[Any, ...] = methods.stored_computation(self)
+        return stored
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def defer(self, body: DeferredBody) -> None:
         """Leave the instructions for later."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from hlo import methods
 from hlo.shapes.shape import AnyShape
 from hlo.text.source import HloError
 from hlo.text.syntax import AttributeText
@@ -90,6 +91,17 @@ class InstructionText:
         self.form = form
         self._literal = literal
         self._attributes = attributes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the module, and the place in it (`hlo.modules.stored`)."""
+        stored: tuple[Any, ...] = methods.stored_instruction(self)
+        return stored
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     @property
     def literal(self) -> AttributeText | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from hlo.arguments import checked
@@ -33,7 +34,7 @@ def infer_shapes(module: Module) -> Module:
     >>> print(infer_shapes(module).entry.root)
     %n = f32[2,?] negate(%p)
     """
-    return _with_shapes(module, partial_shapes(module))
+    return with_shapes(module, partial_shapes(module))
 
 
 def partial_shapes(module: Module) -> dict[Instruction, PartialShape]:
@@ -81,10 +82,11 @@ def _known(instruction: Instruction, known: dict[Instruction, PartialShape]) -> 
         return declared
 
 
-def _with_shapes(module: Module, known: dict[Instruction, PartialShape]) -> Module:
+def with_shapes(module: Module, known: Mapping[Instruction, PartialShape | None]) -> Module:
     """Return a copy of a module that declares the known shapes."""
     result = Module(module.name, module.source, module.semantics)
     result.attributes, result.tables = module.attributes, module.tables
+    result.has_inferred_shapes = True
     computations: dict[str, Computation] = {}
     for name, computation in module.computations.items():
         computations[name] = _copied(computation, result, computations, known)
@@ -97,7 +99,7 @@ def _copied(
     computation: Computation,
     module: Module,
     computations: dict[str, Computation],
-    known: dict[Instruction, PartialShape],
+    known: Mapping[Instruction, PartialShape | None],
 ) -> Computation:
     result = Computation(computation.name, module, computation.start)
     result.end, result.attributes = computation.end, computation.attributes
@@ -120,7 +122,7 @@ def _copied(
     return result
 
 
-def _ranked(shape: PartialShape) -> AnyShape | None:
+def _ranked(shape: PartialShape | None) -> AnyShape | None:
     return None if isinstance(shape, Unranked) else shape
 
 

@@ -303,6 +303,7 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
         source: the text of the module.
         semantics: the interpretation of its instructions.
         memo: memoised results of analyses, with the lifetime of the module.
+        has_inferred_shapes: True if the text lacks declared shapes (`hlo.infer_shapes`).
         lock: held while a memoised result is computed or deferred instructions are made.
     Source: XLA ``xla/hlo/ir/hlo_module.h``.
 
@@ -316,6 +317,7 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
         "attributes",
         "computations",
         "entry",
+        "has_inferred_shapes",
         "lock",
         "memo",
         "memo_by_computation",
@@ -336,6 +338,7 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
         self.memo: dict[Any, Any] = {}
         self.memo_by_computation: dict[Hashable, dict[Computation, Any]] = {}
         self.lock = RLock()
+        self.has_inferred_shapes = False
 
     def memoised(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """Return the memoised result for `key`, computed by `make` on first use.

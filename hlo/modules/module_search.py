@@ -1,15 +1,28 @@
-"""Search for instructions: methods of `Module`, implemented by `hlo.modules.find`."""
+"""Methods of `Module` that other modules implement: `hlo.modules.find`, `hlo.modules.stored`."""
 
 from __future__ import annotations
+
+from typing import Any, Self
 
 from hlo import methods
 from hlo.arguments import checked
 
 
 class ModuleSearch:
-    """Methods of `Module` that find instructions."""
+    """Methods of `Module` that find instructions and store the module."""
 
     __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text of the module (`hlo.modules.stored`)."""
+        stored: tuple[Any, ...] = methods.stored_module(self)
+        return stored
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     @checked
     def find(

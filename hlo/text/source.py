@@ -50,6 +50,16 @@ class Source:
         self.filename = filename
         self._line_starts: list[int] | None = None  # computed on first use
 
+    def __reduce__(self) -> tuple[type[Source], tuple[str, str]]:
+        """Pickle without the starts of the lines."""
+        return Source, (self.text, self.filename)
+
+    def __copy__(self) -> Source:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Source:
+        return self
+
     def __repr__(self) -> str:
         return f"Source({self.filename!r}, {len(self.text)} characters)"
 
@@ -160,7 +170,7 @@ class HloError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle all attributes: an exception pickles only its message."""
         repair = self.help
-        return HloError, (self.message, self.span, self.code, self.label, self.notes, repair)
+        return type(self), (self.message, self.span, self.code, self.label, self.notes, repair)
 
     def moved(self, source: Source, offset: int) -> HloError:
         """Return this error relocated to `source`, which contains this source's text at `offset`.

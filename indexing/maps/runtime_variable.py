@@ -90,12 +90,6 @@ class RuntimeVariable:
         where = tuple([as_expr(i) for i in index])
         return cls(Variable(f"rt{number}", *bounds), source, where, bounds)
 
-    def __reduce__(self) -> tuple[type[RuntimeVariable], tuple[object, ...]]:
-        """Pickle instructions as their names: an unpickled map belongs to no module."""
-        loops = len(self.iterations)
-        named = self.variable, self.source_name, self.index, self.clamp, self.call_names, loops
-        return RuntimeVariable, named
-
     def __copy__(self) -> RuntimeVariable:
         return self
 

@@ -61,7 +61,10 @@ class GatherError(ValueError):
 
     def __init__(self, rule: str, requirement: str, actual: str) -> None:
         self.rule = rule
-        super().__init__(f"gather {rule}: {requirement}: {actual}")
+        super().__init__(rule, requirement, actual)  # what a pickle has
+
+    def __str__(self) -> str:
+        return "gather {}: {}: {}".format(*self.args)
 
 
 @checked_constructor

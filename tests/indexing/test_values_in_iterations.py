@@ -287,8 +287,9 @@ def test_values_must_have_every_iteration_that_is_read() -> None:
 
 def test_iterations_survive_json_and_pickle() -> None:
     read = stacked_read()
-    named = pickle.loads(pickle.dumps(read))
-    assert IndexingMap.from_json(read.to_json()) == named
+    named = IndexingMap.from_json(read.to_json())
+    unpickled = pickle.loads(pickle.dumps(read))
+    assert IndexingMap.from_json(unpickled.to_json()) == named
     (rt,) = named.runtime
     assert (list(map(str, rt.iterations)), list(map(str, rt.element))) == (["d0"], ["d1"])
     assert runtime_text(rt) == "rt0 = w/k[d1] at iteration d0, clamped to [0, 6]"
