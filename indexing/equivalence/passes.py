@@ -11,6 +11,7 @@ from hlo.arguments import checked
 from hlo.formats.files import load
 from hlo.formats.folders import fault_of
 from hlo.formats.reading import MAX_BYTES
+from hlo.modules.checks import verify
 from hlo.modules.module import Module
 from hlo.text.source import HloError
 from indexing.equivalence.compare import compared, is_structurally_equal
@@ -92,11 +93,16 @@ def validated(
             yield _unread(module, dump, following, errors)
             if isinstance(before, Exception):
                 dump, before = following, after
+            continue
+        start = perf_counter()
+        verdict = _verdict(before, after, level, formulas)
+        if isinstance(verdict, HloError):
+            faults = tuple([str(error) for each in (before, after) for error in verify(each)])
+            result = Undecided(verdict.message)
+            yield PassResult(module.name, dump, following, result, faults=faults)
         else:
-            start = perf_counter()
-            verdict = _verdict(before, after, level, formulas)
             yield PassResult(module.name, dump, following, verdict, perf_counter() - start)
-            dump, before = following, before if verdict is None else after
+        dump, before = following, before if verdict is None else after
 
 
 def _valid_before(module: ModuleDumps, max_bytes: int) -> tuple[Dump, Module | Exception]:
@@ -141,14 +147,17 @@ def loaded(dump: Dump, max_bytes: int) -> Module | HloError | OSError:
 
 def _verdict(
     before: Module, after: Module, level: Level, formulas: ValueComparison
-) -> Verdict | None:
-    """Return the verdict on a pair; None if it is equal up to names, order and metadata."""
+) -> Verdict | HloError | None:
+    """Return the verdict on a pair; None if it is equal up to names, order and metadata.
+
+    The error of an instruction that is invalid is returned in place of a verdict.
+    """
     try:
         if is_structurally_equal(before, after):
             return None
         verdict = compared(before, after, level, formulas, {})
     except HloError as error:
-        return Undecided(error.message)
+        return error
     if isinstance(verdict, Undecided):
         return replace(verdict, instruction=None)  # which would keep the modules alive
     return verdict

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
+from indexing.cli.dump_folder import listed_modules
 from indexing.cli.options import (
     exact_arithmetic_option,
     format_option,
@@ -93,7 +94,7 @@ def command(
     from indexing.equivalence.verdicts import Differs
     from indexing.views.verdict_tables import pass_record
 
-    modules = _listed_modules(reporter, folder)
+    modules = listed_modules(reporter, folder)
     if not modules:
         return
     _note_missing(reporter, modules)
@@ -114,20 +115,6 @@ def command(
         reporter.verdict = DIFFERENT
     elif any(each.verdict is not None and not each.verdict for each in done):
         reporter.verdict = UNDECIDED
-
-
-def _listed_modules(reporter: Reporter, folder: str) -> Sequence[ModuleDumps]:
-    """Return the modules of a folder of dumps; report what cannot be read, and outputs in it."""
-    from indexing.equivalence.dumps import dump_files, modules_in
-
-    faults: list[OSError] = []
-    with reporter.reporting(folder):
-        paths = dump_files(folder, faults)
-        for fault in faults:
-            reporter.exception(fault.filename, fault)
-        reporter.paths.reads(map(str, paths))
-        return modules_in(folder, paths)
-    return ()
 
 
 def _note_missing(reporter: Reporter, modules: Sequence[ModuleDumps]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexing.cli.commands.bytes import PeakText
+from indexing.cli.dump_folder import listed_modules
 from indexing.cli.options import files_argument, level_option, max_input_size_option
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
@@ -65,8 +66,7 @@ def command(
       hlo-indexing report before.hlo after.hlo -o report.html
       hlo-indexing report dumps -o report.html
     """
-    from indexing.equivalence.dumps import dump_files
-    from indexing.views.report_page.page import report, report_passes
+    from indexing.views.report_page.page import page_of_dumps, report
 
     if reporter.width is not None:
         raise click.UsageError("the page needs a file: write -o report.html")
@@ -79,8 +79,9 @@ def command(
         with reporter.reporting(", ".join(files)):
             options: Any = {"peak": peak, "tiled": tiled, "level": level, "progress": bar.update}
             if len(files) == 1 and os.path.isdir(files[0]):
-                reporter.paths.reads(map(str, dump_files(files[0])))
-                page = report_passes(files[0], **options, max_bytes=reporter.input_limit)
+                if dumps := listed_modules(reporter, files[0]):
+                    limit = reporter.input_limit
+                    page = page_of_dumps(files[0], dumps, **options, max_bytes=limit)
             elif modules := _modules(reporter, files):
                 page = report(*modules, **options)
     if page is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +18,10 @@ from hlo.arguments import checked
 from hlo.formats.files import load
 from hlo.formats.reading import MAX_BYTES
 from hlo.modules.module import Instruction, Module
+from hlo.text.source import HloError
 from indexing.drawing.style import DARK, LIGHT, MONO, SANS, Colours, colour_rules
 from indexing.equivalence.compare import equivalent
-from indexing.equivalence.dumps import modules_in
+from indexing.equivalence.dumps import ModuleDumps, modules_in
 from indexing.equivalence.passes import loaded, validated
 from indexing.equivalence.verdicts import Level, Verdict
 from indexing.maps.displayed import Displayed
@@ -134,31 +136,41 @@ def report_passes(
         OSError: the folder, or one in it, cannot be read, or no dump.
         HloError: no dump is valid HLO.
     """
+    modules = modules_in(directory)
+    return page_of_dumps(
+        os.fspath(directory), modules, peak, tiled, level, progress=progress, max_bytes=max_bytes
+    )
+
+
+def page_of_dumps(
+    title: str,
+    modules: Sequence[ModuleDumps],
+    peak: Peak | str | None,
+    tiled: int,
+    level: Level,
+    *,
+    progress: Progress | None,
+    max_bytes: int,
+) -> ReportPage:
+    """Return the page of `report_passes` with a title, about these modules."""
     page = _PageData(peak_rates(peak), tiled, progress)
     faults: dict[str, None] = {}
-    invalid: list[Exception] = []  # of modules without a valid dump
-    for dumps in modules_in(directory):
+    invalid: list[Exception] = []
+    for dumps in modules:
         number = len(page.modules)
         for result in validated(dumps, level, max_bytes=max_bytes):
-            title = f"{result.module}: {result.pass_name}"
+            subject = f"{result.module}: {result.pass_name}"
             if result.faults:
                 faults.update(dict.fromkeys(result.faults))
-                page.add_fault(title, result.fault)
+                page.add_fault(subject, result.fault)
             elif result.verdict is not None:
                 before = load(result.before.path, max_bytes)
                 after = load(result.after.path, max_bytes)
-                page.add_comparison(title, before, after, result.verdict, [None, number])
-        last: Module | Exception | None = None
-        for dump in reversed(dumps.dumps):
-            last = loaded(dump, max_bytes)
-            if isinstance(last, Module):
-                page.add_module(last)
-                break
-        if isinstance(last, Exception):
-            invalid.append(last)
+                page.add_comparison(subject, before, after, result.verdict, [None, number])
+        invalid += page.add_last_valid(dumps, max_bytes)
     if not page.modules:
         raise invalid[0]
-    return ReportPage(page.html(str(directory)), tuple(faults))
+    return ReportPage(page.html(title), tuple(faults))
 
 
 @dataclass(slots=True)
@@ -183,6 +195,20 @@ class _PageData:
         self.scripts.append((f"traffic-{number}", packed(json_text(picture))))
         self.scripts += [(f"details-{number}-{k}", text) for k, text in enumerate(texts)]
         return counted
+
+    def add_last_valid(self, dumps: ModuleDumps, max_bytes: int) -> list[Exception]:
+        """Add the last dump that is valid; return the errors of those after it."""
+        errors: list[Exception] = []
+        for dump in reversed(dumps.dumps):
+            module = loaded(dump, max_bytes)
+            try:
+                if isinstance(module, Module):
+                    self.add_module(module)
+                    break
+            except HloError as error:  # of an instruction
+                module = error
+            errors.append(module)
+        return errors
 
     def add_comparison(
         self,
