@@ -18,7 +18,7 @@ def homes_of(package: str, file: str) -> Mapping[str, str]:
     """Return the module of each name that the stub file of the module in `file` imports."""
     return {
         alias.name: f"{package}.{node.module}"
-        for node in ast.parse(Path(file).with_suffix(".pyi").read_text()).body
+        for node in ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8")).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

@@ -77,7 +77,7 @@ def _run_on_streams(arguments: Sequence[str]) -> int:
     import io
 
     if sys.stderr is None:  # closed by the shell: `2>&-`
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     if sys.stdout is None:
         sys.stderr.write("error[io]: standard output is closed\n")
         return 1
