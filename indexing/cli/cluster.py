@@ -144,6 +144,8 @@ def connected(scheduler: str) -> Iterator[Client]:
         except OSError:
             reason = f"no scheduler answers within {CONNECT:g} s"
             raise ClusterError(reason, START_SCHEDULER) from None
+        except ValueError as error:  # the address has the form of one
+            raise ClusterError(f"no address: {error}", START_SCHEDULER) from None
         yield resources.enter_context(client)
 
 

@@ -211,7 +211,7 @@ def _question(record: object) -> Mapping[str, str]:
     if not isinstance(record, dict) or "journal" not in record:
         raise ValueError("expected an object with the key `journal`")
     question = record.get("question")
-    if record["journal"] != VERSION:
+    if type(record["journal"]) is not int or record["journal"] != VERSION:
         return {}
     if not isinstance(question, dict) or any(type(each) is not str for each in question.values()):
         raise ValueError("expected an object of texts as `question`")

@@ -97,6 +97,10 @@ def seed_option(description: str) -> Callable[[F], F]:
     )
 
 
+MAX_DIGITS = 18
+"""Limit on the digits of a number in an option."""
+
+
 class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
     """A number of bytes, such as ``512MiB``.
 
@@ -109,7 +113,8 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic since clic
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> int:
-        written = re.fullmatch(r"(\d+) ?(?:([KMGT])(?:iB)?|B)?", str(value), re.ASCII)
+        size = rf"(\d{{1,{MAX_DIGITS}}}) ?(?:([KMGT])(?:iB)?|B)?"
+        written = re.fullmatch(size, str(value), re.ASCII)
         if written is None:
             self.fail(f"expected a size such as 512MiB, got {value!r}", param, context)
         return int(written[1]) << 10 * " KMGT".index(written[2] or " ")
@@ -149,10 +154,6 @@ class OperandName(PatternText):
         if not text:
             self.fail("expected a number or a name, got an empty text", param, context)
         return super().convert(text.removeprefix("%"), param, context)
-
-
-MAX_DIGITS = 18
-"""Limit on the digits of a number in an option."""
 
 
 class PointText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2

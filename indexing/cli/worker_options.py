@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import wraps
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,6 +18,12 @@ from indexing.cli.workers import Processes, Workers
 
 SCHEMES = ("local:", "tcp://", "tls://")
 """The forms of the address of a scheduler."""
+
+
+_ADDRESS: Final = re.compile(
+    r"local:0{0,9}[1-9]\d{0,4}|(tcp|tls)://([\w.-]+|\[[0-9A-Fa-f:.]+(%\w+)?\]):\d{1,5}/?", re.ASCII
+)
+"""A host is a name, an IPv4 address, or an IPv6 address in brackets."""
 
 
 class SchedulerAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
@@ -33,7 +39,7 @@ class SchedulerAddress(click.ParamType):  # type: ignore[type-arg]  # generic si
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> str:
         address = str(value)
-        if not re.fullmatch(r"local:0*[1-9]\d*|(tcp|tls)://[^/\s]+:\d+/?", address, re.ASCII):
+        if not _ADDRESS.fullmatch(address):
             expected = "expected local:N, tcp://HOST:PORT or tls://HOST:PORT"
             self.fail(f"{expected}, got {address!r}", param, context)
         return address

@@ -79,7 +79,7 @@ def test_a_document_has_the_same_bytes_everywhere(
         monkeypatch.setattr(sys, "stdout", stream)
         assert cli.run(words) == 0
         stream.flush()
-        assert stream.buffer.getvalue() == document, encoding  # type: ignore[attr-defined]
+        assert stream.buffer.getvalue() == document, encoding
 
 
 def test_a_locale_without_unicode_changes_no_byte(tmp_path: Path) -> None:
