@@ -46,23 +46,30 @@ def _end_at_once() -> NoReturn:
     second.
     """
     import signal
-    import threading
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    writer = threading.Thread(target=_write_interrupted, daemon=True)
+    end_with_messages(INTERRUPTED)
+
+
+def end_with_messages(status: int) -> NoReturn:
+    """Write what the command has not written yet, and end the process; from any thread."""
+    import threading
+
+    message = "interrupted\n" if status == INTERRUPTED else ""
+    writer = threading.Thread(target=_write_rest, args=(message,), daemon=True)
     writer.start()
     writer.join(PATIENCE)
-    os._exit(INTERRUPTED)
+    os._exit(status)
 
 
-def _write_interrupted() -> None:
+def _write_rest(message: str) -> None:
     """Write the message, and the results that the command has not written yet."""
     import contextlib
 
-    for stream, message in ((sys.stderr, "interrupted\n"), (sys.stdout, "")):
+    for stream, text in ((sys.stderr, message), (sys.stdout, "")):
         if stream is not None:  # closed by the shell
             with contextlib.suppress(OSError):
-                stream.write(message)
+                stream.write(text)
                 stream.flush()
 
 

@@ -25,6 +25,7 @@ from indexing.execution.interpreter import Handler, PlanStep, execute, plan
 from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.memory import check_bytes, check_memory
 from indexing.execution.mesh import has_regions
+from indexing.execution.operations import check_operations
 from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import (
     ExecutionError,
@@ -86,6 +87,14 @@ class Nests:
         arrays = sum(bytes_of(i.shape) for i in (*entry.parameters, entry.root))
         tiles = [nest.vectorized().tile_bytes(_sizes(nest, self.tile)) for nest in self.by_result]
         check_bytes(arrays + max(tiles, default=0), memory, entry.root)
+
+    def check_operations(self, limit: int) -> None:
+        """Check that the entry takes at most `limit` element operations.
+
+        Raises:
+            ExecutionError: it takes more.
+        """
+        check_operations(self.module.entry, limit)
 
     def run(self, inputs: Sequence[Array], options: RunOptions | None = None) -> tuple[Array, ...]:
         """Execute the entry; return its results, tuples flattened in order.

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -29,31 +28,30 @@ from indexing.codegen.graph import Array
 from indexing.codegen.images import images
 from indexing.codegen.influence import Influence, may_hide_changes, may_hide_elements
 from indexing.codegen.random_operands import given_operands, random_operands, random_values
+from indexing.codegen.validation_limits import (
+    MAX_OPERATIONS,
+    MAX_POKED,
+    POKES,
+    array_shapes,
+    why_not_executed,
+    why_not_poked,
+)
 from indexing.dataflow.queries import output_to_input
 from indexing.dataflow.soundness import require_sound
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
-from indexing.execution.machine import Machine
-from indexing.execution.values import assembled, check_representable, flattened
-from indexing.execution.work import check_work
+from indexing.execution.machine import Machine, RunOptions
+from indexing.execution.values import assembled, flattened
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.structured_ops import InlineOp
 
 Status: TypeAlias = Literal["ok", "wrong", "skipped"]
 
 MAX_ITERATIONS: Final = 20_000
 """Limit on the iterations of the innermost Python loops."""
 
-MAX_EXECUTED: Final = 20_000
-"""Limit on the instructions that calls execute: the perturbation test repeats them."""
-
-MAX_POKED: Final = 1 << 16
-"""Limit on the elements of operands and results in the perturbation test."""
-
-POKES: Final = 6
-"""Number of elements of each operand that are perturbed, one at a time."""
+_OPTIONS: Final = RunOptions(max_operations=MAX_OPERATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +108,9 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
         HloError: the instruction is invalid.
     """
     require_sound([instruction])
-    size = max([prod(s.dims) for s in array_shapes(instruction)], default=0)
-    reason = ""
-    if not isinstance(instruction.op, MappedOp | InlineOp):
-        reason = f"{instruction.opcode} has no kernel"
-        if instruction.called_computations:
-            reason += "; instructions of called computations are checked separately"
-    elif size > max_elements:
-        reason = f"an array has {size} elements, more than {max_elements}"
-    if reason:
+    if reason := why_not_executed(instruction, max_elements):
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
     try:
-        for each in (*instruction.operands, instruction):
-            check_representable(each)
-        for called in instruction.called_computations:
-            check_work(called, MAX_EXECUTED)
         given = given_operands(instruction)
         if isinstance(given, Unknown):
             return Report(instruction, (Finding("all", "skipped", (given.reason,)),))
@@ -138,16 +124,6 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
         findings += case.perturbation(number)
         findings += case.influence(number)
     return Report(instruction, tuple(findings))
-
-
-def array_shapes(instruction: Instruction) -> Iterator[Shape]:
-    """Yield the array shapes of results, operands, and instructions inside a fusion."""
-    shapes = [instruction.shape, *[operand.shape for operand in instruction.operands]]
-    if isinstance(instruction.op, InlineOp):
-        shapes += [inner.shape for inner in instruction.called_computations[0]]
-    for shape in shapes:
-        for _, _, leaf in array_leaves(shape):
-            yield leaf
 
 
 class _Case:
@@ -171,7 +147,7 @@ class _Case:
         handler = handler_of(self.instruction)
         step = PlanStep(self.instruction, handler, tuple(range(len(values))), ())
         with np.errstate(all="ignore"):
-            results = flattened(execute_step(Machine(), step, values))
+            results = flattened(execute_step(Machine(_OPTIONS), step, values))
         numbers = [number for number, _, _ in array_leaves(self.instruction.shape)]
         # a result may be a view of an operand
         return {number: each.copy() for number, each in zip(numbers, results, strict=True)}
@@ -266,8 +242,7 @@ class _Case:
 
     def perturbation(self, number: int) -> Iterator[Finding]:
         """Perturb operand elements: only elements that depend on them by the maps may change."""
-        if self._size > MAX_POKED:
-            reason = f"operands and results have {self._size} elements, more than {MAX_POKED}"
+        if reason := why_not_poked(self.instruction, self._size, len(self.flat)):
             yield Finding("poke", "skipped", (reason,))
             return
         answer = output_to_input(self.instruction, number)
@@ -337,7 +312,9 @@ class _Case:
         are those of dynamic shapes: the size of an array may exclude an element.
         """
         is_dynamic = any(shape.is_dynamic for shape in array_shapes(self.instruction))
-        if self._size > MAX_POKED or is_dynamic or not isinstance(self.instruction.op, MappedOp):
+        if is_dynamic or not isinstance(self.instruction.op, MappedOp):
+            return
+        if why_not_poked(self.instruction, self._size, len(self.flat)):
             return
         is_hidden = may_hide_elements(self.instruction) or may_hide_changes(
             self.flat, self.results.values()

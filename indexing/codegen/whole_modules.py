@@ -13,7 +13,8 @@ from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import epsilon, first_difference, tolerance
 from indexing.codegen.graph import Array
-from indexing.codegen.validation import Finding, Report, array_shapes
+from indexing.codegen.validation import Finding, Report
+from indexing.codegen.validation_limits import MAX_OPERATIONS, array_shapes
 from indexing.execution import run, xla
 from indexing.execution.inputs import random_inputs
 from indexing.maps.answers import Unknown
@@ -48,7 +49,7 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
         return
     try:
         inputs = random_inputs(module.entry, seed)
-        ours = run(module, inputs, seed=seed)
+        ours = run(module, inputs, seed=seed, max_operations=MAX_OPERATIONS)
         theirs = xla.run(module, inputs)
     except (HloError, MemoryError, RuntimeError) as error:
         yield _skipped(getattr(error, "message", str(error).partition("\n")[0]))

@@ -22,7 +22,8 @@ from indexing.equivalence.partitioned.pairing import runs_on_devices
 from indexing.equivalence.values.numbering import is_unique
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import xla
-from indexing.execution.machine import Machine
+from indexing.execution.machine import Machine, RunOptions
+from indexing.execution.operations import check_operations
 from indexing.execution.program import evaluate, run
 from indexing.execution.values import Array, Value, flattened
 from indexing.execution.work import check_work
@@ -42,6 +43,8 @@ SMALL_PROGRAM: Final = 20_000
 EDGE_SEEDS: Final = 1
 MANY_EDGE_SEEDS: Final = 16
 """Number of inputs with edge values, for large and for small programs."""
+
+_OPTIONS: Final = RunOptions(max_operations=10_000_000_000)
 
 MAX_WORK: Final = 200_000
 """Limit on the instructions that an execution evaluates, loops included."""
@@ -129,6 +132,7 @@ class Runs:
                         return Unknown(f"not executed: {reason}", instruction)
             try:
                 check_work(side.computation, MAX_WORK)
+                check_operations(side.computation, _OPTIONS.max_operations)
             except HloError as error:
                 return Unknown(f"not executed: {error.message}")
         return None
@@ -234,8 +238,9 @@ class Runs:
     def _results(self, side: Side, given: list[list[Array]], is_program: bool) -> Any:
         if is_program or self.devices > 1:
             arrays: Any = given if self.devices > 1 else given[0]
-            return run(side.computation, arrays, replicas=self.devices)
-        value = evaluate(side.computation, *given[0], machine=Machine())[side.root]
+            limit = _OPTIONS.max_operations
+            return run(side.computation, arrays, replicas=self.devices, max_operations=limit)
+        value = evaluate(side.computation, *given[0], machine=Machine(_OPTIONS))[side.root]
         return flattened(value)
 
     def values(self, side: Side, inputs: Inputs) -> dict[Instruction, Value]:
@@ -243,7 +248,7 @@ class Runs:
         given = _for_side(side, self.pair, inputs.devices[0])
         try:
             with np.errstate(all="ignore"):
-                return evaluate(side.computation, *given, machine=Machine())
+                return evaluate(side.computation, *given, machine=Machine(_OPTIONS))
         except HloError:
             return {}
 

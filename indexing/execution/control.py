@@ -41,6 +41,7 @@ def _while(
             message = f"the loop does not terminate within {limit} {noun}"
             help = "raise the limit with --max-iterations"  # noqa: A001 - `failure`'s word
             raise failure(instruction, message, "the condition is still true", help)
+        machine.meter.add(instruction, body, condition)
         value = yield executed(machine, body, [value])
     return value
 
@@ -61,6 +62,7 @@ def _conditional(
     else:
         branches = (*called["true_computation"], *called["false_computation"])
         index = 0 if operands[0] else 1
+    machine.meter.add(instruction, branches[index])
     return (yield executed(machine, branches[index], [operands[1 + index]]))
 
 

@@ -15,6 +15,7 @@ from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import leaves
 from hlo.text.source import HloError
 from indexing.execution.devices import SINGLE_DEVICE, Device
+from indexing.execution.operations import MAX_OPERATIONS, Meter
 from indexing.execution.values import (
     Array,
     Value,
@@ -79,12 +80,14 @@ class RunOptions:
         elided: ``random`` initialises elided constants (``{...}``) with random values; ``error``
             rejects them.
         constants: values of elided constants, by instruction name.
+        max_operations: limit on the element operations of all devices.
     """
 
     seed: int = 0
     max_iterations: int = MAX_LOOP_ITERATIONS
     elided: str = "error"
     constants: Mapping[str, Array] = field(default_factory=dict)
+    max_operations: int = MAX_OPERATIONS
 
 
 class Machine:
@@ -93,6 +96,7 @@ class Machine:
     Attributes:
         functions: for each instruction, the computations that it calls, as functions by attribute
             name; a cache of the interpreter.
+        meter: the element operations of loops and branches so far.
     """
 
     def __init__(
@@ -104,6 +108,8 @@ class Machine:
         self.options = options or RunOptions()
         self.environment = environment or Environment()
         self.device = device
+        count = device.replicas * device.partitions
+        self.meter = Meter(self.options.max_operations, count)
         self.random = np.random.default_rng([self.options.seed, device.number])
         self.state = _STATE + (self.options.seed << 64)
         self.functions: dict[Instruction, dict[str, Callable[..., Any]]] = {}

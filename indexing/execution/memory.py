@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Final
 
 from hlo.formats.reading import size_text
 from hlo.modules.module import Computation, Instruction
@@ -11,6 +12,9 @@ from hlo.modules.recursion import bottom_up
 from indexing.execution.interpreter import plan
 from indexing.execution.values import ExecutionError, bytes_of, check_representable
 from indexing.ops.element import CopyRule, element_of
+
+DEVICE_BYTES: Final = 1 << 15
+"""What the thread of one of several devices takes, besides arrays."""
 
 
 def estimated_bytes(computation: Computation) -> int:
@@ -81,7 +85,8 @@ def check_memory(computation: Computation, memory: int | None, devices: int = 1)
         ExecutionError: the estimate exceeds `memory`, or the available memory if that is None, or
             a dimension is unbounded.
     """
-    required = estimated_bytes(computation) * devices
+    overhead = DEVICE_BYTES if devices > 1 else 0
+    required = (estimated_bytes(computation) + overhead) * devices
     arrays = [i for i in computation.instructions if _allocated(i) or i.opcode == "parameter"]
     largest = max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
     check_bytes(required, memory, largest)

@@ -15,6 +15,7 @@ from indexing.execution.devices import Device
 from indexing.execution.interpreter import every_value, execute, plan
 from indexing.execution.machine import MAX_LOOP_ITERATIONS, Environment, Machine, RunOptions
 from indexing.execution.mesh import has_regions, mesh_of
+from indexing.execution.operations import MAX_OPERATIONS, check_operations
 from indexing.execution.rendezvous import Rendezvous
 from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import Array, ExecutionError, Value, checked_inputs, flattened
@@ -35,6 +36,7 @@ def run(
     elided: str = "error",
     constants: Mapping[str, Array] | None = None,
     memory: int | None = None,
+    max_operations: int = MAX_OPERATIONS,
     max_trips: int | None = None,
 ) -> Any:
     """Execute a program on NumPy arrays and return its results, tuples flattened in order.
@@ -52,6 +54,8 @@ def run(
             rejects them.
         constants: values of elided constants, by instruction name.
         memory: limit on the estimated memory, in bytes; the default is the available memory.
+        max_operations: limit on the element operations of all devices, which are estimated before
+            the execution; those of loops without a known number of iterations are counted.
         max_trips: deprecated spelling of `max_iterations`.
     Returns:
         A tuple of arrays; for several devices, a list of such tuples. Results share no memory with
@@ -83,12 +87,13 @@ def run(
         max_iterations = max_trips
     computation = program.entry if isinstance(program, Module) else program
     plan(computation)  # before the memory is estimated
-    options = RunOptions(seed, max_iterations, elided, constants or {})
+    options = RunOptions(seed, max_iterations, elided, constants or {}, max_operations)
     module = computation.module
     is_global = replicas == 1 and computation.is_entry and has_regions(module)
     mesh = mesh_of(module) if is_global else None
     count = len(mesh.devices) if mesh else replicas
-    check_work(computation)
+    check_work(computation, devices=count)
+    check_operations(computation, max_operations, count)
     check_memory(computation, memory, count)
     arguments = [checked_inputs(computation, arrays) for arrays in _per_device(inputs, count)]
     environments = _environments(environment, count)

@@ -109,18 +109,22 @@ APPLIED_TO: Final[dict[str, Callable[[Instruction], int]]] = {
 """The number of elements to which an instruction applies its computation, by opcode."""
 
 
-def check_work(computation: Computation, limit: int = MAX_INSTRUCTIONS) -> None:
+def check_work(computation: Computation, limit: int = MAX_INSTRUCTIONS, devices: int = 1) -> None:
     """Check that called computations do not execute too many instructions.
 
     Computations that call others twice, which call others twice, have exponentially many.
 
     Args:
         limit: the maximum number of instructions.
+        devices: the number of devices that execute them.
     Raises:
         ExecutionError: there are more.
     """
-    count = executed_instructions(computation)
+    count = executed_instructions(computation) * devices
     if count > limit:
         message = f"calls execute {count} instructions, more than {limit}"
         label = f"`{computation.name}` calls computations that call others several times"
+        if devices > 1:
+            message = f"{devices} devices execute {count} instructions, more than {limit}"
+            label = f"`{computation.name}` executes {count // devices} on each device"
         raise ExecutionError(message, computation.root.span, "execution", label)

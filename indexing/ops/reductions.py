@@ -17,6 +17,9 @@ from indexing.ops.numerics import is_integer, wrapped
 Array: TypeAlias = NDArray[Any]
 ScalarCallable: TypeAlias = Callable[..., Any]
 
+MAX_BLOCK: Final = 1 << 26
+"""Limit on the elements that one call of NumPy reduces."""
+
 MAX_SEQUENTIAL: Final = 4096
 """Maximum number of rows that are reduced in sequence, as XLA's CPU backend does; more are reduced
 in pairs."""
@@ -55,13 +58,32 @@ def reduced(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) 
     >>> reduced(np.add, np.int8(1), np.array([[1, 2], [3, 4]], np.int8), (0,))
     array([5, 7], dtype=int8)
     """
-    wide = widened(values)
     with np.errstate(all="ignore"):
+        if axes and values.size > MAX_BLOCK:
+            total = _reduced_by_halves(ufunc, values, axes)
+            return narrowed(np.asarray(ufunc(init.astype(total.dtype), total)), values.dtype)
+        wide = widened(values)
         if not axes:
             return narrowed(np.asarray(ufunc(widened(init), wide)), values.dtype)
         start = init.astype(wide.dtype)
         total = ufunc.reduce(wide, axes, dtype=wide.dtype, initial=start)
         return narrowed(np.asarray(total), values.dtype)
+
+
+def _reduced_by_halves(ufunc: np.ufunc, values: Array, axes: tuple[int, ...]) -> Array:
+    """Reduce a large array block by block; the result has the wide type.
+
+    Signals are handled between blocks, and only one block is converted to the wide type.
+    """
+    if values.size <= MAX_BLOCK:
+        wide = widened(values)
+        return np.asarray(ufunc.reduce(wide, axes, dtype=wide.dtype))
+    axis = int(np.argmax(values.shape))
+    lower, upper = np.split(values, [values.shape[axis] // 2], axis)
+    halves = [_reduced_by_halves(ufunc, half, axes) for half in (lower, upper)]
+    if axis in axes:
+        return np.asarray(ufunc(*halves))
+    return np.concatenate(halves, axis - sum(k < axis for k in axes))
 
 
 def reduce_rows(

@@ -74,6 +74,10 @@ class Scan(StructuredOp):
     is_associative: bool | None = attribute(boolean, default=None)
     to_apply: str = attribute(computation)
 
+    def steps(self, operand: AnyShape) -> int:
+        """Return the number of steps over this first input."""
+        return operand.dims[self.dimensions[0]] if isinstance(operand, Shape) else 0
+
     # ------------------------------------------------------------ rules
 
     @classmethod

@@ -16,6 +16,7 @@ from indexing.cli.options import (
 )
 from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter
+from indexing.cli.signals import ending_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +129,7 @@ def command(
     if first is None or second is None or any(map(reporter.report_errors, [first, second])):
         return
     verdicts: list[Verdict] = []
-    with reporter.reporting(f"{before}, {after}"):
+    with ending_on_signals(), reporter.reporting(f"{before}, {after}"):
         verdicts.append(
             equivalent(
                 first,

@@ -15,6 +15,7 @@ from indexing.cli.options import (
 )
 from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter, counted
+from indexing.cli.signals import ending_on_signals
 from indexing.cli.tile_options import SizesText
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from indexing.codegen.running import Nests
     from indexing.execution.machine import RunOptions
     from indexing.execution.values import Array
+
+MAX_OPERATIONS = 500_000_000_000
+"""Default limit on element operations, as of `indexing.execution.operations`."""
 
 MAX_PRINTED = 12
 """Limit on the elements of an array whose values are printed."""
@@ -55,6 +59,15 @@ MAX_PRINTED = 12
     help="Maximum number of iterations of a `while`",
 )
 @deprecated_spelling("--max-trips", "--max-iterations", type=click.IntRange(min=0))
+@click.option(
+    "--max-operations",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=MAX_OPERATIONS,
+    show_default=True,
+    help="Maximum number of element operations, such as additions, estimated before the execution; "
+    "each of several devices counts as 1,000,000 besides its own",
+)
 @click.option(
     "--elided",
     type=click.Choice(["error", "random"]),
@@ -91,6 +104,7 @@ def command(
     output: str | None,
     seed: int,
     max_iterations: int,
+    max_operations: int,
     elided: str,
     replicas: int,
     tile: tuple[int, ...] | None,
@@ -119,12 +133,14 @@ def command(
         raise click.UsageError("--format json cannot be used with --output -")
     module = reporter.only_module(file)
     if module is not None:
-        with reporter.reporting(file):
+        with ending_on_signals(), reporter.reporting(file):
             if reporter.report_errors(module):
                 return
             from indexing.execution.machine import RunOptions
+            from indexing.execution.operations import check_operations
 
-            options = RunOptions(seed, max_iterations, elided)
+            options = RunOptions(seed, max_iterations, elided, max_operations=max_operations)
+            check_operations(module.entry, max_operations, replicas)
             nests = _nests(reporter, module, tile) if loops or tile is not None else None
             named = _execute(reporter, module, inputs, replicas, options, nests)
             if named is None:
@@ -177,6 +193,7 @@ def _execute(
             max_iterations=options.max_iterations,
             replicas=replicas,
             elided=options.elided,
+            max_operations=options.max_operations,
             constants=given.constants,
         )
         return archive.named(results if replicas > 1 else [results])

@@ -24,6 +24,7 @@ from indexing.cli.options import (
 from indexing.cli.printing import note_matches, report_missed
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+from indexing.cli.signals import ending_on_signals
 from indexing.cli.status_table import is_wide_enough
 from indexing.cli.tasks import Task, WholeFiles, answer_files
 
@@ -126,6 +127,10 @@ class ValidationQuestion(WholeFiles):
     def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
         """Print the outcome of the checks of each module of a file."""
         import_module("indexing.ops")  # registers the indexing of each opcode
+        with ending_on_signals():
+            self._answer(reporter, task, bar)
+
+    def _answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
         for module in task.modules(reporter):
             if reporter.report_errors(module):
                 continue
