@@ -25,7 +25,6 @@ from indexing.codegen.graph import (
 from indexing.codegen.sources import SourceBuilder, functions_of
 from indexing.codegen.stages import Nest, Repeat, Stage
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
-from indexing.ops.numerics import clamp
 from simplifier.constraints import Constraint
 
 MAX_BRANCHES: Final = 200
@@ -40,7 +39,7 @@ class LoopProgram:
 
     def __init__(self, nest: Nest) -> None:
         taken = [nest.name, *[buffer.name for buffer in nest.buffers]]
-        source = SourceBuilder(functions_of(nest), taken, {"clamp": clamp}, on_scalars)
+        source = SourceBuilder(functions_of(nest), taken, on_scalars)
         for function in source.defined_functions():
             _Loops(source).define(function)
         parameters = ", ".join(b.name for b in nest.parameters)

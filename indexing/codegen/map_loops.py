@@ -44,7 +44,10 @@ _C_NAMES: Final = (
     "int64_t",
 )
 _C_WORDS: Final = frozenset([*_C_KEYWORDS.split(), *_C_NAMES])
-_PYTHON_WORDS: Final = frozenset({*keyword.kwlist, "range", "min", "max", "product"})
+_TEXT_WORDS: Final = frozenset({*keyword.kwlist, "mod", "floordiv", "min", "max"})
+"""Words of the text of expressions, which `index_text` and Python's parser read."""
+
+_PYTHON_WORDS: Final = _TEXT_WORDS | {"range", "product"}
 
 _C_HELPERS: Final = {
     "floordiv": """\
@@ -199,7 +202,7 @@ def to_c(m: IndexingMap, name: str = "visit") -> str:
     exprs = (*m.results, *[c.expr for c in m.constraints], *[v.as_expr() for v in m.variables])
     if all(expr.is_affine for expr in exprs) and number_type(exprs) is object:
         raise ValueError(f"numbers of the map exceed 64 bits: {m}")
-    m = _with_identifiers(m, {name, *_C_WORDS})
+    m = _with_identifiers(m, {name, *_C_WORDS, *_TEXT_WORDS})
     lines = _CLines()
     runtime = "".join([f"int64_t {rt.name}, " for rt in m.runtime])
     callback = "void (*f)(const int64_t *point, const int64_t *element, void *data)"

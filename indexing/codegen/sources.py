@@ -9,9 +9,6 @@ from itertools import count
 from typing import Any, Final
 from weakref import finalize
 
-import ml_dtypes
-import numpy as np
-
 from indexing.codegen.graph import (
     Apply,
     ComputationFunction,
@@ -21,7 +18,7 @@ from indexing.codegen.graph import (
     with_cases,
 )
 from indexing.codegen.stages import Nest, Repeat, all_loops, all_stages
-from indexing.codegen.text import Lines, Names, identifier, index_text
+from indexing.codegen.text import HELPERS, LIBRARIES, RESERVED, Lines, Names, identifier, index_text
 from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction
 
@@ -35,7 +32,6 @@ class SourceBuilder:
     Args:
         functions: the functions that the program calls.
         taken: reserved names.
-        helpers: further functions that the lines call, by name.
         wrap: adapts a function of arrays to the arguments that the program passes.
     """
 
@@ -43,13 +39,12 @@ class SourceBuilder:
         self,
         functions: Iterable[ScalarFunction],
         taken: Iterable[str],
-        helpers: dict[str, Any],
         wrap: Callable[[Any], Any] = lambda function: function,
     ) -> None:
-        libraries = {"np": np, "ml_dtypes": ml_dtypes, "numerics": _Wrapped(numerics, wrap)}
-        self.text, self.names = Lines(), Names([*libraries, *helpers, *taken])
-        self.functions = list(functions)
-        self._globals: dict[str, Any] = libraries | helpers
+        self.text, self.functions = Lines(), list(functions)
+        self.names = Names([*RESERVED, *taken, *_parameters(self.functions)])
+        self._globals: dict[str, Any] = LIBRARIES | HELPERS
+        self._globals["numerics"] = _Wrapped(numerics, wrap)
         self._called: dict[ScalarFunction, str] = {}
         calls: dict[tuple[str, object], str] = {}
         for function in self.functions:
@@ -162,6 +157,13 @@ def _note(function: ScalarFunction, seen: dict[ScalarFunction, None]) -> None:
 def functions_in(nodes: Iterable[Node]) -> Iterator[ScalarFunction]:
     """Yield the functions that nodes apply."""
     return (node.function for node in nodes if isinstance(node, Apply))
+
+
+def _parameters(functions: Iterable[ScalarFunction]) -> Iterator[str]:
+    """Yield the names of the parameters of functions: within them, they hide global names."""
+    for function in functions:
+        if isinstance(function, ComputationFunction):
+            yield from [parameter.name for parameter in function.body.parameters]
 
 
 def _identity(call: Any) -> object:

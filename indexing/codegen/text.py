@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from indexing.codegen.numpy import helpers
 from indexing.ops import numerics
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
@@ -24,10 +26,23 @@ MAX_REPEATED: Final = 8
 """Maximum number of nested loops over stages: each group in them has fewer loops."""
 
 _LOOP_VARIABLE: Final = re.compile(r"(d|s|u|i|rt|i_[dsu])\d+[a-h]?_*|total\d*")
-# Names that generated code uses.
-_LIBRARIES: Final = frozenset({"np", "ml_dtypes", "numerics", "range", "min", "max", "int"})
-_HELPERS: Final = frozenset({"clamp", "contract", "put", "window"})
-_RESERVED: Final = _LIBRARIES | _HELPERS | {"out"}
+LIBRARIES: Final[dict[str, Any]] = {"np": np, "ml_dtypes": ml_dtypes, "numerics": numerics}
+"""The modules that generated code uses, by name."""
+
+HELPERS: Final[dict[str, Any]] = {
+    "clamp": numerics.clamp,
+    "contract": helpers.contract,
+    "put": helpers.put,
+    "window": helpers.window,
+}
+"""The functions of this project that generated code calls, by name."""
+
+RESERVED: Final = frozenset(
+    [*LIBRARIES, *HELPERS, *dir(builtins), *keyword.kwlist, *keyword.softkwlist, "out"]
+)
+"""Names that no array or computation has in generated code."""
+
+_DUNDER: Final = re.compile(r"__\w*__")  # the namespace of a module uses some of them
 
 
 def identifier(name: str) -> str:
@@ -39,7 +54,7 @@ def identifier(name: str) -> str:
     word = re.sub(r"\W", "_", name, flags=re.ASCII)
     if _LOOP_VARIABLE.fullmatch(word):
         return f"_{word}"
-    if keyword.iskeyword(word) or word in _RESERVED:
+    if word in RESERVED or _DUNDER.fullmatch(word):
         return f"{word}_"
     return f"_{word}" if word[:1].isdigit() or not word else word
 

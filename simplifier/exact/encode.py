@@ -64,7 +64,7 @@ def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> st
 
 def _own_names(variables: Sequence[Variable]) -> dict[Variable, str]:
     """The variables' own names if they are valid in isl, otherwise new names."""
-    valid = [v for v in variables if _NAME.fullmatch(v.name) and v.name not in _WORDS]
+    valid = [v for v in variables if _NAME.fullmatch(v.name) and v.name.lower() not in _WORDS]
     others = [v for v in variables if v not in valid]
     new = _new_names("x", len(others), [v.name for v in valid])
     return {v: v.name for v in valid} | dict(zip(others, new, strict=True))
@@ -77,10 +77,10 @@ def _new_names(prefix: str, count: int, taken: Iterable[str]) -> list[str]:
 
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_WORDS: Final = frozenset(
+_WORDS: Final = frozenset(  # of any case
     [
         *("and", "or", "not", "exists", "implies", "mod", "floor", "floord", "ceil", "ceild"),
-        *("min", "max", "true", "false", "infty", "nan", "int", "rat"),
+        *("min", "max", "true", "false", "infty", "infinity", "nan", "int", "rat"),
     ]
 )
 

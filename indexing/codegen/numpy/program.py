@@ -20,13 +20,11 @@ from indexing.codegen.graph import (
     topological_order,
     with_cases,
 )
-from indexing.codegen.numpy import helpers
 from indexing.codegen.numpy.block import WriterState, define
 from indexing.codegen.numpy.writer import write_stages
 from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
 from indexing.codegen.stages import Nest, Repeat, Stage, all_stages
 from indexing.codegen.text import dtype_text, tuple_text
-from indexing.ops.numerics import clamp
 from indexing.tiling.tiles.tile_grid import TileGrid
 from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
@@ -34,18 +32,11 @@ from simplifier.substitute import Substitution
 Box: TypeAlias = tuple[tuple[int, int], ...]
 """For each dimension, the half-open interval of its indices."""
 
-_HELPERS = {
-    "clamp": clamp,
-    "contract": helpers.contract,
-    "put": helpers.put,
-    "window": helpers.window,
-}
-
 
 def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
     """Return a computation of scalars as a function of arrays, applied elementwise."""
     functions = functions_in(topological_order(body.results, with_cases))
-    source = SourceBuilder(functions, [name], {})
+    source = SourceBuilder(functions, [name])
     define(source, name, body)
     _, function = source.executed(name, "computation")
     (first, *_) = body.results
@@ -232,7 +223,7 @@ class Vectorized:
         """Return the source and its function; `boxes` names the box parameters of stages."""
         nest = self.nest
         taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
-        source = SourceBuilder(functions_of(nest), taken, _HELPERS)
+        source = SourceBuilder(functions_of(nest), taken)
         for function in source.defined_functions():
             define(source, source.name(function), function.body)
         state = WriterState(source, _unread(nest))
