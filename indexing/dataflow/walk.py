@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.modules.recursion import positions
 from hlo.shapes.shape import leaves
+from indexing.dataflow.called import Callee, to_summarise
 from indexing.dataflow.compositions import Compositions
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.loop_reads import LoopReads
-from indexing.dataflow.needed import needed_by, needed_by_root
+from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.summaries import shared_summary
 from indexing.dataflow.users_first import UsersFirst
@@ -26,8 +26,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.converse import converse
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge, unbounded
-from indexing.ops.base import MappedOp
-from indexing.ops.structured_ops import MapsByLeaf, StructuredOp
+from indexing.ops.structured_ops import MapsByLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +319,7 @@ class Walk:
 
     def _closed_form(self, loop: Instruction) -> LoopReads:
         def made() -> LoopReads:
-            iteration = loop.module.memoised((Iteration, loop), lambda: Iteration(loop))
+            iteration = _iteration(loop)
             plain, inside = Walk(self.edges.inside(None)), Walk(self.edges.inside(iteration))
             roots = [iteration.body.root, iteration.condition.root]
             plain.prepare(needed_by(roots), backward=True)
@@ -333,54 +332,31 @@ class Walk:
 
         Every walk is preceded by this call for the instructions whose edges it takes.
         Callees precede callers in `Module.computations`, so deep nesting needs no recursion.
+        Bodies of loops are summarised in one iteration, with exact maps, for all walks.
         """
         instructions = list(instructions)
         require_sound(instructions)
         instructions = [each for each in instructions if each.called_computations]
         if not instructions:
             return
-        memo = instructions[0].module.memo
-        prepared: set[Computation] = memo.setdefault((Walk.prepare, self, backward), set())
-        called = callees(instructions, prepared)
-        if self.edges.base is not self.edges:
-            Walk(self.edges.base).prepare(instructions, backward=backward)
-        for computation in called:
-            if self.edges.crosses(computation):
+        edges, memo = self.edges, instructions[0].module.memo
+        prepared: set[Callee] = memo.setdefault((Walk.prepare, self, backward), set())
+        in_loops = edges.iteration is not None or edges == edges.inside(None)
+        called = to_summarise(instructions, prepared, in_loops=in_loops)
+        if edges.base is not edges:
+            Walk(edges.base).prepare(instructions, backward=backward)
+        for computation, loop in called:
+            if edges.crosses(computation):
+                directions = edges.directions(backward) if loop is None else (True,)
+                walk = self if loop is None else Walk(edges.inside(_iteration(loop)))
                 for path, _ in leaves(computation.root.shape):
-                    for direction in self.edges.directions(backward):
-                        self._summary(computation, path, backward=direction)
+                    for direction in directions:
+                        walk._summary(computation, path, backward=direction)
         prepared.update(called)
 
 
-def callees(
-    instructions: Iterable[Instruction], known: Collection[Computation] = ()
-) -> list[Computation]:
-    """Return the computations that instructions call, transitively, callees before callers.
-
-    Those that are `known`, and what these call, are left out.
-    """
-    pending = list(_called(instructions))
-    reached: dict[Computation, None] = {}
-    while pending:
-        computation = pending.pop()
-        if computation not in reached and computation not in known:
-            reached[computation] = None
-            pending.extend(_called_in(computation))
-    if len(reached) < 2:
-        return list(reached)
-    position = positions(next(iter(reached)).module)
-    return sorted(reached, key=lambda computation: position[computation.name])
-
-
-def _called_in(computation: Computation) -> Collection[Computation]:
-    return computation.memoised(_called_in, lambda: _called(needed_by_root(computation)))
-
-
-def _called(instructions: Iterable[Instruction]) -> tuple[Computation, ...]:
-    """Return the computations that `instructions` call whose ops are registered."""
-    calls = [i for i in instructions if i.called_computations]
-    calls = [i for i in calls if isinstance(i.op, StructuredOp | MappedOp)]
-    return tuple([called for i in calls for called in i.called_computations])
+def _iteration(loop: Instruction) -> Iteration:
+    return loop.module.memoised((Iteration, loop), lambda: Iteration(loop))
 
 
 def _dependent_on_parameters(computation: Computation) -> Collection[Instruction]:

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
+from indexing.dataflow.called import callees
 from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
-from indexing.dataflow.walk import Walk, callees
+from indexing.dataflow.walk import Walk
 from indexing.equivalence.pairing import Pair, Side
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
