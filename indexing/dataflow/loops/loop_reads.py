@@ -23,6 +23,7 @@ from indexing.dataflow.loops.closures import Closure, closure_from
 from indexing.dataflow.loops.components import Component, strongly_connected
 from indexing.dataflow.loops.endings import Ending
 from indexing.dataflow.loops.iteration import Iteration
+from indexing.dataflow.loops.sharing import Sharing
 from indexing.dataflow.loops.steps import Reads, timed_reads
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.deduplicate import BUDGET
@@ -67,6 +68,7 @@ class LoopReads:
         self.counts = edges.options.keep_multiplicity
         self.ending = Ending(iteration, edges.options)
         self._summaries = steps, conditions
+        self._sharing = Sharing()
         self._steps: dict[Path, dict[Path, Reads]] = {}
         self._components: dict[Path, tuple[Path, ...]] = {}
         self._closing: dict[tuple[Path, ...], Component] = {}
@@ -86,7 +88,10 @@ class LoopReads:
         if not isinstance(self.ending.count, int):
             for leaf, maps in self._control(output, start).items():
                 self._answer(answers, array, leaf, maps, None)
-            answers = {leaf: _without_repeated_control(maps) for leaf, maps in answers.items()}
+            answers = {
+                leaf: self._sharing.of(maps, "repeated control", _without_repeated_control)
+                for leaf, maps in answers.items()
+            }
         return {leaf: maps for leaf, maps in answers.items() if maps.maps or maps.unknown}
 
     def _control(self, output: Path, start: IndexingMap) -> dict[Path, MapSet]:
@@ -99,12 +104,11 @@ class LoopReads:
                 for m in reads.maps
                 for first in self._decisive_times(output, start, len(m.dims))
             ]
+            reasons = (*self.ending.reasons, *reads.reasons)
+            read = Reads(anywhere, reads.unknown, reasons)
             for operand, maps in self._at_time(leaf).items():
                 to = self._set(answers, ArrayRef(self.loop, ()), operand, start.dims)
-                reasons = (*self.ending.reasons, *reads.reasons, *maps.all_reasons)
-                unknown = first_unknown(reads.unknown, maps.unknown)
-                to.add_composed(anywhere, maps.effective, unknown, reasons)
-                to.control.update(to.maps)
+                answers[operand] = self._sharing.composed(to, read, maps, only_control=True)
         return answers
 
     def _decisive_times(self, output: Path, start: IndexingMap, kept: int) -> Iterator[IndexingMap]:
@@ -178,7 +182,7 @@ class LoopReads:
             for z, reads in self._step(x).items():
                 if z not in component:
                     self._leave(leaving, x, reads, self._at_time(z))
-            self._leaving[x] = {operand: self._tidy(maps) for operand, maps in leaving.items()}
+            self._leaving[x] = self._tidied(leaving)
 
     def _read_before_the_loop(self, leaving: dict[Path, MapSet], leaf: Path) -> None:
         for m in self.edges.identity(ArrayRef(self.loop, leaf)):
@@ -192,10 +196,7 @@ class LoopReads:
     ) -> None:
         for operand, maps in after.items():
             to = self._set(leaving, ArrayRef(self.loop, leaf), operand)
-            reasons = (*reads.reasons, *maps.all_reasons)
-            unknown = first_unknown(reads.unknown, maps.unknown)
-            control = reads.control, maps.control
-            to.add_composed(reads.maps, maps.effective, unknown, reasons, control)
+            leaving[operand] = self._sharing.composed(to, reads, maps)
 
     def _closed(self, leaf: Path) -> dict[Path, MapSet]:
         """Return the reads of an array at any time, from those that leave its component."""
@@ -214,16 +215,11 @@ class LoopReads:
         unknown, reasons = self._obstacles(component, closure)
         answers = {}
         for y, closures in closure.maps.items():
+            within = Reads(list(closures), unknown, reasons)
             for operand, maps in self._leaving[y].items():
                 to = self._set(answers, array, operand)
-                to.add_composed(
-                    closures,
-                    maps.effective,
-                    first_unknown(unknown, maps.unknown),
-                    (*reasons, *maps.all_reasons),
-                    ((), maps.control),
-                )
-        return {operand: self._tidy(maps) for operand, maps in answers.items()}
+                answers[operand] = self._sharing.composed(to, within, maps)
+        return self._tidied(answers)
 
     def _is_forwarded(self, leaf: Path) -> bool:
         """Return True if an array has its own elements of the operand at all times."""
@@ -283,18 +279,14 @@ class LoopReads:
             sets[leaf] = MapSet((), pair, Options(exact=True, keep_multiplicity=self.counts))
         return sets[leaf]
 
-    def _tidy(self, maps: MapSet) -> MapSet:
-        """Return the same relation in fewer maps, with times only where they index the read.
+    def _tidied(self, sets: dict[Path, MapSet]) -> dict[Path, MapSet]:
+        """Return the same relations in fewer maps, with times only where they index the read.
 
         If reads are counted, each iteration that reads an element counts.
         """
         if self.counts:
-            return maps
-        tidied = maps.like(())
-        for is_control, group in maps.by_control:
-            settled = _coalesced(without_covered(map(_without_idle_time, group)))
-            tidied.extend(settled, control=settled if is_control else ())
-        return tidied
+            return sets
+        return {leaf: self._sharing.of(maps, "tidy", _tidy) for leaf, maps in sets.items()}
 
     def _answer(
         self,
@@ -312,8 +304,14 @@ class LoopReads:
         if leaf not in answers:
             spaces = self.edges.spaces(array, ArrayRef(self.loop, leaf))
             answers[leaf] = MapSet((), spaces, self.edges.options)
-        answers[leaf].add_unknown(maps.unknown)
-        answers[leaf].add_reasons(maps.all_reasons)
+        answers[leaf] = self._sharing.changed(
+            answers[leaf], (maps.state, start), lambda total: self._extend(total, maps, start)
+        )
+
+    def _extend(self, total: MapSet, maps: MapSet, start: IndexingMap | None) -> None:
+        """Add the maps at the end of the loop, given those at any time; see `_answer`."""
+        total.add_unknown(maps.unknown)
+        total.add_reasons(maps.all_reasons)
         ending = self.ending
         for is_control, group in maps.by_control:
             finals = [
@@ -324,9 +322,9 @@ class LoopReads:
             ]
             if not self.counts:
                 finals = without_covered(finals)
-            answers[leaf].extend(finals, control=finals if is_control else ())
-        if any(m.grade == "may" for m in answers[leaf].maps):
-            answers[leaf].add_reasons(ending.reasons)
+            total.extend(finals, control=finals if is_control else ())
+        if any(m.grade == "may" for m in total.maps):
+            total.add_reasons(ending.reasons)
 
 
 def _with_time(m: IndexingMap, last: int) -> IndexingMap:
@@ -344,6 +342,14 @@ def _without_repeated_control(maps: MapSet) -> MapSet:
         if any(is_contained(m, whole, budget=BUDGET) is True for whole in data)
     }
     return maps.like([m for m in maps.maps if m not in repeated]) if repeated else maps
+
+
+def _tidy(maps: MapSet) -> MapSet:
+    tidied = maps.like(())
+    for is_control, group in maps.by_control:
+        settled = _coalesced(without_covered(map(_without_idle_time, group)))
+        tidied.extend(settled, control=settled if is_control else ())
+    return tidied
 
 
 def _without_idle_time(m: IndexingMap) -> IndexingMap:
