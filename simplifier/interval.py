@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 Interval: TypeAlias = tuple[int, int]
@@ -34,6 +35,15 @@ def intersected(a: Interval, b: Interval) -> Interval:
     ((3, 5), (4, 2))
     """
     return max(a[0], b[0]), min(a[1], b[1])
+
+
+def joined(intervals: Sequence[Interval]) -> Interval:
+    """The smallest interval that contains all of `intervals`, of which there is at least one.
+
+    >>> joined([(1, 2), (4, 5), (3, 3)])
+    (1, 5)
+    """
+    return min([lower for lower, _ in intervals]), max([upper for _, upper in intervals])
 
 
 def floor_divided(interval: Interval, divisor: int) -> Interval:

@@ -10,14 +10,49 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+from indexing.maps.arrays import ArrayRef
 from indexing.maps.explanation import is_explaining
+from indexing.maps.hulls import hull_of_set
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
+from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import Space, SpacePair
 from indexing.ops.access_edge import AccessEdge
 
 MAX_SHARED: Final = 1 << 16
 """Limit on the maps of the sets that one walk shares; beyond it, they are composed again."""
+MAX_PAIRS: Final = 1 << 9
+"""Limit on the pairs of maps that one walk composes, besides the first `FEW_PAIRS` of each edge;
+beyond it, the walk follows one `may` map to each array."""
+FEW_PAIRS: Final = 4
+"""Pairs of maps of one edge that are not counted: their number is linear in the program."""
+
+
+class PairBudget:
+    """The pairs of maps that one walk has composed, of the `MAX_PAIRS` that it may compose.
+
+    Compositions that are shared count as others do: the answer of a walk does not depend on others.
+    """
+
+    __slots__ = ("_composed",)
+
+    def __init__(self) -> None:
+        self._composed = 0
+
+    def add(self, edge: AccessEdge, maps: MapSet) -> None:
+        """Count the pairs of the maps of an edge and of a set."""
+        pairs = len(edge.maps) * len(maps.maps)
+        if pairs > FEW_PAIRS:
+            self._composed += pairs - FEW_PAIRS
+
+    @property
+    def is_exceeded(self) -> bool:
+        """True if the walk composes more pairs than `MAX_PAIRS`."""
+        return self._composed > MAX_PAIRS
+
+
+def _many_pairs() -> Reason:
+    return Reason(f"budget: more than {MAX_PAIRS} pairs of maps to compose in one walk")
 
 
 class Compositions:
@@ -36,6 +71,7 @@ class Compositions:
         self.is_sharing = not (options.certify or is_explaining())
         self._along: Final[dict[Hashable, EdgeCompositions]] = {}
         self._sets: Final[dict[Hashable, MapSet]] = {}
+        self._hulls: Final[dict[MapSet, MapSet]] = {}
         self._size = 0
 
     def along(self, edge: AccessEdge, space: Space) -> EdgeCompositions:
@@ -58,6 +94,25 @@ class Compositions:
         """Return the shared set that is equal to `maps`."""
         return self._sets.setdefault(maps.state, maps) if self.is_sharing else maps
 
+    def hull(self, maps: MapSet) -> MapSet:
+        """Return the set to follow instead of `maps` if the budget of a walk is exceeded."""
+        if len(maps.maps) < 2:
+            return maps
+        known = self._hulls.get(maps)
+        if known is None:
+            known = self.counted(hull_of_set(maps, self.options, _many_pairs()))
+            if self.is_sharing:
+                self._hulls[maps] = known
+        return known
+
+    def within(
+        self, budget: PairBudget, map_sets: dict[ArrayRef, MapSet]
+    ) -> dict[ArrayRef, MapSet]:
+        """Return the map sets of a walk: hulls if it exceeds its budget."""
+        if not budget.is_exceeded:
+            return map_sets
+        return {array: self.hull(maps) for array, maps in map_sets.items()}
+
     def counted(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`; forget all sets beyond the limit."""
         self._size += 1 + len(maps.maps)
@@ -65,6 +120,7 @@ class Compositions:
             self._size = 0
             self._along.clear()
             self._sets.clear()
+            self._hulls.clear()
         return self.shared(maps)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
 from indexing.dataflow.called import Callee, to_summarise
-from indexing.dataflow.compositions import Compositions
+from indexing.dataflow.compositions import Compositions, PairBudget
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.loop_reads import LoopReads
@@ -78,6 +78,7 @@ class Walk:
             shared: the compositions of several walks.
         """
         compositions = shared or Compositions(self.edges.options, edges_first=False)
+        budget = PairBudget()
         map_sets = {start: compositions.shared(self._start(start))}
         waiting = UsersFirst(start, within)
         for instruction, arrays in waiting:
@@ -86,13 +87,17 @@ class Walk:
                 continue
             for array in arrays:
                 here = map_sets[array] if toward is None else map_sets.pop(array)
-                lost = here.lost_exactness
+                is_over = budget.is_exceeded
+                if is_over:
+                    here = compositions.hull(here)
+                lost = is_over or here.lost_exactness
                 walk = self._inexact(instruction, backward=True) if lost else self
-                for edge in walk.backward_edges(array, fold=True):
+                for edge in walk.backward_edges(array, fold=not is_over):
                     operand = operands[edge.operand]
                     if toward is not None and operand not in toward:
                         continue
                     to = ArrayRef(operand, edge.operand_path)
+                    budget.add(edge, here)
                     along = compositions.along(edge, self.edges.sizes(to))
                     total = map_sets.get(to)
                     if total is None:
@@ -101,7 +106,7 @@ class Walk:
                             waiting.add(to)
                     else:
                         map_sets[to] = along.added(total, here)
-        return map_sets
+        return compositions.within(budget, map_sets)
 
     def to_parameters(
         self, start: ArrayRef, shared: Compositions | None = None
@@ -156,18 +161,23 @@ class Walk:
                 instructions of the computation.
         """
         compositions = Compositions(self.edges.options, edges_first=True)
+        budget = PairBudget()
         map_sets = {end: compositions.shared(self._start(end))}
         waiting = UsersFirst(end, within)
         for instruction, arrays in waiting:
+            is_over = budget.is_exceeded
+            if is_over:
+                map_sets |= {array: compositions.hull(map_sets[array]) for array in arrays}
             outputs = sorted([array.path for array in arrays])
             operands: Collection[int] = range(len(instruction.operands))
             if within is not None:
                 operands = [k for k in operands if instruction.operands[k] in within]
-            lost = all(map_sets[array].lost_exactness for array in arrays)
+            lost = is_over or all(map_sets[array].lost_exactness for array in arrays)
             walk = self._inexact(instruction, backward=False) if lost else self
-            for edge in walk.forward_edges(instruction, operands, outputs, fold=True):
+            for edge in walk.forward_edges(instruction, operands, outputs, fold=not is_over):
                 later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+                budget.add(edge, later)
                 along = compositions.along(edge, self.edges.dims(start))
                 total = map_sets.get(start)
                 if total is None:
@@ -175,7 +185,7 @@ class Walk:
                     waiting.add(start)
                 else:
                     map_sets[start] = along.added(total, later)
-        return map_sets
+        return compositions.within(budget, map_sets)
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
         """Yield every array of a computation, in text order, with the maps to its parameters.
@@ -207,10 +217,11 @@ class Walk:
         if instruction.opcode == "parameter":
             return {array: compositions.shared(self._start(array))}
         reached: dict[ArrayRef, MapSet] = {}
-        if self._prepend(self, array, computed, reached, compositions, lost=False):
+        budget = PairBudget()
+        if self._prepend(self, array, computed, reached, compositions, budget, lost=False):
             walk = self._inexact(instruction, backward=True)
-            self._prepend(walk, array, computed, reached, compositions, lost=True)
-        return reached
+            self._prepend(walk, array, computed, reached, compositions, budget, lost=True)
+        return compositions.within(budget, reached)
 
     def _prepend(
         self,
@@ -219,6 +230,7 @@ class Walk:
         computed: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]],
         reached: dict[ArrayRef, MapSet],
         compositions: Compositions,
+        budget: PairBudget,
         *,
         lost: bool,
     ) -> bool:
@@ -236,6 +248,9 @@ class Walk:
                 if (later.is_over_budget and later.lost_exactness) != lost:
                     are_others = True
                     continue
+                if budget.is_exceeded:
+                    later = compositions.hull(later)
+                budget.add(edge, later)
                 total = reached.get(parameter)
                 reached[parameter] = (
                     along.first(later) if total is None else along.added(total, later)
@@ -245,7 +260,8 @@ class Walk:
     def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
         """Return the walk without the option ``exact``, prepared for one instruction."""
         walk = Walk(self.edges.inexact)
-        walk.prepare([instruction], backward=backward)
+        if instruction.called_computations:
+            walk.prepare([instruction], backward=backward)
         return walk
 
     def _start(self, array: ArrayRef) -> MapSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -13,7 +14,7 @@ from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import sum_bounds
-from simplifier.interval import contains, intersected
+from simplifier.interval import contains, intersected, joined
 from simplifier.linear import Expr
 
 MAX_PARTS = 32
@@ -85,6 +86,43 @@ def over_approximate(
             result = free[-1].as_expr()
         results.append(result)
     return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
+
+
+def hull(maps: Sequence[IndexingMap], spaces: SpacePair) -> IndexingMap:
+    """Return a `may` map with few parts whose relation is a superset of the union of `maps`.
+
+    Its domain is the whole index space, so that hulls of many sets are equal.  A result that is the
+    same dimension or constant in all maps is kept; any other result becomes a range variable over
+    the values that the maps allow.
+
+    >>> from indexing.maps.text import parse_map
+    >>> texts = ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 0], s0 in [0, 2]",
+    ...          "(d0, d1) -> (d0, d1 + 4), domain: d0 in [2, 5], d1 in [1, 3]"]
+    >>> print(hull([parse_map(text) for text in texts], SpacePair(dims((6, 4)), (6, 8))))
+    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 5], d1 in [0, 3], s0 in [0, 7]
+    """
+    assert spaces.start is not None
+    boxes = [over_approximate(m, spaces.sizes) for m in maps if not m.is_known_empty]
+    free: list[Variable] = []
+    results: list[Expr] = []
+    for k, result in enumerate(boxes[0].results if boxes else ()):
+        places = [_place(box.results[k], box) for box in boxes]
+        if places[0] is not None and places == [places[0]] * len(boxes):
+            result = spaces.start[places[0]].as_expr()
+        elif not (result.is_constant and all(box.results[k] == result for box in boxes)):
+            bounds = joined([box.results[k].bounds for box in boxes])
+            free.append(Variable(f"s{len(free)}", *bounds))
+            result = free[-1].as_expr()
+        results.append(result)
+    if not boxes:
+        return maps[0]
+    return IndexingMap.of(spaces.start, results, ranges=free, grade="may")
+
+
+def _place(result: Expr, m: IndexingMap) -> int | None:
+    """Return the number of the dimension that a result is equal to, or None."""
+    variable = result.as_variable
+    return m.dims.index(variable) if variable in m.dims else None
 
 
 def parts(m: IndexingMap) -> int:

@@ -27,7 +27,7 @@ from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.exact import unions
-from simplifier.interval import Interval
+from simplifier.interval import Interval, joined
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
@@ -148,7 +148,7 @@ def _distances(component: Component) -> list[Interval | None]:
         moved = [
             KnownBounds(sum_bounds(m.constraints)).bounds(m.results[k] - m.dims[k]) for m in maps
         ]
-        span = min(low for low, _ in moved), max(high for _, high in moved)
+        span = joined(moved)
         size = max(sizes[k] for sizes in component.sizes.values())
         distances.append(span if -size < span[0] and span[1] < size else None)
     return distances

@@ -25,7 +25,7 @@ from indexing.ops.control import While, callees
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.integer_rules import range_of
 from simplifier.atoms import Variable
-from simplifier.interval import Interval, contains
+from simplifier.interval import Interval, contains, joined
 from simplifier.linear import Expr, as_expr, constant
 
 CarriedBounds: TypeAlias = Callable[[ArrayRef], Interval | None]
@@ -322,4 +322,4 @@ def _rule_values(scalar: ScalarRef, values: list[WrappedSum]) -> list[Expr]:
 def _hull(exprs: list[Expr]) -> Interval | None:
     """Return bounds of all expressions; None if there are none."""
     bounds = [expr.bounds for expr in exprs]
-    return (min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else None
+    return joined(bounds) if bounds else None
