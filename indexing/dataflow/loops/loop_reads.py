@@ -92,7 +92,9 @@ class LoopReads:
                 leaf: self._sharing.of(maps, "repeated control", _without_repeated_control)
                 for leaf, maps in answers.items()
             }
-        return {leaf: maps for leaf, maps in answers.items() if maps.maps or maps.unknown}
+        return {
+            leaf: maps for leaf, maps in answers.items() if maps.maps or maps.unknown is not None
+        }
 
     def _control(self, output: Path, start: IndexingMap) -> dict[Path, MapSet]:
         """Return the reads of the condition that decide how often the result is changed."""
@@ -226,7 +228,7 @@ class LoopReads:
         if leaf in self.iteration.facts.invariants:
             return True
         step = self._step(leaf)
-        if list(step) != [leaf] or len(step[leaf].maps) != 1 or step[leaf].unknown:
+        if list(step) != [leaf] or len(step[leaf].maps) != 1 or step[leaf].unknown is not None:
             return False
         (m,) = step[leaf].maps
         *dims, time = m.dims
