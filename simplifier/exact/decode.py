@@ -49,12 +49,15 @@ def _functions(domain: isl.Set, function: isl.MultiAff, names: Sequence[str]) ->
 
 
 def _convex_parts(points: isl.Set) -> list[ConvexSet]:
-    """Return disjoint convex sets whose divisions are explicit."""
+    """Return disjoint convex sets whose divisions are explicit, without those that have no point.
+
+    A set may have rational points only, which isl does not notice until it is asked.
+    """
     if points.involves_locals():
         points = points.compute_divs()
     if points.n_basic_set() > 1:
         points = points.make_disjoint()
-    return [ConvexSet.of(part) for part in points.get_basic_sets()]
+    return [ConvexSet.of(part) for part in points.get_basic_sets() if not part.is_empty()]
 
 
 def _general(ctx: Any, part: ConvexSet, names: Sequence[str]) -> Relation:
