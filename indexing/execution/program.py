@@ -16,7 +16,7 @@ from indexing.execution.interpreter import every_value, execute, plan
 from indexing.execution.machine import MAX_LOOP_ITERATIONS, Environment, Machine, RunOptions
 from indexing.execution.mesh import has_regions, mesh_of
 from indexing.execution.operations import MAX_OPERATIONS, check_operations
-from indexing.execution.rendezvous import Rendezvous
+from indexing.execution.rendezvous import DeviceLimitError, Rendezvous
 from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import Array, ExecutionError, Value, checked_inputs, flattened
 
@@ -106,7 +106,12 @@ def run(
         machine = Machine(options, environments[number], device)
         return _arrays(computation, machine, arguments[number])
 
-    results = rendezvous.run_all(count, work)
+    try:
+        results = rendezvous.run_all(count, work)
+    except DeviceLimitError as error:
+        message = f"each device is a thread, but the system starts no thread for {error}"
+        help = "simulate fewer devices"  # noqa: A001 - as in `HloError`
+        raise ExecutionError(message, computation.span, "execution", help=help) from error
     return results[0] if mesh else results
 
 

@@ -16,6 +16,10 @@ class Aborted(Exception):
     """A member of the group has ended or failed, so that the rendezvous never completes."""
 
 
+class DeviceLimitError(Exception):
+    """The system does not start a thread for each device."""
+
+
 class Rendezvous:
     """Runs devices concurrently and exchanges values between them."""
 
@@ -54,6 +58,7 @@ class Rendezvous:
 
         Raises:
             Exception: the error of a device that failed other than by `Aborted`, if any.
+            DeviceLimitError: the system does not start as many threads.
         """
         results: dict[int, T] = {}
         faults: dict[int, BaseException] = {}
@@ -72,11 +77,25 @@ class Rendezvous:
             Thread(target=copy_context().run, args=(run, number), daemon=True)
             for number in range(count)
         ]
+        refusal = self._start(threads)
         for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
+        if refusal is not None:
+            raise refusal
         if faults:
             causes = [e for e in faults.values() if not isinstance(e.__cause__, Aborted)]
             raise [*causes, *faults.values()][0]
         return [results[number] for number in range(count)]
+
+    def _start(self, threads: Sequence[Thread]) -> DeviceLimitError | None:
+        """Start the threads of all devices; if one does not start, the rest count as ended."""
+        for number, thread in enumerate(threads):
+            try:
+                thread.start()
+            except RuntimeError as error:
+                with self._changed:
+                    self._ended.update(range(number, len(threads)))
+                    self._changed.notify_all()
+                return DeviceLimitError(f"device {number} of {len(threads)}: {error}")
+        return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
+from threading import enumerate as enumerate_threads
 from typing import Final
 
 import numpy as np
@@ -125,6 +127,26 @@ def test_many_devices_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "10,000,000 devices, each of which counts as 1,000,000" in capsys.readouterr().err
     assert cli.run([*command, "--max-operations", str(10**20)]) == 1
     assert "estimated memory" in capsys.readouterr().err
+
+
+def test_devices_that_the_system_does_not_start_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other devices do not wait for them."""
+    module = hlo.parse(
+        f"{ADD} ENTRY e {{ p = f32[2] parameter(0)  ROOT r = f32[2] all-reduce(p), to_apply=add }}"
+    )
+    start = Thread.start
+
+    def limited(thread: Thread) -> None:
+        if sum(each.daemon for each in enumerate_threads()) >= before + 3:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    before = sum(each.daemon for each in enumerate_threads())
+    monkeypatch.setattr(Thread, "start", limited)
+    with pytest.raises(ExecutionError, match=r"no thread for device 3 of 8: can't start"):
+        run(module, [np.zeros(2, np.float32)], replicas=8)
 
 
 def test_the_api_takes_the_same_limit() -> None:
