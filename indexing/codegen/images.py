@@ -31,22 +31,47 @@ def images(
         operands: the values of its operands.
         at: the element at which the map starts.
     """
-    dims, ranges = indexing_map.dims, indexing_map.ranges
+    ranges = indexing_map.ranges
     if prod(v.upper - v.lower + 1 for v in ranges) > MAX_LISTED:
         return None
     related: set[ElementIndex] = set()
     for inside in product(*[range(v.lower, v.upper + 1) for v in ranges]):
-        point = dict(zip((*dims, *ranges), (*at, *inside), strict=True))
-        values = []
-        for rt in indexing_map.runtime:
-            value = _runtime_value(instruction, operands, rt, point)
-            if value is None:
-                return None
-            values.append(value)
+        values = _runtime_values(instruction, operands, indexing_map, (*at, *inside))
+        if values is None:
+            return None
         results = indexing_map.evaluate(at, inside, values)
         if results is not None:
             related.add(results)
     return related
+
+
+def image(
+    instruction: Instruction,
+    operands: Operands,
+    indexing_map: IndexingMap,
+    at: ElementIndex,
+    inside: Sequence[int],
+) -> ElementIndex | None:
+    """Return the element that a map relates to values of its dimensions and range variables.
+
+    None outside of the domain, and if a runtime variable is not an operand's element.
+    """
+    values = _runtime_values(instruction, operands, indexing_map, (*at, *inside))
+    return None if values is None else indexing_map.evaluate(at, inside, values)
+
+
+def _runtime_values(
+    instruction: Instruction, operands: Operands, m: IndexingMap, values: Sequence[int]
+) -> list[int] | None:
+    """Return the values of the runtime variables of a map; None if one is not known."""
+    point = dict(zip((*m.dims, *m.ranges), values, strict=True))
+    runtime = []
+    for rt in m.runtime:
+        value = _runtime_value(instruction, operands, rt, point)
+        if value is None:
+            return None
+        runtime.append(value)
+    return runtime
 
 
 def _runtime_value(

@@ -8,8 +8,9 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, permutations
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
 from indexing.dataflow.needed import needed_by
 from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.numerics import is_integer
 
 Results: TypeAlias = "Mapping[int, Array] | None"
 
@@ -29,10 +31,13 @@ RANDOM_FILLS: Final = 3
 """Number of random fillings of all operands."""
 
 INDEX_FILLS: Final = 24
-"""Number of fillings of integer operands with parts of an index."""
+"""Number of fillings of integer operands with parts of an index: of their rows, and elements."""
 
 CONSTANT_FILLS: Final = (0, 1, 2, -1)
 """Values that fill all operands."""
+
+UNIFORM_FILLS: Final = 12
+"""Number of fillings of each operand with a value of its own."""
 
 EXTREMES: Final = (100, -100)
 """Values of the elements at the index of the changed one, so that a comparison selects them."""
@@ -49,6 +54,7 @@ class Influence:
             too many.
         draw: gives an array random values.
         random: draws elements.
+        values: further values of elements, such as those with which the program compares.
         runs: how often `run` has been called.
     """
 
@@ -57,6 +63,7 @@ class Influence:
     images: Callable[[IndexingMap, ElementIndex], set[ElementIndex] | None]
     draw: Callable[[Array], None]
     random: np.random.Generator
+    values: Sequence[float] = ()
     runs: int = field(default=0, init=False)
 
     def unseen_read(
@@ -86,29 +93,35 @@ class Influence:
             images = sorted(self.images(exact, at) or ())
             if images:
                 j = images[int(self.random.integers(len(images)))]
-                if self._is_seen(array, output, exact, at, j):
+                if self.is_seen(array, output, exact, at, j):
                     return None
                 unseen = at, j
         return unseen
 
-    def _is_seen(
+    def is_seen(
         self, array: Array, output: int, exact: IndexingMap, at: ElementIndex, j: ElementIndex
     ) -> bool:
         """Return True if a change of operand element `j` changes element `at` of the result.
 
         With runtime variables, `j` depends on the operands.
         """
-        saved = [each.copy() for each in self.arrays]
-        try:
+        with self.restored():
             for candidates in self._fillings(array, at, j):
                 images = self.images(exact, at) if exact.runtime else None
                 place = min(images) if images else j
                 if self._moves(array, output, at, place, candidates):
                     return True
+        return False
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Restore the operands at the end of a block."""
+        saved = [each.copy() for each in self.arrays]
+        try:
+            yield
         finally:
             for each, old in zip(self.arrays, saved, strict=True):
                 each[...] = old
-        return False
 
     def _fillings(self, array: Array, at: ElementIndex, j: ElementIndex) -> Iterator[int | None]:
         """Fill the operands; yield the number of changes to try, None for all.
@@ -116,35 +129,73 @@ class Influence:
         * as they are;
         * random, with extremes at index `j`;
         * random;
-        * random, with parts of the index `at` in integer operands: indices must select it;
-        * constant.
+        * random, with the index `at` in the rows of integer operands: indices must select it;
+        * random, with small integers, or parts of the index, in their elements;
+        * constant;
+        * constant, with another value in each operand: all elements of a comparison are alike.
         """
         yield None
         alike = [each for each in self.arrays if each.shape == array.shape]
         place: Any = (..., *[slice(k, k + 1) for k in j])
         for value in EXTREMES:
-            self._draw_all()
+            self.draw_all()
             for each in alike:
                 _fill(each[place], value)
             yield None
         for _ in range(RANDOM_FILLS):
-            self._draw_all()
+            self.draw_all()
             yield 3
+        yield from self._indexed_fillings(at)
+        yield from self._constant_fillings()
+
+    def _indexed_fillings(self, at: ElementIndex) -> Iterator[int | None]:
+        """Fill integer operands with indices that may select the element at `at`."""
         integers = [each for each in self.arrays if _is_integer(each)]
+        rows = {id(each): _rows(each, at) for each in integers}
+        for k in range(max(map(len, rows.values()), default=0)):
+            self.draw_all()
+            for each in integers:
+                if rows[id(each)]:
+                    each[...] = rows[id(each)][k % len(rows[id(each)])]
+            yield 5
+        for _ in range(INDEX_FILLS // 2 if integers else 0):
+            self.draw_all()
+            self.draw_indices()
+            yield 5
         for _ in range(INDEX_FILLS if integers else 0):
-            self._draw_all()
+            self.draw_all()
             for each in integers:
                 if self.random.integers(2):
                     each[...] = self.random.choice((0, *at), each.shape).astype(each.dtype)
-            yield 3
+            yield 5
+
+    def _constant_fillings(self) -> Iterator[int | None]:
+        """Fill the operands with one value, and each with a value of its own."""
         for value in CONSTANT_FILLS:
             for each in self.arrays:
                 _fill(each, value)
             yield None
+        for _ in range(UNIFORM_FILLS):
+            self.draw_constants()
+            yield None
 
-    def _draw_all(self) -> None:
+    def draw_all(self, scale: int = 1) -> None:
+        """Fill all operands with random values, floats times `scale`."""
         for each in self.arrays:
             self.draw(each)
+            if scale != 1 and each.dtype.kind in "fcV" and not is_integer(each):
+                with np.errstate(all="ignore"):
+                    each *= each.dtype.type(scale)
+
+    def draw_constants(self) -> None:
+        """Fill each operand with one value, so that comparisons of operands agree everywhere."""
+        for each in self.arrays:
+            _fill(each, int(self.random.choice((*CONSTANT_FILLS, *EXTREMES))))
+
+    def draw_indices(self) -> None:
+        """Fill integer operands with small indices, which are within most bounds."""
+        for each in filter(_is_integer, self.arrays):
+            each[...] = self.random.integers(0, 3, each.shape).astype(each.dtype)
 
     def _moves(
         self, array: Array, output: int, at: ElementIndex, j: ElementIndex, count: int | None
@@ -164,11 +215,26 @@ class Influence:
 
     def _element(self, output: int, at: ElementIndex) -> Any:
         """Return an element of the result; None if the kernel rejects the operands."""
+        result = self.result(output)
+        if result is None or any(i >= n for i, n in zip(at, result.shape, strict=True)):
+            return None
+        return result[at].copy()
+
+    def result(self, output: int) -> Array | None:
+        """Return a result; None if the kernel rejects the operands."""
         self.runs += 1
         results = self.run()
-        if results is None or any(i >= n for i, n in zip(at, results[output].shape, strict=True)):
-            return None
-        return results[output][at].copy()
+        return None if results is None else results[output]
+
+    def plain_candidates(self, array: Array) -> Iterator[Array]:
+        """Yield few values to change elements to: a random one, large ones, and an extreme."""
+        fresh = np.empty((), array.dtype)
+        self.draw(fresh)
+        yield fresh
+        for value in EXTREMES:
+            if _fill(fresh, value):
+                yield fresh
+        yield from _extremes(array)
 
     def _candidates(self, array: Array, at: ElementIndex) -> Iterator[Array]:
         """Yield values to change an element to: random ones, then extremes."""
@@ -176,13 +242,10 @@ class Influence:
         for _ in range(2):
             self.draw(fresh)
             yield fresh
-        for value in dict.fromkeys((0, 1, -1, 2, 100, -100, *at)):
+        for value in dict.fromkeys((0, 1, -1, 2, 100, -100, *at, *self.values)):
             if _fill(fresh, value):
                 yield fresh
-        if _is_integer(array):
-            yield np.asarray(np.iinfo(array.dtype).max, array.dtype)
-        elif array.dtype.kind in "fcV":
-            yield np.asarray(np.nan).astype(array.dtype)
+        yield from _extremes(array)
 
 
 def may_hide_elements(instruction: Instruction) -> bool:
@@ -219,6 +282,23 @@ def may_hide_changes(operands: Sequence[Array], results: Iterable[Array]) -> boo
     )
 
 
+def _rows(array: Array, at: ElementIndex) -> list[Array]:
+    """Return rows of an array of indices that select the element at `at`, in any order.
+
+    The start of a window that fills its dimension is 0.
+
+    >>> for row in _rows(np.zeros((4, 2), np.int32), (5, 7)):
+    ...     print(*row, end="  ")
+    0 5  0 7  5 0  5 7  7 0  7 5
+    """
+    width = array.shape[-1] if array.shape else 1
+    rows = [
+        np.array(row).astype(array.dtype)
+        for row in islice(permutations((0, *at), width), INDEX_FILLS)
+    ]
+    return [row if array.shape else row[0] for row in rows]
+
+
 def _is_narrow(array: Array) -> bool:
     return array.dtype.itemsize < 2
 
@@ -227,11 +307,24 @@ def _is_integer(array: Array) -> bool:
     return array.dtype.kind in "iu"
 
 
-def _fill(array: Array, value: int) -> bool:
+def _extremes(array: Array) -> Iterator[Array]:
+    """Yield the largest integer, or else the infinities and a NaN, of the type of an array."""
+    if _is_integer(array):
+        yield np.asarray(np.iinfo(array.dtype).max, array.dtype)
+    elif array.dtype.kind in "fcV":
+        for value in (np.nan, np.inf, -np.inf):
+            with np.errstate(all="ignore"):
+                yield np.asarray(value).astype(array.dtype)
+
+
+def _fill(array: Array, value: float) -> bool:
     """Set all elements of an array, unless its type lacks the value; return True if it is set."""
-    if array.dtype.kind in "ub" and not 0 <= value <= (1 if array.dtype.kind == "b" else 127):
+    if array.dtype.kind == "b" and not 0 <= value <= 1:
         return False
-    if array.dtype.kind == "i" and abs(value) > np.iinfo(array.dtype).max:
-        return False
-    array[...] = np.asarray(value).astype(array.dtype)
+    if _is_integer(array):
+        limits = np.iinfo(array.dtype)
+        if not limits.min <= value <= limits.max:
+            return False
+    with np.errstate(all="ignore"):
+        array[...] = np.asarray(value).astype(array.dtype)
     return True

@@ -12,8 +12,8 @@ from hlo.modules.module import Instruction, Module
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import epsilon, first_difference, tolerance
+from indexing.codegen.findings import Finding, Report
 from indexing.codegen.graph import Array
-from indexing.codegen.validation import Finding, Report
 from indexing.codegen.validation_limits import MAX_OPERATIONS, array_shapes
 from indexing.execution import run, xla
 from indexing.execution.inputs import random_inputs

@@ -15,7 +15,7 @@ from indexing.views.records import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
-    from indexing.codegen.validation import Report
+    from indexing.codegen.findings import Report
     from indexing.execution.values import Array
 
 Scope: TypeAlias = Literal["instruction", "module"]

@@ -18,7 +18,7 @@ from hlo.formats.reading import MAX_BYTES
 from indexing import cli
 from indexing.cli import group
 from indexing.cli.commands.run import MAX_PRINTED
-from indexing.codegen import running, validation, validation_limits
+from indexing.codegen import checked_instruction, running, validation_limits
 from indexing.dataflow import answering
 
 ROOT = Path(__file__).parents[2]
@@ -664,7 +664,7 @@ def test_explain_lists_steps_of_the_simplifier(run: Run) -> None:
 
 def test_help_names_the_limits_of_the_checks(run: Run) -> None:
     text = run("validate", "--help")[1]
-    for limit in (validation.MAX_ITERATIONS, validation_limits.MAX_POKED):
+    for limit in (checked_instruction.MAX_ITERATIONS, validation_limits.MAX_POKED):
         assert f"{limit:,}" in text
     text = " ".join(run("run", "--help")[1].split())
     assert f"{running.MAX_ITERATIONS:,} iterations" in text

@@ -15,7 +15,7 @@ import hlo
 from indexing import cli, parse_map
 from indexing.cli.group import COMMANDS, Commands
 from indexing.codegen import validation
-from indexing.codegen.validation import Finding, Report
+from indexing.codegen.findings import Finding, Report
 from indexing.views.records import SCHEMA_VERSION, SCHEMAS
 from tests.cli.running import validator
 

@@ -10,8 +10,9 @@ import pytest
 import hlo
 from hlo.ops.op import OPS
 from indexing import IndexingMap, cli
+from indexing.codegen.findings import Report
 from indexing.codegen.influence import Influence
-from indexing.codegen.validation import Report, is_checked, validated
+from indexing.codegen.validation import is_checked, validated
 from indexing.ops.base import MappedOp
 from indexing.ops.samples import instruction_of
 from indexing.ops.transpose import Transpose
@@ -98,7 +99,9 @@ def test_an_additional_exact_map_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
     assert not details(validated(root, 0, 4096))
     root = instruction_of("f32[9,7] transpose(f32[7,9] p), dimensions={1,0}")
     monkeypatch.setattr(Transpose, "output_to_input", with_first_element)
-    monkeypatch.setattr("indexing.codegen.validation._Case.nests", lambda *args: iter(()))
+    monkeypatch.setattr(
+        "indexing.codegen.checked_instruction.CheckedInstruction.nests", lambda *args: iter(())
+    )
     assert details(validated(root, 0, 4096))
 
 
@@ -127,7 +130,9 @@ def test_samples_of_ops_have_no_false_alarm_and_few_runs(monkeypatch: pytest.Mon
         return unseen
 
     monkeypatch.setattr(Influence, "unseen_read", counted)
-    monkeypatch.setattr("indexing.codegen.validation._Case.nests", lambda *args: iter(()))
+    monkeypatch.setattr(
+        "indexing.codegen.checked_instruction.CheckedInstruction.nests", lambda *args: iter(())
+    )
     for op in OPS.values():
         for sample in op.samples if issubclass(op, MappedOp) else ():
             instruction = instruction_of(sample)

@@ -30,7 +30,7 @@ from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
-    from indexing.codegen.validation import Report
+    from indexing.codegen.findings import Report
     from indexing.views.command_records import Scope
     from indexing.views.selection import Selection
 
@@ -57,6 +57,11 @@ HEADINGS = ("status", "computation", "instruction", "opcode", "check", "details"
 @deprecated_spelling("--most", "--max-elements", type=click.IntRange(min=1))
 @max_input_size_option
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with status 1 if a read of an exact map through a fusion is not observed",
+)
 @format_option(click.Choice(["text", "json"]))
 @corpus_options
 @click.pass_obj
@@ -67,6 +72,7 @@ def command(
     seed: int,
     max_elements: int,
     no_xla: bool,
+    strict: bool,
     notation: str,
 ) -> None:
     """Validate the maps of every instruction and fusion in FILE... by executing them.
@@ -82,8 +88,14 @@ def command(
       poke   a perturbation test: changing one element of an operand changes only
              outputs that depend on it by the maps, and an element that an exact
              map reads can change the output; at most 65,536 elements
+      exact  the same for a sample of the reads of exact maps through fusions, with
+             values that defeat masks
       xla    the entry computation agrees with XLA, if jax is installed: `kernels = xla`
              through reference kernels, `maps = xla` through generated programs
+
+    A map through a fusion is exact for each path: it leads to each element that some path reads,
+    even if a mask, a product with zero or a minimum makes its value irrelevant. Such a read is
+    `exact: not observed`, which is no failed check; with --strict, the exit status is 1.
 
     Skipped checks are listed with the reason. The exit status is 1 if a check fails. JSON has an
     object for each instruction, and one for the comparison of a module with XLA.
@@ -98,7 +110,7 @@ def command(
     selection = Selection(names=tuple(names))
     is_one_file = len(corpus.files) == 1
     question = ValidationQuestion(
-        selection, seed, max_elements, not no_xla, notation == "json", is_one_file
+        selection, seed, max_elements, not no_xla, strict, notation == "json", is_one_file
     )
     answer_files(reporter, corpus, question)
     report_missed(reporter, selection.conditions, is_one_file)
@@ -113,6 +125,7 @@ class ValidationQuestion(WholeFiles):
         seed: seed of the random operands.
         max_elements: limit on the elements of an array.
         with_xla: compare modules with XLA.
+        is_strict: reads of exact maps that are not observed are errors.
         is_json: print JSON.
         is_one_file: True if the command has one file.
     """
@@ -121,6 +134,7 @@ class ValidationQuestion(WholeFiles):
     seed: int
     max_elements: int
     with_xla: bool
+    is_strict: bool
     is_json: bool
     is_one_file: bool
 
@@ -143,6 +157,8 @@ class ValidationQuestion(WholeFiles):
             counts: Counter[str] = Counter()
             _show(reporter, module, _counted_rows(reporter, reports, counts), bar)
             summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
+            if counts["not observed"]:
+                summary += f", {counts['not observed']} not observed"
             reporter.print(f"{module.filename}: {summary}")
 
     def _reports(
@@ -156,6 +172,7 @@ class ValidationQuestion(WholeFiles):
 
                 report = validated(instruction, self.seed, self.max_elements)
                 reporter.counts.update(["instructions", report.status])
+                reporter.failed |= self.is_strict and bool(report.not_observed)
                 yield "instruction", report
         if self.with_xla and not self.selection.names:
             with reporter.reporting(module.filename):
@@ -199,8 +216,9 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
             f"{check} (partly: {'; '.join(reasons.pop(check))})" if check in reasons else check
             for check in passed
         ]
-        skipped = [f"{check} skipped: {text}" for check, texts in reasons.items() for text in texts]
-        yield report.status, *place, ", ".join(checks) or "no check", "; ".join(skipped)
+        notes = [f"{check} skipped: {text}" for check, texts in reasons.items() for text in texts]
+        notes += [f"exact: not observed: {text}" for text in report.not_observed]
+        yield report.status, *place, ", ".join(checks) or "no check", "; ".join(notes)
         return
     reporter.failed = True
     for finding in dict.fromkeys(report.findings):
@@ -215,6 +233,7 @@ def _counted_rows(
     """Yield the rows of all reports; count the reports by status."""
     for _, report in reports:
         counts[report.status] += 1
+        counts["not observed"] += bool(report.not_observed)
         yield from _rows(reporter, report)
 
 
