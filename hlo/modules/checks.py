@@ -33,7 +33,8 @@ def verify(module: Module) -> list[HloError]:
     Checks the attributes, operands and declared shape of each instruction, literals, parameter
     numbers, called computations, layouts, shardings and the header's
     ``entry_computation_layout``. Only registered ops are checked; ``import indexing`` registers the
-    ops of HLO. A valid module gives an empty list.
+    ops of HLO. A valid module gives an empty list. Frontend attributes are free text: of shardings
+    there, see `hlo.modules.shardings.sharding_warnings`.
 
     Source: XLA ``xla/service/hlo_verifier.cc``.
 
@@ -125,9 +126,8 @@ def _parameter_number(parameter: Instruction) -> int:
 
 
 def _sharding_errors(instruction: Instruction) -> Iterator[HloError]:
-    """Yield the error of the sharding in the attributes, if it is invalid."""
-    text_of = instruction.text_of
-    if text_of("sharding") is not None or text_of("frontend_attributes") is not None:
+    """Yield the error of the attribute ``sharding``, if it is invalid."""
+    if instruction.text_of("sharding") is not None:
         try:
             sharding_of(instruction)
         except HloError as error:

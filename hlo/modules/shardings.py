@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hlo.arguments import checked
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, TupleShape, leaves
 from hlo.shardings.hlo_notation import read_sharding
@@ -31,7 +32,7 @@ from hlo.shardings.reading import Context, check_rank, cursor_over
 from hlo.shardings.sharding import Sharding
 from hlo.shardings.shardy_notation import parse_meshes, read_manual_axes
 from hlo.text.lexer import STRING, skip
-from hlo.text.source import Span
+from hlo.text.source import HloError, Span
 from hlo.text.syntax import AttributeText, read_value
 
 _KEY: Final = re.compile(r'"?([\w.\-]++)"?', re.ASCII)
@@ -82,6 +83,58 @@ def sharding_of(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | N
             raise cursor.fault(label, span)
     fitted = tuple([_fitted(s, r) for s, r in zip(shardings, ranks, strict=False)])
     return fitted if is_tuple else fitted[0]
+
+
+def stated_sharding(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | None:
+    """Return `sharding_of`; None if the sharding is of frontend attributes that do not fit.
+
+    Frontend attributes are free text: XLA copies them to instructions of other shapes.
+
+    Raises:
+        HloError: the value of ``sharding`` is not a sharding, or does not fit.
+    """
+    try:
+        return sharding_of(instruction)
+    except HloError:
+        if "sharding" in instruction.attributes:
+            raise
+        return None
+
+
+@checked
+def sharding_warnings(module: Module) -> list[HloError]:
+    """Return an error for each sharding in frontend attributes that does not fit, in text order.
+
+    The module is valid nevertheless: nothing reads them but `Instruction.sharding`.
+
+    >>> from hlo.formats.parser import parse
+    >>> module = parse('''ENTRY e {
+    ...   ROOT p = f32[] parameter(0), frontend_attributes={xla.sdy.sharding="any text"}
+    ... }''')
+    >>> len(sharding_warnings(module))
+    1
+    """
+    faults: list[HloError] = []
+    try:
+        meshes_of(module)
+    except HloError as error:
+        faults.append(error)
+    for instruction in module.instructions:
+        text_of = instruction.text_of
+        if text_of("frontend_attributes") is not None and text_of("sharding") is None:
+            try:
+                sharding_of(instruction)
+            except HloError as error:
+                faults.append(error)
+    return faults
+
+
+def declared_meshes(module: Module) -> Mapping[str, Mesh]:
+    """Return `meshes_of`; nothing if their text, a frontend attribute, is invalid."""
+    try:
+        return meshes_of(module)
+    except HloError:
+        return {}
 
 
 def region_shardings(instruction: Instruction, key: str) -> tuple[Sharding, ...]:
@@ -143,7 +196,7 @@ def _span(attribute: AttributeText) -> Span:
 
 
 def _context(module: Module, ranks: Sequence[int | None] | None) -> Context:
-    return Context(meshes_of(module), int(module.header("num_partitions", 1)), ranks)
+    return Context(declared_meshes(module), int(module.header("num_partitions", 1)), ranks)
 
 
 def _ranks(instruction: Instruction) -> list[int | None]:

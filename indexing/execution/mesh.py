@@ -7,6 +7,7 @@ Source: Shardy ``docs/sharding_representation.md``; XLA
 from __future__ import annotations
 
 from hlo.modules.module import Module
+from hlo.modules.shardings import declared_meshes
 from hlo.shardings.mesh import Mesh
 from indexing.ops.custom_call import FULL_TO_SHARD, TO_LOCAL
 
@@ -16,7 +17,7 @@ def mesh_of(module: Module) -> Mesh | None:
 
     Without a mesh, the partitions of a module that has manual regions after Shardy are one axis.
     """
-    declared = next((mesh for mesh in module.meshes.values() if mesh.axes), None)
+    declared = next((mesh for mesh in declared_meshes(module).values() if mesh.axes), None)
     if declared is None and FULL_TO_SHARD in _targets(module):
         return Mesh.of({"partition": int(module.header("num_partitions", 1))})
     return declared

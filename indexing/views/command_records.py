@@ -48,6 +48,7 @@ def check_json(
     module: Module | None,
     errors: Iterable[HloError],
     unknown: Sequence[tuple[Instruction, Sequence[str]]] = (),
+    warnings: Iterable[HloError] = (),
 ) -> str:
     """Return the outcome of ``check`` for one module.
 
@@ -56,8 +57,9 @@ def check_json(
         module: the module; None if it could not be parsed.
         errors: its errors.
         unknown: the first instruction of each unknown opcode, with similar opcodes.
+        warnings: the faults that are ignored.
     """
-    warnings = [
+    opcodes = [
         {
             "opcode": instruction.opcode,
             "instruction": instruction.name,
@@ -73,7 +75,8 @@ def check_json(
         "module": None if module is None else module.name,
         "instructions": None if module is None else sum(1 for _ in module.instructions),
         "errors": list(map(error_record, errors)),
-        "unknown_opcodes": warnings,
+        "warnings": list(map(error_record, warnings)),
+        "unknown_opcodes": opcodes,
         "schema_version": SCHEMA_VERSION,
     }
     return json.dumps(record)

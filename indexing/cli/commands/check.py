@@ -40,9 +40,10 @@ def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
     first error of any other, with its source location. `ops OPCODE` describes the constraints of an
     op, such as C1.
 
-    An unknown opcode is not an error: a warning on stderr gives its first location.
+    An unknown opcode is not an error: a warning on stderr gives its first location. Neither is a
+    sharding among the frontend attributes that does not fit the array: a warning shows it.
 
-    JSON has an object for each module, with its errors and unknown opcodes.
+    JSON has an object for each module, with its errors, its warnings and unknown opcodes.
 
     \b
     Examples:
@@ -76,12 +77,15 @@ class CheckQuestion(WholeFiles):
 def check_as_text(reporter: Reporter, task: Task) -> None:
     """Report the errors of each module of a file, and print their number."""
     from hlo import verify
+    from hlo.modules.shardings import sharding_warnings
 
     for module in task.modules(reporter):
         with reporter.reporting(module.filename):
             errors = verify(module)
             for error in errors:
                 reporter.hlo_error(error)
+            for error in sharding_warnings(module):
+                reporter.note(warning_text(error))
             for line in unchecked(module):
                 reporter.note(line)
             size = reporter.count_instructions(module)
@@ -92,6 +96,7 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
 def check_as_json(reporter: Reporter, task: Task) -> None:
     """Print the errors of each module of a file as JSON."""
     from hlo import HloError, verify
+    from hlo.modules.shardings import sharding_warnings
     from hlo.ops.op import OPS
     from hlo.text.names import similar
     from indexing.views.command_records import check_json
@@ -108,7 +113,8 @@ def check_as_json(reporter: Reporter, task: Task) -> None:
             reporter.count_instructions(module)
             _count_errors(reporter, errors)
             unknown = [(each, similar(each.opcode, OPS)) for each in unregistered(module)]
-            reporter.print(check_json(module.filename, module, errors, unknown))
+            warnings = sharding_warnings(module)
+            reporter.print(check_json(module.filename, module, errors, unknown, warnings))
 
 
 def _count_errors(reporter: Reporter, errors: Sequence[HloError]) -> None:
@@ -116,6 +122,11 @@ def _count_errors(reporter: Reporter, errors: Sequence[HloError]) -> None:
     reporter.failed |= bool(errors)
     for error in errors:
         reporter.count_error(str(error))
+
+
+def warning_text(error: HloError) -> str:
+    """Return a fault that is ignored as the text of a warning, with its place."""
+    return f"warning{str(error).removeprefix('error')}"
 
 
 def unchecked(module: Module) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.shardings import stated_sharding
 from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Mesh
 from hlo.shardings.sharding import Sharding
@@ -175,7 +176,7 @@ class StatedArray:
 
 def stated_arrays(instruction: Instruction) -> list[StatedArray]:
     """Return the arrays of an instruction's value with their shardings."""
-    stated = instruction.sharding
+    stated = stated_sharding(instruction)
     arrays = []
     for number, path, shape in array_leaves(instruction.shape):
         sharding = stated[number] if isinstance(stated, tuple) else stated

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
+from hlo.modules.shardings import stated_sharding
 from hlo.shapes.shape import Shape
 from hlo.shardings.sharding import Sharding
 from indexing.dataflow import answering
@@ -52,7 +53,7 @@ def border_of(call: Instruction, devices: Devices) -> Distribution | Unknown:
     """Return the distribution with which an array enters or leaves a region."""
     enters = target_of(call) == FULL_TO_SHARD
     outside, local = (call.operands[0], call) if enters else (call, call.operands[0])
-    sharding = outside.sharding
+    sharding = stated_sharding(outside)
     where = f"`{call.name}`: the border of a manual region"
     assert isinstance(outside.shape, Shape)
     assert isinstance(local.shape, Shape)
