@@ -85,7 +85,8 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
             for error in errors:
                 reporter.hlo_error(error)
             for error in sharding_warnings(module):
-                reporter.note(warning_text(error))
+                for line in warning_text(error).split("\n"):
+                    reporter.note(line)
             for line in unchecked(module):
                 reporter.note(line)
             size = reporter.count_instructions(module)
