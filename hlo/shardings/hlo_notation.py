@@ -106,6 +106,15 @@ def _read_braces(cursor: Cursor, context: Context) -> Sharding | tuple[Sharding,
     return tuple(shardings)
 
 
+def _device(cursor: Cursor) -> int:
+    """Read the number of a device."""
+    start = cursor.position
+    number = cursor.integer()
+    if fault := mesh_fault([], [number]):
+        raise cursor.fault(fault, cursor.source.span(start, cursor.position))
+    return number
+
+
 def _read_single(cursor: Cursor, context: Context, number: int) -> Sharding:
     """Read one sharding after its opening brace."""
     rank = None
@@ -115,7 +124,7 @@ def _read_single(cursor: Cursor, context: Context, number: int) -> Sharding:
     if cursor.accepts("maximal_mesh["):
         cursor.expect("device_id")
         cursor.expect("=")
-        mesh = Mesh.of({}, [cursor.integer()])
+        mesh = Mesh.of({}, [_device(cursor)])
         cursor.expect("]")
         return _NamedReader(cursor, mesh, Hints(version=3, any_rank=True), rank).read()
     if cursor.accepts("mesh["):
@@ -238,7 +247,7 @@ class _TileReader:
             raise _unknown_word(self.cursor, word, words)
 
     def _read_device(self) -> None:
-        self.device = self.cursor.integer()
+        self.device = _device(self.cursor)
 
     def _read_metadata(self) -> None:
         self.hints = replace(self.hints, metadata=self.cursor.group())

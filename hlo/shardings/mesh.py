@@ -269,6 +269,9 @@ def mesh_fault(axes: Sequence[tuple[str, int]], devices: Sequence[int] | None) -
     return _devices_fault(axes, size, devices)
 
 
+_LARGEST: Final = 2**63 - 1  # XLA stores the number of a device in 64 bits
+
+
 def _devices_fault(axes: Sequence[tuple[str, int]], size: int, devices: Sequence[int]) -> str:
     if len(devices) != size:
         noun = "device" if len(devices) == 1 else "devices"
@@ -278,6 +281,8 @@ def _devices_fault(axes: Sequence[tuple[str, int]], size: int, devices: Sequence
         return f"device {repeated} is named twice"
     if min(devices) < 0:
         return f"the number of a device must not be negative, not {min(devices)}"
+    if max(devices) > _LARGEST:
+        return f"the number of a device must be at most {_LARGEST}, not {max(devices)}"
     return ""
 
 

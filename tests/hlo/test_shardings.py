@@ -516,3 +516,19 @@ def test_what_a_notation_cannot_express_is_refused() -> None:
         product.to_hlo(3)
     with pytest.raises(ValueError, match="no manual axes"):
         Sharding(mesh, (), manual=(Axis("x"),)).to_shardy()
+
+
+@pytest.mark.parametrize("number", [-1, 2**63, 10**30])
+@pytest.mark.parametrize(
+    "sharding",
+    [
+        "{{maximal device={}}}",
+        "{{devices=[2]0,{}}}",
+        "{{maximal_mesh[device_id={}]}}",
+        "{{mesh['x'=2], device_ids=(0,{}), [{{'x'}}]}}",
+    ],
+)
+def test_the_number_of_a_device_has_63_bits(sharding: str, number: int) -> None:
+    text = f"ENTRY e {{ ROOT p = f32[8] parameter(0), sharding={sharding.format(number)} }}"
+    (error,) = hlo.verify(hlo.parse(text))
+    assert text.index("{", 9) < error.span.start < len(text)
