@@ -221,7 +221,7 @@ def _filled(values: list[Any], spans: list[Span], shape: Shape) -> NDArray[Any]:
     if len(values) == 1 and shape.size > 1:
         try:
             filled = numpy.zeros(shape.dims, kind)
-        except MemoryError:
+        except (MemoryError, ValueError):  # NumPy's error for more elements than it can count
             message = f"not enough memory for a constant {shape}"
             raise HloError(message, spans[0], "literal") from None
         filled.flat[0] = flat[0]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hlo
 from hlo.shapes.literal import array
 from hlo.shapes.shape import dtype, parse_shape
 from hlo.text.source import HloError
@@ -120,3 +121,13 @@ def test_an_elided_literal_has_no_value(text: str) -> None:
 def test_an_array_larger_than_memory_is_an_error() -> None:
     with pytest.raises(HloError, match="not enough memory"):
         array("1", parse_shape("f32[1000000000,1000000000]"))
+
+
+@pytest.mark.parametrize("size", [2**62, 2**63 - 1, 2**63, 2**64, 10**40])
+def test_a_constant_of_more_elements_than_memory_has_an_error_with_a_place(size: int) -> None:
+    errors = []
+    try:
+        errors = hlo.verify(hlo.parse(f"ENTRY e {{ ROOT c = s32[{size}] constant(1) }}"))
+    except hlo.HloError as error:  # XLA's sizes have 63 bits
+        errors = [error]
+    assert errors[0].span.line == 1
