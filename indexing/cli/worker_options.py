@@ -97,9 +97,34 @@ def _cluster(scheduler: str, send: str | None) -> Iterator[Workers]:
     reporter = click.get_current_context().obj
     assert isinstance(reporter, Reporter)
     sends_text = not scheduler.startswith(LOCAL) if send is None else send == "text"
-    with closing(Cluster(scheduler, sends_text, reporter.note)) as cluster:
-        try:
-            yield cluster
-        except ClusterError as error:
-            message = f"error[cluster]: {scheduler}: {error.reason}"
-            reporter.error(message, f"  = help: {error.help}")
+    try:
+        with closing(Cluster(scheduler, sends_text, reporter.note)) as cluster:
+            try:
+                yield cluster
+            except ClusterError as error:
+                _raise_interrupt(error)
+                message = f"error[cluster]: {scheduler}: {error.reason}"
+                reporter.error(message, f"  = help: {error.help}")
+    except Exception as error:
+        _raise_interrupt(error)
+        raise
+
+
+def _raise_interrupt(error: BaseException | None) -> None:
+    """Raise the interrupt that an error replaced: Dask fails while it closes what was starting.
+
+    >>> try:
+    ...     try:
+    ...         raise KeyboardInterrupt
+    ...     finally:
+    ...         raise UnboundLocalError
+    ... except UnboundLocalError as error:
+    ...     _raise_interrupt(error)
+    Traceback (most recent call last):
+        ...
+    KeyboardInterrupt
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        error = error.__cause__ or error.__context__

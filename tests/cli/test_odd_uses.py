@@ -88,3 +88,22 @@ def test_each_value_of_a_journal_is_checked(line: int, run: Run) -> None:
 def test_no_random_use_has_an_internal_error() -> None:
     for seed in sampled(range(0, 600, 20)):
         assert not list(odd_uses.faults(seed, 20))
+
+
+@pytest.mark.parametrize("replacing", [UnboundLocalError("result"), OSError("closed"), None])
+def test_an_interrupt_is_no_error_of_a_cluster_that_was_starting(
+    replacing: Exception | None, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask fails in many ways while it closes what it was starting."""
+    from indexing.cli import cluster
+
+    def starts(self: object) -> None:
+        raise KeyboardInterrupt
+
+    def closes(self: object) -> None:
+        if replacing is not None:
+            raise replacing
+
+    monkeypatch.setattr(cluster.Cluster, "_connected", starts)
+    monkeypatch.setattr(cluster.Cluster, "close", closes)
+    assert run("check m.hlo --scheduler local:2") == (130, "", "")
