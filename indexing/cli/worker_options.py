@@ -113,16 +113,13 @@ def _cluster(scheduler: str, send: str | None) -> Iterator[Workers]:
 def _raise_interrupt(error: BaseException | None) -> None:
     """Raise the interrupt that an error replaced: Dask fails while it closes what was starting.
 
+    >>> error = UnboundLocalError("result")
+    >>> error.__context__ = KeyboardInterrupt()
     >>> try:
-    ...     try:
-    ...         raise KeyboardInterrupt
-    ...     finally:
-    ...         raise UnboundLocalError
-    ... except UnboundLocalError as error:
     ...     _raise_interrupt(error)
-    Traceback (most recent call last):
-        ...
-    KeyboardInterrupt
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    interrupted
     """
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
