@@ -153,9 +153,11 @@ class FormulaAlgebra:
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula | None:
         """Return a function of constants, and of tables at one index, as an element of a table."""
-        function = self._function(opcode, attributes, element_type, arguments)
         tables = {t: entries(t.array) for t in arguments if _is_entry(t) and t.array is not None}
-        if function is None or len({(t.index, len(tables[t])) for t in tables}) != 1:
+        if len({(t.index, len(tables[t])) for t in tables}) != 1:
+            return None
+        function = self._function(opcode, attributes, element_type, arguments)
+        if function is None:
             return None
         first, *_ = tables
         for t in arguments:

@@ -34,9 +34,9 @@ def chosen(table: FormulaTable, expr: Expr, pieces: Sequence[Piece]) -> Formula:
     if len(merged) == 1:
         return merged[0][1]
     terms = [term for _, term in merged]
-    inner = [t.index[0] for t in terms if t.kind == "choose"]
-    first = min(inner, key=lambda e: _order(table, e), default=expr)
-    if _order(table, first) < _order(table, expr) and len(merged) < MAX_PIECES:
+    inner = dict.fromkeys([t.index[0] for t in terms if t.kind == "choose"])
+    first = min([expr, *inner], key=table.expr_order)
+    if first != expr and len(merged) < MAX_PIECES:
         return _reordered(table, expr, merged, first)
     bounds = tuple([bound for bound, _ in merged])
     return table.make("choose", bounds, terms[0].type, terms, (expr,))
@@ -48,10 +48,6 @@ def piece_at(choice: Formula, value: int) -> Formula:
         if value <= bound:
             return term
     return choice.arguments[-1]
-
-
-def _order(table: FormulaTable, expr: Expr) -> tuple[int, str]:
-    return table.expr_key(expr), str(expr)
 
 
 def _normal(expr: Expr, pieces: Sequence[Piece]) -> tuple[Expr, list[Piece]]:

@@ -57,7 +57,7 @@ from simplifier.unknown import first_unknown
 
 DEFINITIONS: Final = (controlled, defined, updated, reinterpreted, expanded)
 """Formulas of ops that are not made from their maps."""
-MAX_TERMS: Final = 1 << 19
+MAX_TERMS: Final = 1 << 18
 """Limit on the terms of one comparison."""
 MAX_EXPANDED_TERMS: Final = 1 << 16
 """The same limit if ops are replaced by their definitions."""

@@ -98,6 +98,8 @@ class FormulaTable:
         self._terms: dict[Hashable, Formula] = {}
         self.runtime: dict[Variable, Formula] = {}
         self._keys: dict[Atom, int] = {}
+        self._expr_keys: dict[Expr, int] = {}
+        self._orders: dict[Expr, tuple[int, str]] = {}
         self._ordered: dict[Expr, list[Variable]] = {}
 
     def __len__(self) -> int:
@@ -181,8 +183,19 @@ class FormulaTable:
 
     def expr_key(self, expr: Expr) -> int:
         """Return a number that is equal for expressions that differ only in names of variables."""
-        parts = sorted([(self._atom_key(atom), factor) for atom, factor in expr.parts.items()])
-        return stable_hash(expr.constant, *[x for part in parts for x in part])
+        key = self._expr_keys.get(expr)
+        if key is None:
+            parts = sorted([(self._atom_key(atom), factor) for atom, factor in expr.parts.items()])
+            key = stable_hash(expr.constant, *[x for part in parts for x in part])
+            self._expr_keys[expr] = key
+        return key
+
+    def expr_order(self, expr: Expr) -> tuple[int, str]:
+        """Return the position of an expression in a total order."""
+        order = self._orders.get(expr)
+        if order is None:
+            order = self._orders[expr] = self.expr_key(expr), str(expr)
+        return order
 
     def _atom_key(self, atom: Atom) -> int:
         key = self._keys.get(atom)
@@ -237,6 +250,7 @@ class FormulaSubstitution:
         self.values = dict(values)
         self._keys = frozenset(values)
         self._rebuilt: dict[int, Formula] = {}
+        self._exprs: dict[Expr, Expr] = {}
 
     def __call__(self, term: Formula) -> Formula:
         if not (term.free & self._keys):
@@ -254,9 +268,15 @@ class FormulaSubstitution:
                 continue
             pending.pop()
             arguments = tuple([rebuilt.get(t.number, t) for t in top.arguments])
-            index = tuple([self.expr(e) for e in top.index])
+            index = tuple([self._known_expr(e) for e in top.index])
             rebuilt[top.number] = self.rebuild(top, arguments, index)
         return rebuilt[term.number]
+
+    def _known_expr(self, expr: Expr) -> Expr:
+        known = self._exprs.get(expr)
+        if known is None:
+            known = self._exprs[expr] = self.expr(expr)
+        return known
 
     def expr(self, expr: Expr) -> Expr:
         """Return an expression with the values of its variables; their terms are rebuilt."""
