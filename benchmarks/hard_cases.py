@@ -24,6 +24,7 @@ from typing import Final, TypeAlias
 
 import hlo
 import indexing
+from benchmarks.decoder import decoder
 from indexing import IndexingMap, Unknown, parse_map
 from indexing.maps.indexing_map import dims
 from simplifier import Expr, as_expr, maximum, minimum
@@ -239,11 +240,18 @@ def input_to_output(text: str) -> object:
     return indexing.input_to_output(hlo.parse(text).entry.root)
 
 
+def of_loop(text: str) -> object:
+    loop = next(each for each in hlo.parse(text).entry if each.opcode == "while")
+    return [indexing.output_to_input(loop, k) for k in range(5)]  # others are forwarded
+
+
 MODULES: Final[dict[str, Callable[[], object]]] = {
     "40 reshapes with reverses: to_parameters": lambda: to_parameters(reshapes(40, "reverse")),
     "40 reshapes with transposes: to_parameters": lambda: to_parameters(reshapes(40, "transpose")),
     "calls that double 60 times: to_parameters": lambda: to_parameters(doubled_calls(60)),
     "barrier over 1024 leaves: input_to_output": lambda: input_to_output(barrier(1024)),
+    "decoder of 26 layers: output_to_input": lambda: of_loop(decoder(26)),
+    "decoder of 26 layers: to_parameters": lambda: to_parameters(decoder(26)),
 }
 
 # ---------------------------------------------------------------- measurement
