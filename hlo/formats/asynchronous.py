@@ -76,7 +76,7 @@ def resolved(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction
         return parsed
     if step == "start":
         _check_start(parsed)
-        if op == "call" and any(len(c.parameters) > len(parsed.operands) for c in parsed.called):
+        if op == "call" and any(_binds_more(c, parsed.operands) for c in parsed.called):
             parsed = _with_callee(parsed)
         elif op:
             parsed = _with_computation(parsed, op, state)
@@ -100,6 +100,11 @@ def _check_start(parsed: ParsedInstruction) -> None:
     message = f"{parsed.opcode} must have a shape ((operands), results, state)"
     hint = f"write (({operands}), results, u32[]) before {parsed.opcode}"
     raise HloError(message, parsed.span, "async", label, help=hint)
+
+
+def _binds_more(called: Computation, operands: tuple[Instruction, ...]) -> bool:
+    """True if a computation has more parameters than the operands of its start."""
+    return called.opcodes.count("parameter") > len(operands)
 
 
 def _with_callee(parsed: ParsedInstruction) -> ParsedInstruction:
@@ -256,7 +261,7 @@ def _check_wrapped(
     if wrapped is None:
         return
     wanted = wrapped.root.opcode
-    if len(start.operands) < len(wrapped.parameters):
+    if _binds_more(wrapped, start.operands):
         wanted = "call"  # `_with_callee`
     if op and wanted != op:
         message = f"{parsed.opcode} requires a start of {op}, but `{start.name}` starts {wanted}"

@@ -146,7 +146,7 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
             raise _misplaced(pieces, shape, depth, len(counts) - 1)
         counts[-1] += 1
         if len(counts) == 1:
-            return _filled(values, spans, shape)
+            return _filled(values, spans or [pieces.span()], shape)
         if pieces.word == ",":
             pieces.step()
 
@@ -218,15 +218,15 @@ def _filled(values: list[Any], spans: list[Span], shape: Shape) -> NDArray[Any]:
             span = spans[int(overflows.argmax())]
             message = f"the value overflows {shape.element_type}"
             raise HloError(message, span, "literal", "too large")
-    if len(values) == 1 and shape.size > 1:
-        try:
-            filled = numpy.zeros(shape.dims, kind)
-        except (MemoryError, ValueError):  # NumPy's error for more elements than it can count
-            message = f"not enough memory for a constant {shape}"
-            raise HloError(message, spans[0], "literal") from None
-        filled.flat[0] = flat[0]
-        return filled
-    return flat.reshape(shape.dims)
+    try:
+        if len(values) != 1 or shape.size <= 1:
+            return flat.reshape(shape.dims)
+        filled = numpy.zeros(shape.dims, kind)
+    except (MemoryError, ValueError):  # NumPy's error for more elements than it can count
+        message = f"not enough memory for a constant {shape}"
+        raise HloError(message, spans[0], "literal") from None
+    filled.flat[0] = flat[0]
+    return filled
 
 
 # ---------------------------------------------------------------- one value

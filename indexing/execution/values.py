@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -114,22 +115,30 @@ def checked_value(instruction: Instruction, shape: AnyShape, value: Any) -> Valu
 MAX_RANK: Final = 64
 """Maximum number of dimensions of a NumPy array."""
 
+MAX_PRODUCT: Final = (1 << 59) - 1
+"""Maximum product of the dimensions of a NumPy array, except zeros, for elements of 16 bytes."""
+
 
 def check_representable(instruction: Instruction) -> None:
     """Check that NumPy arrays can have an instruction's shape.
 
     Raises:
-        ExecutionError: the size of a dimension is ``?``, or there are too many dimensions.
+        ExecutionError: the size of a dimension is ``?``, or there are too many dimensions, or an
+            array without elements has dimensions whose product NumPy cannot count.
     """
     if leaf := unbounded_leaf(instruction.shape):
         message = f"{instruction.name} is {_plain(leaf)}: execution needs bounded sizes"
         raise failure(instruction, message, "unbounded")
-    ranks = [leaf.rank for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
-    if (rank := max(ranks, default=0)) > MAX_RANK:
+    arrays = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
+    if (rank := max([array.rank for array in arrays], default=0)) > MAX_RANK:
         message = (
             f"`{instruction.name}` has {rank} dimensions; NumPy arrays have at most {MAX_RANK}"
         )
         raise failure(instruction, message, f"{rank} dimensions")
+    for array in arrays:
+        if prod([size for size in array.dims if size]) > MAX_PRODUCT:
+            message = f"`{instruction.name}` is {_plain(array)}, which no NumPy array can have"
+            raise failure(instruction, message, f"the sizes above 0 multiply to over {MAX_PRODUCT}")
 
 
 def numpy_type(array: Array) -> str:

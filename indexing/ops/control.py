@@ -213,7 +213,7 @@ class AsyncStart(StructuredOp):
         match instruction.declared_shape, instruction.called_computations:
             case TupleShape((_, result, *_)), (called,):
                 is_unbound = result == _UNBOUND != called.root.declared_shape
-                lacks = len(instruction.operands) < len(called.parameters)
+                lacks = len(instruction.operands) < called.opcodes.count("parameter")
                 return BOUND_LATE if is_unbound or lacks else ""
             case _:
                 return ""

@@ -38,7 +38,7 @@ from indexing.dataflow import (
     to_parameters,
 )
 from indexing.execution import run
-from indexing.execution.values import parameter_leaves
+from indexing.execution.values import check_representable, parameter_leaves
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
@@ -211,6 +211,8 @@ def _is_small(module: hlo.Module) -> bool:
 
 def _inputs(module: hlo.Module, seed: int) -> list[Any]:
     random = np.random.default_rng(seed)
+    for parameter in module.entry.parameters:
+        check_representable(parameter)
     return [random_values(leaf.shape, random) for leaf in parameter_leaves(module.entry)]
 
 

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
+from typing import Final
 
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
+
+_MAX_LISTED: Final = 1 << 16
+"""Limit on the tiles along a dimension that are listed at once."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,10 @@ class TileGrid:
         >>> list(TileGrid((3, 4), (2, 3)).tiles())
         [(0, 0), (0, 1), (1, 0), (1, 1)]
         """
-        yield from product(*map(range, self.counts))
+        if max(self.counts, default=0) < _MAX_LISTED:
+            yield from product(*map(range, self.counts))
+        elif 0 not in self.counts:  # `product` lists each range, also if another one is empty
+            yield from _lazy_product(self.counts)
 
     def slices(self, index: Sequence[int]) -> tuple[slice, ...]:
         """Return the elements of one tile, as slices of the array.
@@ -123,3 +130,17 @@ class TileGrid:
         """The index of an element of the array, by tile index and index inside of the tile."""
         parts = zip(self.tile_index, self.inner, self.sizes, strict=True)
         return tuple([tid * size + e for tid, e, size in parts])
+
+
+def _lazy_product(counts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield all indices below `counts` in row-major order, without lists of them.
+
+    >>> list(_lazy_product((2, 1, 2)))
+    [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1)]
+    """
+    if not counts:
+        yield ()
+        return
+    for first in range(counts[0]):
+        for rest in _lazy_product(counts[1:]):
+            yield first, *rest
