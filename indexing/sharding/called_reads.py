@@ -30,6 +30,7 @@ from indexing.ops.element import (
 )
 from indexing.sharding.array_reads import ArrayRead, ResultReads, read_of, tight_maps
 from indexing.sharding.combiners import combiner_of, neutral_value
+from simplifier.unknown import first_unknown
 
 
 def reads_of_computation(computation: Computation) -> list[ResultReads]:
@@ -136,7 +137,7 @@ def _composed_maps(
     The range variables are those of the entry.  None if the parameters' maps have others, or
     runtime variables.
     """
-    if not isinstance(entry, tuple) or any(answer.unknown):
+    if not isinstance(entry, tuple) or first_unknown(*answer.unknown) is not None:
         return None
     maps = []
     for array, to_parameter in _arrays(answer, first):

@@ -177,6 +177,22 @@ def test_rules_of_computations(name: str, rule: str) -> None:
     assert str(sharding_rule(hlo.parse(COMPUTATIONS).computations[name])) == rule
 
 
+UNSIZED = """
+add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }
+sum { p = f32[?,4] parameter(0) z = f32[] constant(0) v = f32[8,4] VALUE
+  ROOT r = f32[4] reduce(v, z), dimensions={0}, to_apply=add }
+ENTRY e { q = f32[?,4] parameter(0) ROOT c = f32[4] call(q), to_apply=sum }
+"""
+
+
+@pytest.mark.parametrize("value", ["slice(p), slice={[0:8], [0:4]}", "reshape(p)", "copy(p)"])
+def test_a_reduction_of_unknown_reads_needs_replication(value: str) -> None:
+    called = hlo.parse(UNSIZED.replace("VALUE", value)).computations["sum"]
+    rule = sharding_rule(called)
+    assert rule.factors
+    assert {factor.kind for factor in rule.factors} == {"need_replication"}
+
+
 def test_a_fusion_has_the_rule_of_its_computation() -> None:
     module = hlo.parse(COMPUTATIONS)
     assert sharding_rule(module.entry.root) is sharding_rule(module.computations["softmax"])
