@@ -4,7 +4,7 @@
 #   make test     the tests, documentation and notebooks; with COVERAGE=1 also the least covered modules
 #   make slow     the slow tests, which `make test` leaves out, and all cases of those that it samples
 #   make quick    `make test` with fewer random examples
-#   make check    formatting, lint, strict types
+#   make check    formatting, lint, strict types, and no condition on an `Unknown`
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
 #   make pictures  draw the pictures of the documentation
@@ -65,6 +65,7 @@ check: $(VENV)/.develops
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/python -m tests.unknown_conditions
 
 format: $(VENV)/.develops
 	$(BIN)/ruff check --fix-only

@@ -1,154 +1,201 @@
 """Conditions whose type includes `Unknown`, which is neither true nor false.
 
-``python -m tests.unknown_conditions`` checks the packages with mypy's inferred types and lists
-every such condition: ``if``, ``while``, ``not``, ``and``, ``or``, conditional expressions,
-comprehensions, ``assert``, and the arguments of ``bool``, ``any``, ``all`` and ``filter``.
-Write ``is not None`` or ``isinstance(answer, Unknown)`` there instead.
+``python -m tests.unknown_conditions`` takes mypy's inferred types of the packages and lists every
+such condition: ``if``, ``while``, ``not``, ``and``, ``or``, ``assert``, conditional expressions,
+guards, comprehensions, and the arguments of `bool`, `any`, `all`, `filter` and their relatives.
+Write ``is not None`` or ``isinstance(answer, Unknown)`` there instead. A value of type `object`,
+`Any` or of a type variable is not checked.
+
+mypy alone does not report these: it accepts a truth value that never returns in unions.
 """
 
 from __future__ import annotations
 
-import ast
+import hashlib
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from mypy import build
-from mypy.find_sources import create_source_list
+from mypy.main import process_options
+from mypy.maptype import map_instance_to_supertype
 from mypy.modulefinder import BuildSource
-from mypy.nodes import Expression, MypyFile, Node
+from mypy.nodes import (
+    AssertStmt,
+    CallExpr,
+    ConditionalExpr,
+    DictionaryComprehension,
+    Expression,
+    GeneratorExpr,
+    IfStmt,
+    ListComprehension,
+    ListExpr,
+    MatchStmt,
+    MypyFile,
+    NameExpr,
+    Node,
+    OpExpr,
+    RefExpr,
+    SetComprehension,
+    SetExpr,
+    TupleExpr,
+    UnaryExpr,
+    WhileStmt,
+)
 from mypy.options import Options
-from mypy.types import Instance, TupleType, Type, UnionType, get_proper_type
+from mypy.types import FunctionLike, Instance, TupleType, Type, UnionType, get_proper_type
 
 UNKNOWN = "simplifier.unknown.Unknown"
-PACKAGES = ("hlo", "simplifier", "indexing")
+PACKAGES = ["hlo", "simplifier", "indexing"]
+CACHE = Path(".mypy_cache/unknown_conditions")
 
-_Span = tuple[int, int, int | None, int | None]
+_Types = dict[Expression, Type]
 
 
-def conditions_on_unknown(sources: list[BuildSource]) -> Iterator[str]:
-    """Yield ``path:line`` of every condition in `sources` whose type includes `Unknown`."""
-    options = _options()
+def conditions_on_unknown(sources: list[BuildSource], options: Options) -> Iterator[str]:
+    """Yield ``path:line`` of the conditions on `Unknown` in sources that mypy checks anew."""
     options.export_types = options.preserve_asts = True
-    options.incremental = False
-    options.ignore_missing_imports = True
     result = build.build(sources, options)
     for source in sources:
-        file = result.files[source.module]
-        types: dict[_Span, list[Type]] = {}
-        for expression in _expressions(file):
-            if expression in result.types:
-                place = expression.line, expression.column
-                span = *place, expression.end_line, expression.end_column
-                types.setdefault(span, []).append(result.types[expression])
-        tree = ast.parse(Path(file.path).read_text())
-        tested = {
-            node.lineno for node in _tested(tree) if any(map(may_be_unknown, _of(node, types)))
-        }
-        items = {
-            node.lineno
-            for node in _iterables(tree)
-            for of in _of(node, types)
-            if any(map(may_be_unknown, _arguments(of)))
-        }
-        for line in sorted(tested | items):
-            yield f"{file.path}:{line}"
+        file = result.files.get(source.module)
+        nodes = _nodes(file) if file is not None else ()
+        for line in sorted({line for node in nodes for line in _lines(node, result.types)}):
+            yield f"{source.path}:{line}"
 
 
-def _expressions(file: MypyFile) -> Iterator[Expression]:
-    """The expressions of a file; mypy's visitors are compiled, so none can be derived here."""
-    pending: list[object] = list(file.defs)
-    seen: set[int] = set()
+def _nodes(file: MypyFile) -> Iterator[Node]:
+    """The nodes of a file; mypy's visitors are compiled, so none can be derived here."""
+    pending: list[object] = [file]
     while pending:
         node = pending.pop()
         if isinstance(node, (list, tuple)):
             pending.extend(node)
-        elif isinstance(node, Node) and id(node) not in seen:
-            seen.add(id(node))
-            if isinstance(node, Expression):
-                yield node
-            names = [name for name in dir(node) if name[0] != "_" and name not in _REFERENCES]
-            pending.extend(getattr(node, name, None) for name in names)
+        elif isinstance(node, Node):
+            yield node
+            named: tuple[str, ...] = getattr(node, "__match_args__", ())
+            pending.extend(getattr(node, name, None) for name in {*named, *_PARTS} - _REFERENCES)
 
 
-_REFERENCES = {"node", "info", "definition", "original_def", "type", "var", "mro", "names"}
-"""Attributes that lead to other declarations."""
+_PARTS = {"items", "rvalue"}
+"""Attributes with parts of a node that ``__match_args__`` misses in some classes."""
+
+_REFERENCES = {"node", "info", "var", "variable"}
+"""Attributes with declarations elsewhere."""
 
 
-def _of(node: ast.expr, types: dict[_Span, list[Type]]) -> list[Type]:
-    span = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
-    return types.get(span, [])
+def _lines(node: Node, types: _Types) -> Iterator[int]:
+    """The lines of the conditions of a node whose types include `Unknown`."""
+    for test in _tested(node):
+        if may_be_unknown(types.get(test)):
+            yield test.line
+    if isinstance(node, CallExpr) and isinstance(node.callee, RefExpr):
+        if any(map(may_be_unknown, _tested_by_call(node, node.callee.fullname, types))):
+            yield node.line
 
 
-def _tested(tree: ast.AST) -> Iterator[ast.expr]:
-    """The expressions whose truth is tested."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
-                yield test
-            case ast.IfExp(test=test) | ast.UnaryOp(op=ast.Not(), operand=test):
-                yield test
-            case ast.BoolOp(values=[*tested, _]):
-                yield from tested
-            case ast.comprehension(ifs=conditions):
-                yield from conditions
-            case ast.Call(func=ast.Name(id="bool"), args=[test]):
-                yield test
-            case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp(elt=test)]):
-                yield test
-    yield from _last_of_conditions(tree)
+def _tested(node: Node) -> Sequence[Expression]:
+    """The expressions whose truth a node tests."""
+    match node:
+        case IfStmt():
+            return node.expr
+        case WhileStmt() | AssertStmt() | UnaryExpr(op="not"):
+            return [node.expr]
+        case ConditionalExpr():
+            return [node.cond]
+        case OpExpr(op="and" | "or"):
+            return [node.left]
+        case MatchStmt():
+            return [guard for guard in node.guards if guard is not None]
+        case GeneratorExpr() | DictionaryComprehension():
+            return [*chain.from_iterable(node.condlists)]
+    return ()
 
 
-def _last_of_conditions(tree: ast.AST) -> Iterator[ast.expr]:
-    """The last operands of the ``and`` and ``or`` whose truth is tested."""
-    for node in ast.walk(tree):
-        tests = [getattr(node, "test", None), *getattr(node, "ifs", ())]
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            tests.append(node.operand)
-        for test in tests:
-            while isinstance(test, ast.BoolOp):
-                test = test.values[-1]
-                yield test
+def _tested_by_call(call: CallExpr, function: str, types: _Types) -> Iterable[Type | None]:
+    """The types of the values whose truth a function tests."""
+    match function.replace("_operator.", "operator."), call.args:
+        case "builtins.bool" | "operator.truth" | "operator.not_", [tested]:
+            return [types.get(tested)]
+        case "builtins.any" | "builtins.all", [items]:
+            return _item_types(items, types)
+        case "builtins.map", [NameExpr(name="bool"), items]:
+            return _item_types(items, types)
+        case name, [NameExpr(name="None" | "bool"), items] if name in _FILTERS:
+            return _item_types(items, types)
+        case name, [test, _] if name in _FILTERS:
+            return _returned(types.get(test))
+    return ()
 
 
-def _iterables(tree: ast.AST) -> Iterator[ast.expr]:
-    """The iterables whose items are tested."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id="any" | "all"), args=[items]):
-                yield items
-            case ast.Call(func=ast.Name(id="filter"), args=[ast.Constant(value=None), items]):
-                yield items
+_FILTERS = {
+    "builtins.filter",
+    "itertools.filterfalse",
+    "itertools.takewhile",
+    "itertools.dropwhile",
+}
 
 
-def _arguments(of: Type) -> list[Type]:
+def _item_types(items: Expression, types: _Types) -> Iterable[Type | None]:
+    """The types of the items of an iterable; that of the iterable itself may have `object`."""
+    match items:
+        case GeneratorExpr():
+            return [types.get(items.left_expr)]
+        case ListComprehension() | SetComprehension():
+            return [types.get(items.generator.left_expr)]
+        case ListExpr() | SetExpr() | TupleExpr():
+            return map(types.get, items.items)
+        case CallExpr(callee=RefExpr(fullname="builtins.map"), args=[function, *_]):
+            return _returned(types.get(function))
+    return _declared_items(types.get(items))
+
+
+def _declared_items(of: Type | None) -> Iterable[Type]:
     proper = get_proper_type(of)
+    if isinstance(proper, UnionType):
+        return chain.from_iterable(map(_declared_items, proper.items))
     if isinstance(proper, TupleType):
-        return list(proper.items)
-    return list(proper.args) if isinstance(proper, Instance) else []
+        return proper.items
+    if isinstance(proper, Instance):
+        for base in proper.type.mro:
+            if base.fullname == "typing.Iterable":
+                return map_instance_to_supertype(proper, base).args
+    return ()
 
 
-def may_be_unknown(of: Type) -> bool:
-    """Return True if a value of a type may be an `Unknown`."""
+def _returned(function: Type | None) -> list[Type]:
+    """The types that a function may return."""
+    proper = get_proper_type(function)
+    return [item.ret_type for item in proper.items] if isinstance(proper, FunctionLike) else []
+
+
+def may_be_unknown(of: Type | None) -> bool:
+    """Return True if a value of a type may have the truth value of `Unknown`, an error."""
     proper = get_proper_type(of)
     if isinstance(proper, UnionType):
         return any(map(may_be_unknown, proper.items))
-    return isinstance(proper, Instance) and proper.type.has_base(UNKNOWN)
-
-
-def _options() -> Options:
-    options = Options()
-    options.python_version = sys.version_info[:2]
-    options.explicit_package_bases = options.namespace_packages = True
-    options.mypy_path = [str(Path.cwd())]
-    return options
+    truth = proper.type.get_method("__bool__") if isinstance(proper, Instance) else None
+    return truth is not None and truth.info.fullname == UNKNOWN
 
 
 def main() -> int:
-    """Print the conditions in the packages; the exit status is 1 if there are any."""
-    places = list(conditions_on_unknown(create_source_list([*PACKAGES], _options())))
+    """Print the conditions in the packages; the exit status is 1 if there are any.
+
+    mypy skips modules that did not change since the last run without findings.
+    """
+    program = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    passed = CACHE / "passed"
+    if not passed.exists() or passed.read_text() != program:
+        shutil.rmtree(CACHE, ignore_errors=True)
+    passed.unlink(missing_ok=True)
+    sources, options = process_options(PACKAGES)
+    options.cache_dir = str(CACHE)
+    places = list(conditions_on_unknown(sources, options))
     for place in places:
         sys.stderr.write(f"{place}: an Unknown is neither true nor false\n")
+    if not places:
+        passed.write_text(program)
     return 1 if places else 0
 
 
