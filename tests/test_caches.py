@@ -14,7 +14,7 @@ MAX_ENTRIES = 1 << 12
 """More than the distinct ops and shapes of a module with 20,000 instructions."""
 
 UNBOUNDED = {
-    "hlo/modules/bind.py: _known_attributes",  # by class of ops
+    "hlo/ops/op.py: known_attributes",  # by class of ops
     "hlo/modules/bind.py: _sources",  # by class of ops
     "indexing/ops/base.py: _computations",  # by class of ops
     "indexing/views/report_page/page.py: _asset",  # by file of the package

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,8 +36,11 @@ HELPERS: Final[dict[str, Any]] = {
 }
 """The functions of this project that generated code calls, by name."""
 
+BUILTINS: Final = ("abs", "complex", "float", "int", "len", "max", "min", "range", "slice")
+"""The functions of Python that generated code may call."""
+
 RESERVED: Final = frozenset(
-    [*LIBRARIES, *HELPERS, *dir(builtins), *keyword.kwlist, *keyword.softkwlist, "out"]
+    [*LIBRARIES, *HELPERS, *BUILTINS, *keyword.kwlist, *keyword.softkwlist, "out"]
 )
 """Names that no array or computation has in generated code."""
 

@@ -136,7 +136,7 @@ def check_representable(instruction: Instruction) -> None:
         )
         raise failure(instruction, message, f"{rank} dimensions")
     for array in arrays:
-        if prod([size for size in array.dims if size]) > MAX_PRODUCT:
+        if not array.size and prod([size for size in array.dims if size]) > MAX_PRODUCT:
             message = f"`{instruction.name}` is {_plain(array)}, which no NumPy array can have"
             raise failure(instruction, message, f"the sizes above 0 multiply to over {MAX_PRODUCT}")
 

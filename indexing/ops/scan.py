@@ -287,11 +287,8 @@ class _Leaf:
     # ------------------------------------------------------------ what a step reads
 
     def _reads(self, path: Path) -> dict[int, MapSet]:
-        """Maps of a leaf of a step's result, by the number of the operand that it depends on.
-
-        The step may return a tuple of one array where the scan returns the array, or vice versa.
-        """
-        body = self.instruction.called_computations[0]
+        """Maps of a leaf of a step's result, by the number of the operand that it depends on."""
+        body = self.instruction.called_computations[0]  # may return (x) where the scan returns x
         step, _ = leaves(body.root.shape)[self._paths.index(path)]
         return {number: maps for (number, _), maps in self.summaries.of(body, step).items()}
 

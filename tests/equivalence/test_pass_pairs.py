@@ -115,7 +115,8 @@ def test_each_mutation_applies() -> None:
         df = f32[4,4] subtract(rv, p)  cl = f32[4,4] clamp(zero, df, zero)
         cm = pred[4,4] compare(cl, p), direction=LT  se = f32[4,4] select(cm, cl, p)
         rd = f32[4] reduce(se, zero), dimensions={1}, to_apply=add
-        ROOT mx = f32[4] multiply(rd, rd) }""")
+        cc = f32[4] custom-call(rd), custom_call_target="t", backend_config={uplo = 76 : ui8}
+        ROOT mx = f32[4] multiply(rd, cc) }""")
     applied = {name for name, _, _ in mutants(module, seed=1, count=1000)}
     assert applied == set(MUTATIONS)
 
