@@ -183,7 +183,7 @@ def lies_in(expr: Expr, interval: Interval) -> bool:
     >>> lies_in(d0 % 10, (0, 9)), lies_in((d0 * 8 + d1) // 3, (0, 799 // 3))
     (True, True)
     >>> (d0 * 8 + d1) // 3, ((d0 * 8 + d1) // 3).bounds
-    (Expr('d0 * 3 + (-d0 + d1) floordiv 3'), (-33, 299))
+    (Expr('(d0 * 8 + d1) floordiv 3'), (-33, 299))
     """
     if expr.modulus and interval[0] <= 0 and expr.modulus - 1 <= interval[1]:
         return True

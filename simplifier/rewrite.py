@@ -79,7 +79,7 @@ class Rewriting(Substitution):
     >>> from simplifier.linear import variable
     >>> x = variable("x", 0, 99)
     >>> Rewriting([Constraint(x % 4, 1, 1)])((x + 7) // 8 * 2 + x // 4 * 8)
-    Expr('x * 2 + (x floordiv 8) * 2')
+    Expr('((x * 9) floordiv 8) * 2')
     """
 
     __slots__ = (

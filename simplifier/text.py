@@ -2,7 +2,9 @@
 
 ``floordiv``, ``ceildiv`` and ``mod`` have the precedence of ``*``.  ``floordiv`` rounds towards
 minus infinity, ``ceildiv`` towards plus infinity, and ``e mod m`` is in ``[0, m)``.
-`simplifier.reading` parses the text.
+`simplifier.reading` parses the text.  The normal form releases the mods inside floors; the printer
+writes the cheapest of some equal sums (`simplifier.equal_sums`, `simplifier.text_cost`), as long as
+its text parses back to the same normal form.
 
 Source: MLIR "'affine' Dialect", "Affine Expressions".
 
@@ -13,23 +15,47 @@ d0 floordiv 2 + 4
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
+from simplifier import trace
 from simplifier.atoms import Atom, Floor, Variable
+from simplifier.equal_sums import WholeDivisions, equal_sums, with_smaller_fractions
 from simplifier.linear import Affine, Expr, added, as_expr, from_atom
 from simplifier.mods import split
+from simplifier.reading import TextError, parse_expr
 from simplifier.semiaffine import SemiAffine, factors_of, product
 from simplifier.shared import MAX_TREE, atoms_in_order
+from simplifier.text_cost import TextCost, names_in, text_cost
 
 MAX_TEXT: Final = 1 << 14
 """Maximum number of characters of an operand, and approximately of an expression.  The text of an
 expression with shared subexpressions can be exponentially larger than the expression."""
 
+MAX_TRIALS: Final = 200
+"""Maximum number of equal sums that are printed to find the cheapest text of an expression."""
+
+MAX_EQUAL: Final = 4
+"""Maximum number of equal sums of one expression that are printed, those with the fewest atoms."""
+
 ELIDED: Final = "(...)"
 """Text of an operand of more than `MAX_TEXT` characters, and of the further terms of a sum with so
 many; no other text contains it."""
 
-Texts: TypeAlias = dict[Expr, str]
+
+class Texts(dict[Expr, str]):
+    """Texts of expressions, and of the units for which their variables stand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.units = WholeDivisions()
+        self.trials = MAX_TRIALS
+
+    def of_variable(self, variable: Variable) -> str:
+        """The name of a variable, or the text of its unit."""
+        unit = self.units.get(variable)
+        if unit is None:
+            return variable.name
+        return f"{_operand(unit.dividend, self)} {unit.operator} {unit.divisor}"
 
 
 def expr_text(expr: Expr) -> str:
@@ -37,7 +63,7 @@ def expr_text(expr: Expr) -> str:
 
     Operands of more than `MAX_TEXT` characters are elided; `is_elided` recognises such a text.
     """
-    texts: Texts = {}
+    texts = Texts()
     if expr.weight > MAX_TREE:  # the operands first: deep expressions need no recursion
         for atom in atoms_in_order([expr]):
             for operand in atom.operands:
@@ -81,8 +107,45 @@ def _expr_text(expr: Expr, texts: Texts) -> str:
         else:
             sign = "-" if constant < 0 else "+"
             known = f"{text} {sign} {abs(constant)}" if constant else text
+            if expr.divides and expr.weight <= MAX_TREE:
+                known = _cheapest(expr, known, texts)
         texts[expr] = known
     return known
+
+
+def _cheapest(expr: Expr, plain: str, texts: Texts) -> str:
+    """Return the cheapest text of `expr` and equal sums: `plain` if none is cheaper.
+
+    A text of whole units parses back to `expr`.  Records of laws show the normal form.
+    """
+    cost = text_cost(plain)
+    has_units = not texts.units.keys().isdisjoint(expr.variables())
+    repeats = cost.terms > len(names_in(plain))
+    if trace.records or not (repeats or has_units):
+        return plain
+    sums = equal_sums(expr, texts.units) if repeats else with_smaller_fractions(expr)
+    cheaper: list[tuple[TextCost, str]] = []
+    for equal in sorted(dict.fromkeys(sums), key=texts.units.weight)[:MAX_EQUAL]:
+        if texts.trials:
+            texts.trials -= 1
+            text = _expr_text(equal, texts)
+            cheaper.append((text_cost(text), text))
+    for other, text in sorted(cheaper):
+        if other >= cost:
+            break
+        if has_units or _parses_to(text, expr):
+            return text
+    return plain
+
+
+def _parses_to(text: str, expr: Expr) -> bool:
+    """True if the names of variables are distinct words and `text` parses back to `expr`."""
+    variables = expr.variables()
+    names = {variable.name: variable for variable in variables}
+    try:
+        return len(names) == len(variables) and parse_expr(text, names) == expr
+    except TextError:
+        return False
 
 
 def terms_and_constant(expr: Expr) -> tuple[str, int]:
@@ -95,7 +158,7 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
     >>> terms_and_constant((d0 - 3) // 7), terms_and_constant((d0 - 3) % 7)
     (('(d0 - 3) floordiv 7', 0), ('(d0 - 3) mod 7', 0))
     """
-    return _terms_and_constant(expr, {})
+    return _terms_and_constant(expr, Texts())
 
 
 def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
@@ -122,7 +185,7 @@ def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
         others.append_mod(mod.coefficient, moved, modulus, texts)
     for coefficient, dividend, divisor in symbolic:
         others.append_mod(coefficient, dividend, divisor, texts)
-    variables = [(c, variable.name) for variable, c in outside.items()]
+    variables = [(c, texts.of_variable(variable)) for variable, c in outside.items()]
     pieces = enumerate([*variables, *others])
     text = "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces])
     return text, 0 if absorbing else rest.constant
