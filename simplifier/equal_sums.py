@@ -7,9 +7,10 @@ expressions.  The printer chooses among the normal form and the sums of this mod
 
 >>> from simplifier.linear import variable
 >>> d0, units = variable("d0", 0, 999), WholeDivisions()
->>> quotient = list(equal_sums(d0 % 100 // 16, units))[-1]
->>> quotient, units[quotient.variables()[0]].operator, units[quotient.variables()[0]].divisor
-(Expr('~1 floordiv 16'), 'mod', 100)
+>>> quotient = min(equal_sums(d0 % 100 // 16, units), key=units.weight)
+>>> [unknown] = quotient.variables()
+>>> quotient == unknown // 16, units[unknown]
+(True, WholeDivision(dividend=Expr('d0'), operator='mod', divisor=100))
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from simplifier.atoms import Atom, Floor, Variable
 from simplifier.divmod import floor_div
 from simplifier.interval import Interval
 from simplifier.linear import Expr, added, from_atom, without_zero_terms
-from simplifier.mods import split
+from simplifier.mods import Mod, split
 from simplifier.shared import atoms_in_order
+from simplifier.smaller_fractions import divisors, smaller_fraction, with_smaller_fractions
 from simplifier.substitute import Substitution
+
+MAX_TIMES: Final = 4
+"""Maximum factor of a dividend and a divisor that is restored."""
 
 
 class WholeDivision(NamedTuple):
@@ -42,10 +47,16 @@ class WholeDivisions(dict[Variable, WholeDivision]):
         super().__init__()
         self._variables: dict[tuple[WholeDivision, Interval], Variable] = {}
 
-    def weight(self, expr: Expr) -> int:
-        """Number of atoms of the text of `expr`, with those of its units."""
-        units = [self[v].dividend for v in expr.variables() if v in self]
-        return expr.weight + sum([self.weight(dividend) for dividend in units])
+    def weight(self, expr: Expr) -> tuple[int, int]:
+        """Number of atoms of the text of `expr`, with those of its units, and size of numbers."""
+        atoms, numbers = expr.weight, abs(expr.constant)
+        for atom, coefficient in expr.parts.items():
+            numbers += abs(coefficient) + (atom.divisor if isinstance(atom, Floor) else 0)
+        for variable in expr.variables():
+            if variable in self:
+                inside, more = self.weight(self[variable].dividend)
+                atoms, numbers = atoms + inside, numbers + more + self[variable].divisor
+        return atoms, numbers
 
     def variable(self, unit: WholeDivision, bounds: Interval) -> Variable:
         """Return the variable for a unit with these bounds; no text contains its name."""
@@ -61,9 +72,9 @@ def equal_sums(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
     yield from with_smaller_fractions(expr)
     yield from _with_terms_inside(expr, units)
     yield from _with_mods_inside(expr, units)
+    yield from _with_mods_in_floors(expr, units)
     yield from _of_units(expr, units)
     yield from _with_mods(expr, units)
-    yield from _with_larger_modulus(expr, units)
 
 
 def _with_terms_inside(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
@@ -99,66 +110,112 @@ def _with_mods(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
     """
     for floor, coefficient in expr.terms:
         if isinstance(floor, Floor):
-            quotients = [
-                (floor_div(floor.numerator, floor.divisor // modulus), modulus)
-                for modulus in _divisors(gcd(coefficient, floor.divisor))
-            ]
-            for dividend, modulus in [*quotients, *_of_other_floors(floor, expr)]:
+            scaled = _scaled_divisions(floor, abs(coefficient))
+            for dividend, modulus in [*_divisions(floor, expr), *scaled]:
                 factor, remaining = divmod(-coefficient, modulus)
                 if remaining:
                     continue
                 left = added(expr, dividend, -factor)
                 left = added(left, from_atom(floor), -coefficient)
                 if left.weight + 1 < expr.weight:
-                    unit = units.variable(WholeDivision(dividend, "mod", modulus), (0, modulus - 1))
-                    yield added(left, from_atom(unit), factor)
+                    yield added(left, _remainder(dividend, modulus, units), factor)
 
 
-def _of_other_floors(floor: Floor, expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """Pairs ``(g, m)`` with ``floor = g floordiv m``, where g is another floor and a constant.
+def _divisions(floor: Floor, expr: Expr) -> Iterator[tuple[Expr, int]]:
+    """Pairs ``(g, m)`` with ``floor = g floordiv m``, where g has the atoms of `expr`."""
+    for modulus in divisors(floor.divisor):
+        yield floor_div(floor.numerator, floor.divisor // modulus), modulus
+    for other, _ in expr.terms:
+        if isinstance(other, Floor) and other is not floor:
+            yield from _divisions_of_floor(floor, other)
+
+
+def _scaled_divisions(floor: Floor, modulus: int) -> Iterator[tuple[Expr, int]]:
+    """Pairs ``(g, modulus)`` with ``floor = g floordiv modulus``, after a factor was restored."""
+    times = modulus // gcd(modulus, floor.divisor)
+    for constant in range(times) if 1 < times <= MAX_TIMES else ():
+        dividend = floor.numerator * times + constant
+        yield floor_div(dividend, floor.divisor * times // modulus), modulus
+
+
+def _divisions_of_floor(floor: Floor, other: Floor) -> Iterator[tuple[Expr, int]]:
+    """Pairs ``(g, m)`` with ``floor = g floordiv m``, where g is ``±other`` and a constant.
 
     ``(x + 85) floordiv 8192`` is ``((x * 3) floordiv 256 + 1) floordiv 96``.
     """
-    for other, _ in expr.terms:
-        if isinstance(other, Floor) and other is not floor:
-            inside, constant = other.numerator, floor.numerator.constant
-            atom, count = inside.terms[0]
-            own = floor.numerator.parts.get(atom)
-            ratio = count // own if own else 0
-            if ratio < 1 or Expr(inside.parts, 0) != Expr(floor.numerator.parts, 0) * ratio:
-                continue
-            modulus, left = divmod(ratio * floor.divisor, other.divisor)
-            offset = -((inside.constant - ratio * constant) // other.divisor)
-            if not left and inside.constant + other.divisor * offset - ratio * constant < ratio:
-                yield from_atom(other) + offset, modulus
+    atom, count = other.numerator.terms[0]
+    ratio, left = divmod(count, floor.numerator.parts.get(atom, count * 2))
+    if left or not ratio or other.numerator.parts.keys() != floor.numerator.parts.keys():
+        return
+    times, sign = abs(ratio), 1 if ratio > 0 else -1
+    whole = added(floor.numerator * times, other.numerator, -sign)
+    modulus, left = divmod(times * floor.divisor, other.divisor)
+    if left or not whole.is_constant:
+        return
+    # -(n floordiv d) is (-n + d - 1) floordiv d; times·floor.numerator is a multiple of times
+    excess = whole.constant - (other.divisor - 1 if sign < 0 else 0)
+    offset = -(-excess // other.divisor)
+    if offset * other.divisor - excess < times:
+        yield from_atom(other) * sign + offset, modulus
 
 
-def _with_larger_modulus(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
-    """Move a factor and a constant into a mod: ``(x mod 8) * 2 + 1`` is ``(x * 2 + 1) mod 16``."""
-    mods, rest = split(expr)
-    for mod in mods:
-        factor = mod.coefficient
-        if 0 < rest.constant < factor:
-            whole = added(mod.dividend, from_atom(mod.floor), -mod.modulus) * factor + rest.constant
-            modulus = mod.modulus * factor
-            dividend = mod.dividend * factor + rest.constant
-            unit = units.variable(WholeDivision(dividend, "mod", modulus), (0, modulus - 1))
-            yield added(added(expr, whole, -1), from_atom(unit))
+def congruent(unit: WholeDivision, units: WholeDivisions) -> Iterator[Expr]:
+    """Dividends with the same remainder as that of a mod."""
+    dividend, modulus = unit.dividend, unit.divisor
+    for rest, _ in _recombined(dividend, modulus, units):
+        yield rest
+    for equal in _with_mods_in_floors(dividend, units):
+        yield added(equal, _nearest_multiples(equal, modulus), -modulus)
+
+
+def _remainder(dividend: Expr, modulus: int, units: WholeDivisions) -> Expr:
+    unit = WholeDivision(dividend, "mod", modulus)
+    return from_atom(units.variable(unit, (0, modulus - 1)))
+
+
+def _quotients(dividend: Expr, floor: Floor, times: int, units: WholeDivisions) -> Iterator[Expr]:
+    """Sums equal to `floor`, which is ``dividend floordiv (times·floor.divisor)``."""
+    divisor = times * floor.divisor
+    unit = WholeDivision(dividend, "floordiv", divisor)
+    yield from_atom(units.variable(unit, floor.bounds))
+    smaller = smaller_fraction(dividend, divisor)
+    if smaller is not None:
+        yield smaller
 
 
 def _with_mods_inside(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
-    """Recombine mods in dividends, up to multiples of the divisor.
+    """Recombine mods in the dividends of mods, up to multiples of the modulus.
 
     ``(d0 + d1 * 2 + ((d0 + d1) floordiv 257) * 31) mod 96`` is ``((d0 + d1) mod 257 + d1) mod 96``.
+    A factor and a constant can move into a mod: ``(x mod 8) * 2 + 1`` is ``(x * 2 + 1) mod 16``.
     """
     mods, rest = split(expr)
-    for mod in mods:
-        left = added(
-            expr, added(mod.dividend, from_atom(mod.floor), -mod.modulus), -mod.coefficient
-        )
-        for dividend, _ in _recombined(mod.dividend, mod.modulus, units):
-            unit = units.variable(WholeDivision(dividend, "mod", mod.modulus), (0, mod.modulus - 1))
-            yield added(left, from_atom(unit), mod.coefficient)
+    remainders = [(m.coefficient, m.dividend, m.modulus, _remainder_of(m)) for m in mods]
+    for atom, coefficient in rest.terms:
+        unit = units.get(atom) if isinstance(atom, Variable) else None
+        if unit is not None and unit.operator == "mod":
+            remainders.append((coefficient, unit.dividend, unit.divisor, from_atom(atom)))
+    for coefficient, dividend, modulus, whole in remainders:
+        left = added(expr, whole, -coefficient)
+        for times in [1, *divisors(abs(coefficient))]:
+            factor = coefficient // times
+            constant, uneven = divmod(rest.constant, factor)
+            constant = constant if 0 < constant < times and not uneven else 0
+            remainder = _remainder(dividend * times + constant, modulus * times, units)
+            yield added(left, remainder - constant, factor)
+
+
+def _remainder_of(mod: Mod) -> Expr:
+    return added(mod.dividend, from_atom(mod.floor), -mod.modulus)
+
+
+def _with_mods_in_floors(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
+    """Recombine mods in the dividends of floors, with multiples of the divisor from outside.
+
+    ``(d0 - (d0 floordiv 100) * 4 + d1) floordiv 16 - (d0 floordiv 100) * 6`` is ``(d0 mod 100 +
+    d1) floordiv 16``.
+    """
+    _, rest = split(expr)
     for floor, coefficient in rest.terms:
         if isinstance(floor, Floor):
             left = added(expr, from_atom(floor), -coefficient)
@@ -166,36 +223,54 @@ def _with_mods_inside(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
             outside = Expr(moved, 0 if left.constant % coefficient else left.constant)
             left = added(left, outside, -1)
             inside = added(floor.numerator, _divided(outside, coefficient), floor.divisor)
-            for dividend, quotient in _recombined(inside, floor.divisor, units):
-                unit = units.variable(
-                    WholeDivision(dividend, "floordiv", floor.divisor), floor.bounds
-                )
-                yield added(left, added(from_atom(unit), quotient), coefficient)
+            for times in _scales(inside):
+                scaled, divisor = inside * times, floor.divisor * times
+                for dividend, quotient in _recombined(scaled, divisor, units, times - 1):
+                    for equal in _quotients(dividend, floor, times, units):
+                        yield added(left, added(equal, quotient), coefficient)
+
+
+def _scales(inside: Expr) -> set[int]:
+    """Factors of a dividend with which some floor in it is part of a mod."""
+    floors = [(atom.divisor, c) for atom, c in inside.terms if isinstance(atom, Floor)]
+    return {1, *[divisor // gcd(divisor, c) for divisor, c in floors if abs(c) > 1]}
 
 
 def _divided(expr: Expr, divisor: int) -> Expr:
     return Expr({a: c // divisor for a, c in expr.parts.items()}, expr.constant // divisor)
 
 
-def _recombined(dividend: Expr, divisor: int, units: WholeDivisions) -> Iterator[tuple[Expr, Expr]]:
-    """Pairs ``(r, q)`` with ``dividend = r + divisor·q``, where `r` has a mod as a unit."""
+def _recombined(
+    dividend: Expr, divisor: int, units: WholeDivisions, slack: int = 0
+) -> Iterator[tuple[Expr, Expr]]:
+    """Pairs ``(r, q)`` with ``dividend = r + divisor·q``, where `r` has a mod as a unit.
+
+    A constant up to `slack` may be added to `dividend`.
+    """
     for floor, _ in dividend.terms:
         if not isinstance(floor, Floor):
             continue
-        modulus = floor.divisor
-        unit = units.variable(WholeDivision(floor.numerator, "mod", modulus), (0, modulus - 1))
-        mod = added(floor.numerator, from_atom(floor), -modulus)
-        for factor in _factors(dividend, floor, divisor):
-            rest = added(dividend, mod, -factor)
-            quotient = _nearest_multiples(rest, divisor)
-            rest = added(rest, quotient, -divisor)
-            if rest.weight + 1 < dividend.weight:
-                yield added(rest, from_atom(unit), factor), quotient
+        for inside, modulus in _divisions(floor, dividend):
+            unit = units.variable(WholeDivision(inside, "mod", modulus), (0, modulus - 1))
+            mod = added(inside, from_atom(floor), -modulus)
+            for factor in _factors(dividend, floor, inside, modulus, divisor):
+                rest = added(dividend, mod, -factor)
+                missing = -rest.constant % divisor
+                rest = rest + missing if missing <= slack else rest
+                quotient = _nearest_multiples(rest, divisor)
+                left = added(rest, quotient, -divisor)
+                if left.weight + 1 < dividend.weight:
+                    left = added(left, from_atom(unit), factor)
+                    yield left, quotient
+                    if quotient.constant:
+                        yield left + divisor * quotient.constant, quotient - quotient.constant
 
 
-def _factors(dividend: Expr, floor: Floor, divisor: int) -> Iterator[int]:
-    """Nonzero a for which ``dividend - a·(floor.numerator mod floor.divisor)`` may lack `floor`."""
-    modulus, coefficient = floor.divisor, dividend.parts[floor]
+def _factors(
+    dividend: Expr, floor: Floor, inside: Expr, modulus: int, divisor: int
+) -> Iterator[int]:
+    """Nonzero a for which ``dividend - a·(inside mod modulus)`` may lack `floor`."""
+    coefficient = dividend.parts[floor]
     factors: set[int] = set()
     if coefficient % modulus == 0:
         factors.add(-coefficient // modulus)
@@ -204,7 +279,7 @@ def _factors(dividend: Expr, floor: Floor, divisor: int) -> Iterator[int]:
         inverse = pow(modulus // shared, -1, divisor // shared)
         factor = -coefficient // shared * inverse % (divisor // shared)
         factors |= {factor, factor - divisor // shared}
-    for atom, count in floor.numerator.terms:
+    for atom, count in inside.terms:
         factors.add(dividend.parts.get(atom, 0) // count)
     yield from sorted(factors - {0}, key=abs)
 
@@ -225,7 +300,7 @@ def _of_units(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
     for floor in atoms:
         if not isinstance(floor, Floor):
             continue
-        for modulus in _divisors(floor.divisor):
+        for modulus in divisors(floor.divisor):
             dividend = floor_div(floor.numerator, floor.divisor // modulus)
             if not dividend.parts.keys() <= present:
                 continue
@@ -251,89 +326,26 @@ class _Pivot(Substitution):
         self._pivot, self._coefficient, self._value = pivot, coefficient, value
 
     def _sum(self, expr: Expr) -> Expr:
-        factor, left = divmod(expr.parts.get(self._pivot, 0), self._coefficient)
+        pivot, sums = self._pivot, Expr({}, 0)
+        if abs(self._coefficient) > 1:
+            for floor, factor in list(expr.parts.items()):
+                moved = self._moved_into(floor) if isinstance(floor, Floor) else 0
+                if moved and isinstance(floor, Floor):
+                    inside = added(floor.numerator, from_atom(pivot), moved * floor.divisor)
+                    sums = added(sums, floor_div(self._sum(inside), floor.divisor), factor)
+                    outside = added(from_atom(floor), from_atom(pivot), moved)
+                    expr = added(expr, outside, -factor)
+        factor, left = divmod(expr.parts.get(pivot, 0), self._coefficient)
         if not factor or left:
-            return super()._sum(expr)
-        rest = {atom: c for atom, c in expr.parts.items() if atom is not self._pivot}
-        return added(super()._sum(Expr(rest, expr.constant)), self._value, factor)
+            return added(super()._sum(expr), sums)
+        rest = {atom: c for atom, c in expr.parts.items() if atom is not pivot}
+        rest_sum = added(super()._sum(Expr(rest, expr.constant)), sums)
+        return added(rest_sum, self._value, factor)
 
-
-def with_smaller_fractions(expr: Expr) -> Iterator[Expr]:
-    """Divide by a smaller number where the bounds of the variables allow it.
-
-    For y in [0, 254], ``(y * 16) floordiv 255`` is ``y floordiv 16``.
-    """
-    for floor, coefficient in expr.terms:
-        if isinstance(floor, Floor):
-            smaller = smaller_fraction(floor)
-            if smaller is not None:
-                left = added(expr, from_atom(floor), -coefficient)
-                yield added(left, smaller, coefficient)
-
-
-def smaller_fraction(floor: Floor) -> Expr | None:
-    """Return a quotient by a smaller number that has the same values on the box, if any."""
-    numerator, divisor = floor.numerator, floor.divisor
-    for factor in reversed(_divisors(divisor)):
-        below = (factor - 1) >> 1
-        whole = {atom: (c + below) // factor for atom, c in numerator.parts.items()}
-        left = {atom: c - whole[atom] * factor for atom, c in numerator.parts.items()}
-        rest = without_zero_terms(left, numerator.constant)
-        low, high = rest.bounds
-        if low // factor == high // factor:
-            quotient = without_zero_terms(whole, low // factor)
-            return floor_div(quotient, divisor // factor)
-    if len(numerator.parts) != 1:
-        return None
-    ((atom, slope),) = numerator.parts.items()
-    fraction = _steps(slope, numerator.constant, divisor, atom.bounds)
-    if fraction is None or fraction[1] >= divisor:
-        return None
-    offset, width, first = fraction
-    return floor_div(from_atom(atom) + offset, width) + first
-
-
-def _steps(
-    slope: int, constant: int, divisor: int, bounds: tuple[int, int]
-) -> tuple[int, int, int] | None:
-    """Return ``(b, w, k)`` with ``floor((slope·x + constant) / divisor) = floor((x + b) / w) + k``.
-
-    `None` if there is none for all x in `bounds`: x where the floor increases must be w apart.
-    """
-    low, high = bounds
-    first = (slope * low + constant) // divisor
-    count = (slope * high + constant) // divisor - first
-    if not 0 < slope < divisor or count < 1:
-        return None
-
-    def start(step: int) -> int:  # the least x with this number of increases
-        return -((constant - (first + step) * divisor) // slope)
-
-    begin = start(1)
-    if count == 1:
-        width = max(begin - low, high - begin + 1)
-        width = begin if low >= 0 and begin >= width else width
-    else:
-        width = start(2) - begin
-        # 0 <= start(1) + (step - 1)·width - exact position < 1, linear in step: its ends decide
-        if start(count) != begin + (count - 1) * width:
-            return None
-        for step in (1, count):
-            excess = (begin + (step - 1) * width) * slope + constant - (first + step) * divisor
-            if not 0 <= excess < slope:
-                return None
-        if begin - low > width or high - start(count) >= width:
-            return None
-    offset = -begin % width
-    return offset, width, first - (low + offset) // width
-
-
-def _divisors(number: int) -> list[int]:
-    """The divisors of `number` above 1, in ascending order, if it is not too large."""
-    if number > _MAX_FACTORED:
-        return [number]
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return sorted({*small, *[number // d for d in small]} - {1})
-
-
-_MAX_FACTORED: Final = 1 << 20
+    def _moved_into(self, floor: Floor) -> int:
+        """Multiple of the pivot moved into a floor, to make its coefficient there a multiple."""
+        count, size = floor.numerator.parts.get(self._pivot, 0), abs(self._coefficient)
+        if count % size == 0 or gcd(floor.divisor, size) > 1:
+            return 0
+        moved = -count * pow(floor.divisor, -1, size) % size
+        return moved if abs(count + moved * floor.divisor) < floor.divisor else moved - size

@@ -15,16 +15,18 @@ d0 floordiv 2 + 4
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from simplifier import trace
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.equal_sums import WholeDivisions, equal_sums, with_smaller_fractions
+from simplifier.equal_sums import WholeDivisions, congruent, equal_sums
 from simplifier.linear import Affine, Expr, added, as_expr, from_atom
 from simplifier.mods import split
 from simplifier.reading import TextError, parse_expr
 from simplifier.semiaffine import SemiAffine, factors_of, product
 from simplifier.shared import MAX_TREE, atoms_in_order
+from simplifier.smaller_fractions import with_smaller_fractions
 from simplifier.text_cost import TextCost, names_in, text_cost
 
 MAX_TEXT: Final = 1 << 14
@@ -34,7 +36,10 @@ expression with shared subexpressions can be exponentially larger than the expre
 MAX_TRIALS: Final = 200
 """Maximum number of equal sums that are printed to find the cheapest text of an expression."""
 
-MAX_EQUAL: Final = 4
+MAX_DEPTH: Final = 8
+"""Maximum number of equal sums printed one inside the other."""
+
+MAX_EQUAL: Final = 8
 """Maximum number of equal sums of one expression that are printed, those with the fewest atoms."""
 
 ELIDED: Final = "(...)"
@@ -49,13 +54,39 @@ class Texts(dict[Expr, str]):
         super().__init__()
         self.units = WholeDivisions()
         self.trials = MAX_TRIALS
+        self.depth = 0
+        self._of_units: dict[Variable, str] = {}
 
     def of_variable(self, variable: Variable) -> str:
-        """The name of a variable, or the text of its unit."""
+        """The name of a variable, or the cheapest text of its unit."""
         unit = self.units.get(variable)
         if unit is None:
             return variable.name
-        return f"{_operand(unit.dividend, self)} {unit.operator} {unit.divisor}"
+        known = self._of_units.get(variable)
+        if known is None:
+            dividend = _expr_text(unit.dividend, self)
+            dividends = [(text_cost(dividend), dividend)]
+            if unit.operator == "mod":
+                dividends += self.of_sums(congruent(unit, self.units), unit.dividend)
+            dividend = _in_parentheses(min(dividends)[1])
+            known = f"{dividend} {unit.operator} {unit.divisor}"
+            self._of_units[variable] = known
+        return known
+
+    def of_sums(self, sums: Iterable[Expr], expr: Expr) -> list[tuple[TextCost, str]]:
+        """Costs and texts of the sums with the fewest atoms, none with more than `expr`."""
+        weights = {equal: self.units.weight(equal) for equal in sums}
+        limit, _ = self.units.weight(expr)
+        light = [equal for equal, weight in weights.items() if weight[0] <= limit]
+        texts: list[tuple[TextCost, str]] = []
+        for equal in sorted(light, key=weights.__getitem__)[:MAX_EQUAL]:
+            if self.trials and self.depth < MAX_DEPTH:
+                self.trials -= 1
+                self.depth += 1
+                text = _expr_text(equal, self)
+                self.depth -= 1
+                texts.append((text_cost(text), text))
+        return texts
 
 
 def expr_text(expr: Expr) -> str:
@@ -116,21 +147,18 @@ def _expr_text(expr: Expr, texts: Texts) -> str:
 def _cheapest(expr: Expr, plain: str, texts: Texts) -> str:
     """Return the cheapest text of `expr` and equal sums: `plain` if none is cheaper.
 
-    A text of whole units parses back to `expr`.  Records of laws show the normal form.
+    The normal form stays unless another text has fewer divisions, or as many and fewer terms.  A
+    text without units parses back to `expr`.  Records of laws show the normal form.
     """
     cost = text_cost(plain)
     has_units = not texts.units.keys().isdisjoint(expr.variables())
     repeats = cost.terms > len(names_in(plain))
     if trace.records or not (repeats or has_units):
         return plain
+    if not has_units:
+        cost = cost._replace(characters=0)
     sums = equal_sums(expr, texts.units) if repeats else with_smaller_fractions(expr)
-    cheaper: list[tuple[TextCost, str]] = []
-    for equal in sorted(dict.fromkeys(sums), key=texts.units.weight)[:MAX_EQUAL]:
-        if texts.trials:
-            texts.trials -= 1
-            text = _expr_text(equal, texts)
-            cheaper.append((text_cost(text), text))
-    for other, text in sorted(cheaper):
+    for other, text in sorted(texts.of_sums(sums, expr)):
         if other >= cost:
             break
         if has_units or _parses_to(text, expr):
@@ -292,6 +320,11 @@ def _operand(expr: Expr, texts: Texts) -> str:
     text = _expr_text(expr, texts)
     if len(text) > MAX_TEXT:
         return ELIDED
+    return _in_parentheses(text)
+
+
+def _in_parentheses(text: str) -> str:
+    """The text as an operand, in parentheses if necessary."""
     return f"({text})" if _is_compound(text) or text.startswith("-") else text
 
 

