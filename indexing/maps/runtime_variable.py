@@ -151,6 +151,11 @@ class RuntimeVariable:
         return self.clamp is not None and self.clamp[0] == self.clamp[1]
 
     @property
+    def is_constant(self) -> bool:
+        """True if the source is a constant of the program."""
+        return isinstance(self.array, ArrayRef) and self.array.instruction.opcode == "constant"
+
+    @property
     def expr(self) -> Expr:
         """The value as an expression, for the results of a map."""
         return self.variable.as_expr()

@@ -89,8 +89,10 @@ def _used(m: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
     """The variables on which the relation depends, and those connected with `needed`.
 
     A runtime variable has one value; it does not range over its bounds.  So the relation depends on
-    it even if it occurs only in a constraint, or has bounds narrower than its clamp.  A symbolic
-    size is kept: other maps share it, and its bounds may result from constraints.
+    it even if it occurs only in a constraint, or has bounds narrower than its clamp.  A start that
+    is clamped to one value is kept in the maps of its op, as by XLA, unless it is a constant of the
+    program; composition drops it.  A symbolic size is kept: other maps share it, and its bounds may
+    result from constraints.
     """
     connected = [set(c.expr.variables()) for c in m.constraints]
     used = {*m.dims, *needed, *mentioned(m.results)}
@@ -112,6 +114,7 @@ def _is_kept(rt: RuntimeVariable, connected: Iterable[set[Variable]]) -> bool:
     """True if the relation depends on its value even if no result does."""
     return (
         rt.is_size
+        or (rt.is_fixed and not rt.is_constant)
         or rt.clamp not in (None, rt.variable.bounds)
         or any(rt.variable in group for group in connected)
     )
