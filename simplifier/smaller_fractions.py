@@ -15,7 +15,7 @@ from simplifier.atoms import Floor
 from simplifier.divmod import floor_div
 from simplifier.linear import Expr, added, from_atom, without_zero_terms
 
-MAX_POINTS: Final = 1024
+MAX_POINTS: Final = 256
 """Maximum number of points on which all values of two fractions are compared."""
 
 MAX_FRACTIONS: Final = 40

@@ -50,10 +50,10 @@ many; no other text contains it."""
 class Texts(dict[Expr, str]):
     """Texts of expressions, and of the units for which their variables stand."""
 
-    def __init__(self) -> None:
+    def __init__(self, trials: int = MAX_TRIALS) -> None:
         super().__init__()
         self.units = WholeDivisions()
-        self.trials = MAX_TRIALS
+        self.trials = trials
         self.depth = 0
         self._of_units: dict[Variable, str] = {}
 
@@ -94,7 +94,21 @@ def expr_text(expr: Expr) -> str:
 
     Operands of more than `MAX_TEXT` characters are elided; `is_elided` recognises such a text.
     """
-    texts = Texts()
+    return _text(expr, Texts())
+
+
+def normal_form_text(expr: Expr) -> str:
+    """Return the text of the normal form of `expr`: no cheaper text is searched.
+
+    >>> from simplifier.atoms import Variable
+    >>> expr = (Variable("d0", 0, 9).as_expr() * 5) // 4
+    >>> normal_form_text(expr), str(expr)
+    ('d0 + d0 floordiv 4', '(d0 * 5) floordiv 4')
+    """
+    return _text(expr, Texts(trials=0))
+
+
+def _text(expr: Expr, texts: Texts) -> str:
     if expr.weight > MAX_TREE:  # the operands first: deep expressions need no recursion
         for atom in atoms_in_order([expr]):
             for operand in atom.operands:
@@ -153,7 +167,7 @@ def _cheapest(expr: Expr, plain: str, texts: Texts) -> str:
     cost = text_cost(plain)
     has_units = not texts.units.keys().isdisjoint(expr.variables())
     repeats = cost.terms > len(names_in(plain))
-    if trace.records or not (repeats or has_units):
+    if trace.records or not texts.trials or not (repeats or has_units):
         return plain
     if not has_units:
         cost = cost._replace(characters=0)

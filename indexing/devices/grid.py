@@ -15,7 +15,7 @@ operands, it gives the elements that each thread loads.  Composed with
 >>> from hlo import parse_shape
 >>> print(thread_map(parse_shape("f32[100,300]"), threads=128, unroll=4).pretty())
 (th_x, th_y, th_z, bl_x, bl_y, bl_z)[chunk_id, unroll_id] ->
-    (bl_x * 2 + (bl_x * -22 + th_x) floordiv 75, unroll_id + ((bl_x * -22 + th_x) mod 75) * 4),
+    ((bl_x * 128 + th_x) floordiv 75, unroll_id + ((bl_x * -22 + th_x) mod 75) * 4),
   domain:
   th_x in [0, 127]
   th_y in [0, 0]

@@ -70,7 +70,7 @@ def reindexed(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) 
     >>> from indexing.maps.indexing_map import dims
     >>> d = dims((2, 6))
     >>> print(*reindexed(d, (2, 6), (3, 1, 4)), sep=", ")
-    d0 + (d0 * 2 + d1) floordiv 4, 0, (d0 * 2 + d1) mod 4
+    (d0 * 6 + d1) floordiv 4, 0, (d0 * 2 + d1) mod 4
     """
     result: list[Affine] = [0] * len(ins)
     for group in dimension_groups(outs, ins):

@@ -32,7 +32,7 @@ REFINED = [
     ("near miss: d0 = 5, d1 = 4 gives 13",    "(d0, d1) -> ((d0 + d1 * 2) floordiv 13), domain: d0 in [0, 20], d1 in [0, 20], d0 + d1 in [0, 9], d0 - d1 in [0, 9]",
                                               "(d0, d1) -> ((d0 + d1 * 2) floordiv 13), domain: d0 in [0, 9], d1 in [0, 4], d0 - d1 in [0, 9], d0 + d1 in [0, 9]", 1),
     ("divisible on the domain",               "(d0, d1) -> ((d0 + d1 * 3) floordiv 4), domain: d0 in [-9, 20], d1 in [-9, 20], d0 - d1 in [0, 9], (d0 - d1) mod 4 in [0, 0]",
-                                              "(d0, d1) -> (d1 + (d0 - d1) floordiv 4), domain: d0 in [-9, 20], d1 in [-9, 20], d0 - d1 in [0, 8], (d0 - d1) mod 4 in [0, 0]", 0),
+                                              "(d0, d1) -> ((d0 + d1 * 3) floordiv 4), domain: d0 in [-9, 20], d1 in [-9, 20], d0 - d1 in [0, 8], (d0 - d1) mod 4 in [0, 0]", 0),
     ("an implied constraint is dropped",      "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d1 - d2 in [0, 9], d0 - d2 in [-3, 9]",
                                               "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d1 - d2 in [0, 9]", 1),
     ("near miss: 9, 0, 0 has 9 > 8",          "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d1 - d2 in [0, 9], d0 - d2 in [-3, 8]",

@@ -25,6 +25,7 @@ from simplifier.atoms import Atom, Variable, mentioned
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
+from simplifier.text import normal_form_text
 
 Kind: TypeAlias = Literal[
     "constant", "index", "apply", "choose", "read",
@@ -194,7 +195,7 @@ class FormulaTable:
         """Return the position of an expression in a total order."""
         order = self._orders.get(expr)
         if order is None:
-            order = self._orders[expr] = self.expr_key(expr), str(expr)
+            order = self._orders[expr] = self.expr_key(expr), normal_form_text(expr)
         return order
 
     def _atom_key(self, atom: Atom) -> int:

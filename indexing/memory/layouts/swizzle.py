@@ -181,12 +181,10 @@ class Swizzle:
     def expr(self, address: Expr) -> Expr:
         """Return the new address as an expression: a changed bit is a sum of bits, ``mod 2``.
 
-        In normal form, ``x mod 2`` is ``x - 2 * (x floordiv 2)``.
-
         >>> from indexing.maps import dims
         >>> d0, d1 = dims((2, 2))
         >>> print(Swizzle.xor(bits=1, base=0, shift=2).expr(d0 * 4 + d1))
-        d0 * 5 + d1 - ((d0 + d1) floordiv 2) * 2
+        d0 * 4 + (d0 + d1) mod 2
         """
         count = len(self.columns)
         result = address // (1 << count) * (1 << count)

@@ -12,7 +12,7 @@ Tiles with equal keys read translates of the same set.
 >>> separator = Separator([tid])
 >>> shift, rest = separator((tid * 5 + e) // 4)
 >>> print(shift, "|", rest, "|", *separator.keys)
-tid_0 + tid_0 floordiv 4 | (e_0 + key_0) floordiv 4 | key_0 = tid_0 mod 4
+(tid_0 * 5) floordiv 4 | (e_0 + key_0) floordiv 4 | key_0 = tid_0 mod 4
 """
 
 from __future__ import annotations
