@@ -197,7 +197,7 @@ def test_the_command_lists_what_is_not_observed(
     assert status == int(strict)
     line, total = capsys.readouterr().out.splitlines()
     assert line.startswith(
-        f"ok: {masked}: e: r: fusion: numpy, loops, poke: exact: not observed: ["
+        f"{'not observed' if strict else 'ok'}: {masked}: e: r: fusion: numpy, loops, poke: exact: not observed: ["
     )
     assert "an exact map reads p at [" in line
     assert total == f"{masked}: 1 ok, 0 skipped, 0 wrong, 1 not observed"

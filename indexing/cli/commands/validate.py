@@ -155,11 +155,22 @@ class ValidationQuestion(WholeFiles):
                 _print_json(reporter, module, reports)
                 continue
             counts: Counter[str] = Counter()
-            _show(reporter, module, _counted_rows(reporter, reports, counts), bar)
+            _show(reporter, module, self._counted_rows(reporter, reports, counts), bar)
             summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
             if counts["not observed"]:
                 summary += f", {counts['not observed']} not observed"
             reporter.print(f"{module.filename}: {summary}")
+
+    def _counted_rows(
+        self, reporter: Reporter, reports: Iterable[tuple[Scope, Report]], counts: Counter[str]
+    ) -> Iterator[tuple[str, ...]]:
+        """Yield the rows of all reports; count the reports by status."""
+        for _, report in reports:
+            counts[report.status] += 1
+            counts["not observed"] += bool(report.not_observed)
+            for status, *cells in _rows(reporter, report):
+                is_fault = self.is_strict and report.not_observed and status == "ok"
+                yield "not observed" if is_fault else status, *cells
 
     def _reports(
         self, reporter: Reporter, module: Module, bar: Bar
@@ -225,16 +236,6 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
         if finding.status == "wrong":
             for detail in finding.details:
                 yield "wrong", *place, finding.check, detail
-
-
-def _counted_rows(
-    reporter: Reporter, reports: Iterable[tuple[Scope, Report]], counts: Counter[str]
-) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of all reports; count the reports by status."""
-    for _, report in reports:
-        counts[report.status] += 1
-        counts["not observed"] += bool(report.not_observed)
-        yield from _rows(reporter, report)
 
 
 def _show(reporter: Reporter, module: Module, rows: Iterable[tuple[str, ...]], bar: Bar) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from indexing.equivalence.values.algebra import COMMUTATIVE
@@ -78,9 +78,10 @@ def changed_attribute(before: Mapping[str, object], after: Mapping[str, object])
     'index 1 before, 2 after'
     """
     for name in sorted({**before, **after}):
-        values = [_text(each[name]) if name in each else "none" for each in (before, after)]
         if before.get(name) != after.get(name):
-            return f"{name} {values[0]} before, {values[1]} after"
+            texts = [str(each.get(name, "")) or "none" for each in (before, after)]
+            one, other = _around_the_difference(*texts)
+            return f"{name} {one} before, {other} after"
     return ""
 
 
@@ -94,9 +95,21 @@ def _attributes(term: Formula) -> dict[str, object]:
     return dict(given) if is_named else {}
 
 
-def _text(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
+def _around_the_difference(before: str, after: str) -> Iterator[str]:
+    """Yield the parts of two long texts around their first difference.
+
+    >>> [len(text) for text in _around_the_difference("a" * 99 + "b", "a" * 99 + "c")]
+    [32, 32]
+    """
+    pairs = enumerate(zip(before, after, strict=False))
+    first = next((k for k, (one, other) in pairs if one != other), min(len(before), len(after)))
+    start = max(0, first - MAX_VALUE // 2)
+    for text in (before, after):
+        if len(text) <= MAX_VALUE:
+            yield text
+        else:
+            end = start + MAX_VALUE
+            yield f"{'…' * (start > 0)}{text[start:end]}{'…' * (end < len(text))}"
 
 
 def texts_of(pair: UnequalTerms) -> tuple[str, str]:
