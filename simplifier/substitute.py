@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, from_atom, without_zero_terms
+from simplifier.linear import Expr, added, from_atom, without_zero_terms
 from simplifier.semiaffine import SemiAffine
 from simplifier.shared import atoms_in_order
 from simplifier.unique import MAX_DEPTH
@@ -82,3 +83,38 @@ class Substitution:
             return from_atom(atom)
         assert isinstance(atom, SemiAffine)
         return atom.rebuilt(operands)
+
+
+class PivotSubstitution(Substitution):
+    """Substitution of a value for ``coefficient * pivot`` and its multiples."""
+
+    __slots__ = ("_coefficient", "_pivot", "_value")
+
+    def __init__(self, pivot: Atom, coefficient: int, value: Expr) -> None:
+        super().__init__({})
+        self._pivot, self._coefficient, self._value = pivot, coefficient, value
+
+    def _sum(self, expr: Expr) -> Expr:
+        pivot, sums = self._pivot, Expr({}, 0)
+        if abs(self._coefficient) > 1:
+            for floor, factor in list(expr.parts.items()):
+                moved = self._moved_into(floor) if isinstance(floor, Floor) else 0
+                if moved and isinstance(floor, Floor):
+                    inside = added(floor.numerator, from_atom(pivot), moved * floor.divisor)
+                    sums = added(sums, floor_div(self._sum(inside), floor.divisor), factor)
+                    outside = added(from_atom(floor), from_atom(pivot), moved)
+                    expr = added(expr, outside, -factor)
+        factor, left = divmod(expr.parts.get(pivot, 0), self._coefficient)
+        if not factor or left:
+            return added(super()._sum(expr), sums)
+        rest = {atom: c for atom, c in expr.parts.items() if atom is not pivot}
+        rest_sum = added(super()._sum(Expr(rest, expr.constant)), sums)
+        return added(rest_sum, self._value, factor)
+
+    def _moved_into(self, floor: Floor) -> int:
+        """Multiple of the pivot moved into a floor, to make its coefficient there a multiple."""
+        count, size = floor.numerator.parts.get(self._pivot, 0), abs(self._coefficient)
+        if count % size == 0 or gcd(floor.divisor, size) > 1:
+            return 0
+        moved = -count * pow(floor.divisor, -1, size) % size
+        return moved if abs(count + moved * floor.divisor) < floor.divisor else moved - size
