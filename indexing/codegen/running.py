@@ -112,7 +112,7 @@ class Nests:
         if self.by_result is not None:
             _check_loops(self.by_result, (options or RunOptions()).max_iterations)
             arrays = flattened(tuple(arguments))
-            check_representable(self.module.entry.root)
+            check_representable(entry.root)
             return tuple([np.array(_by_nest(nest, arrays, self.tile)) for nest in self.by_result])
         machine = Machine(options)
         value = execute(machine, entry, arguments, self.steps)

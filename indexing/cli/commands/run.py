@@ -66,7 +66,7 @@ MAX_PRINTED = 12
     default=MAX_OPERATIONS,
     show_default=True,
     help="Maximum number of element operations, such as additions, estimated before the execution; "
-    "each of several devices counts as 1,000,000 besides its own",
+    "with several devices, each device adds 1,000,000",
 )
 @click.option(
     "--elided",
