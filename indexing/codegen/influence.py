@@ -20,7 +20,7 @@ from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
 from indexing.dataflow.needed import needed_by
 from indexing.maps.indexing_map import IndexingMap
-from indexing.ops.numerics import is_integer
+from indexing.ops.numerics import is_integer, limits
 
 Results: TypeAlias = "Mapping[int, Array] | None"
 
@@ -87,7 +87,7 @@ class Influence:
         ]
         unseen = None
         related = [at for at in drawn if self.images(exact, at)][:1]
-        if _is_integer(array):
+        if is_integer(array):
             related.append(tuple([v.lower for v in exact.dims]))
         for at in related:
             images = sorted(self.images(exact, at) or ())
@@ -150,7 +150,7 @@ class Influence:
 
     def _indexed_fillings(self, at: ElementIndex) -> Iterator[int | None]:
         """Fill integer operands with indices that may select the element at `at`."""
-        integers = [each for each in self.arrays if _is_integer(each)]
+        integers = [each for each in self.arrays if is_integer(each)]
         rows = {id(each): _rows(each, at) for each in integers}
         for k in range(max(map(len, rows.values()), default=0)):
             self.draw_all()
@@ -194,7 +194,7 @@ class Influence:
 
     def draw_indices(self) -> None:
         """Fill integer operands with small indices, which are within most bounds."""
-        for each in filter(_is_integer, self.arrays):
+        for each in filter(is_integer, self.arrays):
             each[...] = self.random.integers(0, 3, each.shape).astype(each.dtype)
 
     def _moves(
@@ -303,14 +303,10 @@ def _is_narrow(array: Array) -> bool:
     return array.dtype.itemsize < 2
 
 
-def _is_integer(array: Array) -> bool:
-    return array.dtype.kind in "iu"
-
-
 def _extremes(array: Array) -> Iterator[Array]:
     """Yield the largest integer, or else the infinities and a NaN, of the type of an array."""
-    if _is_integer(array):
-        yield np.asarray(np.iinfo(array.dtype).max, array.dtype)
+    if is_integer(array):
+        yield np.asarray(limits(array.dtype)[1]).astype(array.dtype)
     elif array.dtype.kind in "fcV":
         for value in (np.nan, np.inf, -np.inf):
             with np.errstate(all="ignore"):
@@ -321,9 +317,9 @@ def _fill(array: Array, value: float) -> bool:
     """Set all elements of an array, unless its type lacks the value; return True if it is set."""
     if array.dtype.kind == "b" and not 0 <= value <= 1:
         return False
-    if _is_integer(array):
-        limits = np.iinfo(array.dtype)
-        if not limits.min <= value <= limits.max:
+    if is_integer(array):
+        least, largest = limits(array.dtype)
+        if not least <= value <= largest:
             return False
     with np.errstate(all="ignore"):
         array[...] = np.asarray(value).astype(array.dtype)
