@@ -9,7 +9,7 @@ from io import BytesIO
 from hlo.arguments import checked
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
-from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes, unpacked
+from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes, unpacked, unpacked_name
 from hlo.formats.recognition import binary_format
 from hlo.formats.stablehlo import stablehlo_text
 from hlo.modules.module import Module
@@ -99,7 +99,7 @@ def text_of(contents: bytes | bytearray, name: str, max_bytes: int = MAX_BYTES) 
 
 
 def _text(data: bytearray, name: str) -> str:
-    suffix = os.path.splitext(name.removesuffix(".gz").removesuffix(".xz"))[1]
+    suffix = os.path.splitext(unpacked_name(name))[1]
     if suffix == ".pb":
         return proto_text(bytes(data), name)
     text = decode(data, name)

@@ -9,9 +9,6 @@ from collections.abc import Iterator
 
 from hlo.formats.reading import special_file
 
-PACKED = (".gz", ".xz")
-"""Suffixes of compressed files."""
-
 
 def files_below(folder: str, faults: list[OSError]) -> Iterator[str]:
     """Yield the paths of all files in natural order: ``m2.hlo`` before ``m10.hlo``.
@@ -45,15 +42,6 @@ def _natural(path: str) -> tuple[tuple[tuple[int, int, str], ...], ...]:
         tuple((0, int(word), word) if word.isdecimal() else (1, 0, word) for word in words)
         for words in (re.findall(r"\d+|\D+", part) for part in path.split(os.sep))
     )
-
-
-def unpacked_name(name: str) -> str:
-    """Return the name of a file without the suffix of its compression.
-
-    >>> unpacked_name("m.hlo.gz"), unpacked_name("m.hlo")
-    ('m.hlo', 'm.hlo')
-    """
-    return name.removesuffix(".gz").removesuffix(".xz")
 
 
 def fault_of(path: str | os.PathLike[str]) -> OSError | None:

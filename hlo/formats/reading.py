@@ -24,6 +24,8 @@ Dumps of repeated layers have up to 60 with xz; an archive that is made to exhau
 """
 ANY_RATIO: Final = 16
 """The share of the limit on the size, one part in so many, that may have any ratio."""
+PACKED: Final = (".gz", ".xz")
+"""Suffixes of compressed files."""
 STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 
 _CHUNK: Final = 1 << 20
@@ -154,7 +156,7 @@ def _limited(
 
 
 def _too_large(name: str, limit: int) -> HloError:
-    after = " after decompression" if _is_packed(name) else ""
+    after = " after decompression" if name.endswith(PACKED) else ""
     message = f"the input exceeds the limit of {size_text(limit)}{after}"
     hint = f"raise the limit: {_OPTION}"
     return HloError(message, Source("", name).span(0), "size", help=hint)
@@ -190,8 +192,13 @@ def _is_module(name: str) -> bool:
     return name.endswith((".hlo", ".txt", ".mlir"))
 
 
-def _is_packed(name: str) -> bool:
-    return name.endswith((".gz", ".xz"))
+def unpacked_name(name: str) -> str:
+    """Return the name of a file without the suffix of its compression.
+
+    >>> unpacked_name("m.hlo.gz"), unpacked_name("m.hlo")
+    ('m.hlo', 'm.hlo')
+    """
+    return name.removesuffix(".gz").removesuffix(".xz")
 
 
 @contextmanager
@@ -206,7 +213,7 @@ def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
         raise IsADirectoryError(errno.EISDIR, f"{kind}, expected a regular file{_inside(path)}")
     if kind not in (None, "a FIFO"):
         raise OSError(errno.EINVAL, f"{kind}, expected a regular file, or - for standard input")
-    if status.st_size > limit and not _is_packed(name):
+    if status.st_size > limit and not name.endswith(PACKED):
         raise _too_large(name, limit)
     if kind is None:
         with open(path, "rb") as file:

@@ -19,7 +19,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from hlo.formats.dump_names import DumpName
-from hlo.formats.folders import files_below, unpacked_name
+from hlo.formats.folders import files_below
+from hlo.formats.reading import unpacked_name
 
 
 @dataclass(frozen=True, slots=True)

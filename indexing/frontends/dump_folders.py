@@ -15,7 +15,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from hlo.formats.dump_names import DumpName, Stage, is_of_dump
-from hlo.formats.folders import PACKED, fault_of, files_below, unpacked_name
+from hlo.formats.folders import fault_of, files_below
+from hlo.formats.reading import PACKED, unpacked_name
 
 _HEAD_BYTES: Final = 1 << 16  # of a text that is searched for a module
 _MODULE: Final = re.compile(
