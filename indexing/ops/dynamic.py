@@ -19,6 +19,7 @@ from hlo.ops.unify import (
     Unranked,
     may_be_at_most,
     may_be_same_dims,
+    same_but_precision,
     same_rank,
     with_rank,
 )
@@ -175,10 +176,11 @@ class DynamicUpdateSlice(VariadicOp):
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
-    @constraint("C1", "the update must have the operand's rank and element type")
+    @constraint("C1", "the update must have the operand's rank and element type, of any precision")
     def same_rank(self, *operands: Shape) -> Fault:
         base, update = operands[:2]
-        if base.rank == update.rank and base.element_type == update.element_type:
+        types = base.element_type, update.element_type
+        if base.rank == update.rank and same_but_precision(*types):
             return HOLDS
         shapes = f"the update is {update.with_layout(None)}, the operand {base.with_layout(None)}"
         return Fault(shapes, 1)

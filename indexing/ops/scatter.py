@@ -32,7 +32,14 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import PartialShape, Unranked, may_be_at_most, same_shape, same_sizes
+from hlo.ops.unify import (
+    PartialShape,
+    Unranked,
+    may_be_at_most,
+    same_but_precision,
+    same_shape,
+    same_sizes,
+)
 from hlo.shapes.shape import AnyShape, TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
@@ -148,7 +155,7 @@ class Scatter(VariadicOp):
                 label = f"operand {number} is {shape.with_layout(None)}, operand {first} is"
                 return Fault(f"{label} {operands[first].with_layout(None)}", number)
         for number, updates in enumerate(operands[half + 1 :]):
-            if updates.element_type != operands[number].element_type:
+            if not same_but_precision(updates.element_type, operands[number].element_type):
                 wanted, at = operands[number].element_type, half + 1 + number
                 given = f"updates (operand {at}) have type {updates.element_type}"
                 return Fault(f"{given}, expected {wanted}, the type of operand {number}", at)

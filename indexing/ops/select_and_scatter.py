@@ -22,7 +22,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import PartialShape, may_be_same_dims, with_rank
+from hlo.ops.unify import PartialShape, may_be_same_dims, same_but_precision, with_rank
 from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, TernaryOp
@@ -118,12 +118,15 @@ class SelectAndScatter(TernaryOp):
         label = f"the source is {second.with_layout(None)}, the window has {counts} positions"
         return Fault(label, 1)
 
-    @constraint("C4", "the init value must be a scalar, and all element types must be equal")
+    @constraint(
+        "C4",
+        "the init value must be a scalar, and all element types must be equal but for precision",
+    )
     def has_init(self, first: Shape, second: Shape, third: Shape) -> Fault:
         if third.rank:
             return Fault(f"the init value is {third.with_layout(None)}", 2)
         for number, shape in ((1, second), (2, third)):
-            if shape.element_type != first.element_type:
+            if not same_but_precision(shape.element_type, first.element_type):
                 label = f"operand {number} is {shape.with_layout(None)}, operand 0 is"
                 return Fault(f"{label} {first.with_layout(None)}", number)
         return HOLDS

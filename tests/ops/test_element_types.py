@@ -88,6 +88,30 @@ def test_loop_nests_convert_to_declared_types(text: str) -> None:
         assert np.allclose(result, expected, rtol=1e-6)
 
 
+UPDATES = {
+    "dynamic-update-slice(bf16[7] p, f32[2] u, s32[] i)": "a start",
+    "scatter(bf16[7] p, s32[2,1] i, f32[2] u), update_window_dims={}, inserted_window_dims={0}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=maximum": "indices",
+    "select-and-scatter(bf16[7] p, f32[3] u, f32[] z), window={size=3 stride=2}, "
+    "select=greater_or_equal, scatter=add": "windows",
+}
+
+
+@pytest.mark.parametrize("text", UPDATES, ids=list(UPDATES.values()))
+def test_updates_may_have_another_precision(text: str) -> None:
+    """XLA's propagation of bf16 leaves them so; their elements are rounded to the result's type."""
+    mixed = instruction_of(f"bf16[7] {text}").module
+    wide = instruction_of(f"f32[7] {text.replace('bf16', 'f32')}").module
+    assert hlo.verify(mixed) == []
+    inputs = random_inputs(wide.entry, 1)
+    inputs[0] = inputs[0].astype("bfloat16")
+    (result,) = run(mixed, inputs)
+    (expected,) = run(wide, [inputs[0].astype("float32"), *inputs[1:]])
+    assert result.dtype == "bfloat16"
+    assert np.array_equal(result, expected.astype("bfloat16"))
+    assert any(inputs[k].dtype == "float32" for k in range(1, len(inputs)))
+
+
 WRONG = {
     "complex(f16[2] p, f16[2] q)": "C3: the operands must both be f32, or both be f64",
     "complex(f4e2m1fn[2] p, f4e2m1fn[2] q)": "C3: the operands must both be f32, or both be f64",
