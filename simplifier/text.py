@@ -3,8 +3,8 @@
 ``floordiv``, ``ceildiv`` and ``mod`` have the precedence of ``*``.  ``floordiv`` rounds towards
 minus infinity, ``ceildiv`` towards plus infinity, and ``e mod m`` is in ``[0, m)``.
 `simplifier.reading` parses the text.  The normal form releases the mods inside floors; the printer
-writes the cheapest of some equal sums (`simplifier.equal_sums`, `simplifier.text_cost`), as long as
-its text parses back to the same normal form.
+writes the cheapest of some equal sums (`simplifier.chains`, `simplifier.equal_sums`,
+`simplifier.text_cost`), as long as its text parses back to the same normal form.
 
 Source: MLIR "'affine' Dialect", "Affine Expressions".
 
@@ -20,6 +20,7 @@ from typing import Final
 
 from simplifier import trace
 from simplifier.atoms import Atom, Floor, Variable
+from simplifier.chains import chains
 from simplifier.equal_sums import WholeDivisions, congruent, equal_sums
 from simplifier.linear import Affine, Expr, added, as_expr, from_atom
 from simplifier.mods import split
@@ -33,7 +34,7 @@ MAX_TEXT: Final = 1 << 14
 """Maximum number of characters of an operand, and approximately of an expression.  The text of an
 expression with shared subexpressions can be exponentially larger than the expression."""
 
-MAX_TRIALS: Final = 200
+MAX_TRIALS: Final = 60
 """Maximum number of equal sums that are printed to find the cheapest text of an expression."""
 
 MAX_DEPTH: Final = 8
@@ -55,6 +56,7 @@ class Texts(dict[Expr, str]):
         self.units = WholeDivisions()
         self.trials = trials
         self.depth = 0
+        self.plain = Texts(0) if trials else self
         self._of_units: dict[Variable, str] = {}
 
     def of_variable(self, variable: Variable) -> str:
@@ -146,28 +148,39 @@ def exact_text(expr: Expr) -> str:
 def _expr_text(expr: Expr, texts: Texts) -> str:
     known = texts.get(expr)
     if known is None:
-        text, constant = _terms_and_constant(expr, texts)
-        if not text:
-            known = str(constant)
-        else:
-            sign = "-" if constant < 0 else "+"
-            known = f"{text} {sign} {abs(constant)}" if constant else text
-            if expr.divides and expr.weight <= MAX_TREE:
-                known = _cheapest(expr, known, texts)
-        texts[expr] = known
+        searches = texts.trials and expr.divides and expr.weight <= MAX_TREE and not trace.records
+        known = texts[expr] = _cheapest(expr, texts) if searches else _plain(expr, texts)
     return known
 
 
-def _cheapest(expr: Expr, plain: str, texts: Texts) -> str:
-    """Return the cheapest text of `expr` and equal sums: `plain` if none is cheaper.
+def _plain(expr: Expr, texts: Texts) -> str:
+    """The text of `expr` as it is; only the texts of its operands are the cheapest."""
+    text, constant = _terms_and_constant(expr, texts)
+    if not text:
+        return str(constant)
+    sign = "-" if constant < 0 else "+"
+    return f"{text} {sign} {abs(constant)}" if constant else text
+
+
+def _cheapest(expr: Expr, texts: Texts) -> str:
+    """Return the cheapest text of `expr` and equal sums: the normal form if none is cheaper.
 
     The normal form stays unless another text has fewer divisions, or as many and fewer terms.  A
     text without units parses back to `expr`.  Records of laws show the normal form.
     """
-    cost = text_cost(plain)
     has_units = not texts.units.keys().isdisjoint(expr.variables())
-    repeats = cost.terms > len(names_in(plain))
-    if trace.records or not texts.trials or not (repeats or has_units):
+    chain = None
+    if not has_units and not texts.depth:
+        plain = _plain(expr, texts.plain)
+        if not _repeats(plain):
+            return plain
+        chain = _chain_text(expr, text_cost(plain), texts)
+        if chain is not None and not _repeats(chain):
+            return chain
+    plain = _plain(expr, texts)
+    cost = text_cost(plain)
+    repeats = _repeats(plain)
+    if not (repeats or has_units):
         return plain
     if not has_units:
         cost = cost._replace(characters=0)
@@ -176,8 +189,22 @@ def _cheapest(expr: Expr, plain: str, texts: Texts) -> str:
         if other >= cost:
             break
         if has_units or _parses_to(text, expr):
-            return text
-    return plain
+            plain = text
+            break
+    return plain if chain is None else min(plain, chain, key=text_cost)
+
+
+def _repeats(text: str) -> bool:
+    """True if a variable occurs twice in a text, or a constant is added."""
+    return text_cost(text).terms > len(names_in(text))
+
+
+def _chain_text(expr: Expr, cost: TextCost, texts: Texts) -> str | None:
+    """The cheapest text of a chain of divisions that parses back to `expr`, if cheaper."""
+    texts_of_sums = [_plain(equal, texts) for equal in chains(expr, texts.units)]
+    cheaper = [text for text in texts_of_sums if text_cost(text) < cost._replace(characters=0)]
+    cheaper.sort(key=lambda text: (text_cost(text), text))
+    return next((text for text in cheaper if _parses_to(text, expr)), None)
 
 
 def _parses_to(text: str, expr: Expr) -> bool:
