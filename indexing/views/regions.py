@@ -11,9 +11,11 @@ from types import EllipsisType
 from typing import Any, TypeAlias
 
 from hlo.shapes.shape import AnyShape, Shape
+from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
+from indexing.maps.regions.runtime_values import value_key
 from indexing.views.map_tables import (
     MapRow,
     MapTable,
@@ -55,7 +57,7 @@ def region_lines(
     at = point_text(point)
     if notation == "json":
         for row, region in regions:
-            yield _json_line(table, row, region, at)
+            yield _json_line(table, row, region, point)
         return
     yield f"{table_head(table, paint)}, at {at}"
     yield from source_lines(table)
@@ -179,7 +181,7 @@ def _index_text(at: int | slice | EllipsisType) -> str:
     return f"{start}:{stop}" + ("" if at.step is None else f":{at.step}")
 
 
-def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> str:
+def _json_line(table: MapTable, row: MapRow, region: Region | None, point: Point) -> str:
     """Return a record as of an operand without a map, with `at`, `region`, `box` and `boxes`."""
     own = [each for each in table.rows if (each.operand, each.path) == (row.operand, row.path)]
     reasons = tuple(dict.fromkeys([reason for each in own for reason in each.reasons]))
@@ -187,13 +189,26 @@ def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> 
     row = replace(row, map=None, steps=(), reasons=reasons, control=control)
     (line,) = json_lines(replace(table, rows=(row,)))
     record = json.loads(line)
-    record |= {"at": at, "region": None, "box": None, "boxes": None}
+    record |= {"at": point_text(point), "region": None, "box": None, "boxes": None}
     if row.unknown is None:
         record |= region_record(region or Region.of_boxes((), 0))
     if region is not None and region.runtime:
         maps = [each.map for each in own if each.map is not None]
-        record["runtime"] = [variable for m in maps for variable in runtime_records(m)]
+        record["runtime"] = _runtime_records(maps, point, region)
     return json.dumps(record)
+
+
+def _runtime_records(
+    maps: Sequence[IndexingMap], point: Point, region: Region
+) -> list[dict[str, Any]]:
+    """Return the sources of the runtime variables of a region, under their names in the region."""
+    names = {value_key(rt): rt.name for rt in region.runtime}
+    records: list[dict[str, Any]] = []
+    for m in maps:
+        own = {rt.name: names[value_key(rt)] for rt in region_inside(m, point, {}).runtime}
+        renamed = [r | {"name": own[r["name"]]} for r in runtime_records(m) if r["name"] in own]
+        records += [record for record in renamed if record not in records]
+    return records
 
 
 def region_record(region: Region) -> dict[str, Any]:

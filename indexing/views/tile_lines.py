@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any, Final
@@ -12,6 +12,7 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.region import Region
+from indexing.maps.regions.runtime_values import named_apart, named_together
 from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from indexing.tiling.tiles.tiling import Tiling
@@ -105,8 +106,8 @@ def region_entries(
         parts = [region_text(region)]
         if finished is not None:
             parts = [f"{parts[0]} read it", f"{region_text(finished)} read no other tile"]
-        shown = [each for each in (region, finished) if isinstance(each, Region)]
-        runtime = dict.fromkeys([v for each in shown for v in each.runtime])
+        shown = [each.runtime for each in (region, finished) if isinstance(each, Region)]
+        runtime = named_apart([rt for variables in shown for rt in variables])
         yield TileEntry(label, parts, [runtime_text(v, paint) for v in runtime])
 
 
@@ -123,7 +124,17 @@ def array_regions(
         each = _leaf_regions(regions[number], len(paths))
         done = _leaf_regions(finished[number], len(paths))
         for path, region, rest in zip(paths, each, done, strict=True):
-            yield subject.label(instruction, number, path), region, rest
+            yield subject.label(instruction, number, path), *_with_common_names(region, rest)
+
+
+def _with_common_names(
+    region: Region | Unknown, finished: Region | Unknown | None
+) -> tuple[Region | Unknown, Region | Unknown | None]:
+    """The regions of one output, with one name in both for each runtime value."""
+    if not (isinstance(region, Region) and isinstance(finished, Region)):
+        return region, finished
+    own, others = named_together([region.runtime, finished.runtime])
+    return replace(region, runtime=own), replace(finished, runtime=others)
 
 
 def _leaf_regions(region: OperandRegion | None, count: int) -> Sequence[Any]:

@@ -33,6 +33,11 @@ ENTRY main {
 }
 """.replace("  joined", "  slice.0 = f32[35,3] slice(flip), slice={[0:35], [1:6:2]}\n  joined")
 
+TWO_STARTS = """ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+  a = f32[4] dynamic-slice(p, i), dynamic_slice_sizes={4}
+  b = f32[4] dynamic-slice(p, j), dynamic_slice_sizes={4}
+  ROOT s = f32[4] add(a, b) }"""
+
 Run = Callable[..., tuple[int, list[str], str]]
 
 
@@ -188,7 +193,7 @@ POINTS = [
     ("sums",   "34",       ["  operand 0 flip f32[35,6]: [34, 0:6]", "  operand 1 zero f32[]: []"]),
     ("joined", "1,2",      ["  operand 0 element f32[35,6]: [1, 2]",
                             "  operand 1 slice.0 f32[35,3]: nothing is read"]),
-    ("part",   "1,2",      ["  operand 0 wide f32[2,35]: may: [1, 2:35] for all rt1 in [0, 32]",
+    ("part",   "1,2",      ["  operand 0 wide f32[2,35]: may: [1, 2:35] over rt1 in [0, 32]",
                             "    rt1 = i, clamped to [0, 32]", "  operand 1 i s32[]: may: []",
                             "  operand 2 i s32[]: []"]),
 ]
@@ -246,6 +251,19 @@ def test_json_at_a_point_has_the_keys_of_maps(run: Run) -> None:
     assert (row["map"], row["region"], row["at"]) == (None, "[5, 0:2]", "[0:2, 5]")
     assert row["box"] == {"offsets": [5, 0], "sizes": [1, 2], "strides": [1, 1]}
     assert row["boxes"] == [row["box"]]
+
+
+def test_sources_of_a_region_have_the_names_of_its_text(run: Run) -> None:
+    """Two maps name different values rt0: text and JSON rename one of them alike."""
+    Path("two.hlo").write_text(TWO_STARTS)
+    options = ("-i", "s", "--to", "parameters", "--operand", "p", "--at", "0")
+    _, lines, _ = run(*options, files=("two.hlo",))
+    assert "over rt0 in [0, 5], rt0_1 in [0, 5]" in lines[1]
+    assert sorted(line.split(" = ")[0].strip() for line in lines[2:]) == ["rt0", "rt0_1"]
+    (record,) = map(json.loads, run(*options, "--format", "json", files=("two.hlo",))[1])
+    assert record["region"] in lines[1]
+    named = {(source["name"], source["instruction"]) for source in record["runtime"]}
+    assert named == {tuple(line.strip().split(", ")[0].split(" = ")) for line in lines[2:]}
 
 
 @pytest.mark.parametrize(

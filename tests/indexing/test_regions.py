@@ -260,13 +260,13 @@ def test_runtime_variables_are_given_by_name_or_source_and_clamped() -> None:
     answer = indexing.output_to_input(WINDOW)
     m = answer.maps[0][0]
     anywhere = m.at(0, 0)
-    assert str(anywhere) == "[0:5, 0:5] for all rt0 in [0, 4], rt1 in [0, 4]"
+    assert str(anywhere) == "[0:5, 0:5] over rt0 in [0, 4], rt1 in [0, 4]"
     assert anywhere.grade == "may"
     assert str(m.at(0, 0, rt0=2, j=3)) == "[2, 3]"
     assert m.at(0, 0, rt0=2, j=3).grade == "exact"
     assert str(m.at(..., i=100, j=-7)) == "[4:9, 0:3]"  # clamped to [0, 4]
     region, *indices = answer.at(4, slice(0, 2), i=1)
-    assert str(region) == "[5, 0:6] for all rt1 in [0, 4]"
+    assert str(region) == "[5, 0:6] over rt1 in [0, 4]"
     assert [str(index) for index in indices] == ["[]", "[]"]
 
 
@@ -334,7 +334,36 @@ def test_variables_of_several_maps_with_one_name_and_bounds_are_named_once() -> 
         parse_map(f"(d0){{rt0}} -> (rt0, {k}), domain: d0 in [0, 3], rt0 in [0, 8]") for k in "02"
     ]
     first, second = [m.at(1) for m in rows]
-    assert str(first | second) == "[0:9, 0:3:2] for all rt0 in [0, 8]"
+    assert str(first | second) == "[0:9, 0:3:2] over rt0 in [0, 8]"
+
+
+TWO_STARTS = """ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+  a = f32[4] dynamic-slice(p, i), dynamic_slice_sizes={4}
+  b = f32[4] dynamic-slice(p, j), dynamic_slice_sizes={4}
+  ROOT s = f32[4] add(a, b) }"""
+
+
+def test_different_values_with_one_name_in_their_maps_are_renamed_apart() -> None:
+    answer = indexing.to_parameters(hlo.parse(TWO_STARTS).entry.root)
+    assert {m.runtime[0].name for m in answer.maps[0]} == {"rt0"}
+    region = answer.at(0)[0]
+    assert isinstance(region, Region)
+    assert str(region) == "[0:6] over rt0 in [0, 5], rt0_1 in [0, 5]"
+    assert {str(rt.source_name) for rt in region.runtime} == {"i", "j"}
+    assert (region | region) == region
+    assert (region | region).runtime == region.runtime
+    for name in ("rt0", "rt0_1"):  # no value goes to another variable than the one that is shown
+        with pytest.raises((TypeError, ValueError), match=name):
+            answer.at(0, **{name: 3})
+
+
+def test_bounds_of_one_value_in_several_maps_are_united() -> None:
+    text = """ENTRY e { p = f32[64] parameter(0)  u = f32[8] parameter(1)  i = s32[] parameter(2)
+      ROOT d = f32[64] dynamic-update-slice(p, u, i) }"""
+    tiling = indexing.tile(hlo.parse(text).entry.root, (8,), direction="input-to-output")
+    assert isinstance(tiling, indexing.Tiling)
+    (finished,) = tiling.finished(0)
+    assert str(finished) == "at least ∅ for all rt0 in [0, 56]"
 
 
 def test_answers_unite_all_maps_of_an_operand() -> None:

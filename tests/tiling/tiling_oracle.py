@@ -99,7 +99,21 @@ def region_of(tiling: Tiling, operand: TiledOperand, index: tuple[int, ...]) -> 
     if isinstance(answer, tuple):
         answer = answer[leaf_number(operand.instruction.shape, operand.path)]
     assert isinstance(answer, Region), answer
+    check_words(answer)
     return answer
+
+
+def check_words(region: Region) -> None:
+    """The text names each runtime value once: a union is over values, an intersection for all."""
+    names = [rt.name for rt in region.runtime]
+    values = [(rt.array or rt.name, rt.index, rt.clamp) for rt in region.runtime]
+    assert len(set(names)) == len(set(values)) == len(values), region
+    words = " over " if region.side == "over" else " for all "
+    _, *rest = str(region).split(words)
+    shown = rest[-1].split(", rt") if rest else []
+    assert [part.removeprefix("rt").split(" in ")[0] for part in shown] == [
+        name.removeprefix("rt") for name in names
+    ], region
 
 
 def check_regions(tiling: Tiling, operand: TiledOperand, sets: Sets) -> None:
@@ -216,6 +230,7 @@ def check_finished(tiling: Tiling, seed: int) -> None:
         for index, elements in sets.items():
             region = tiling.finished(*index)[operand.number]
             assert isinstance(region, Region)
+            check_words(region)
             rows = region.elements()
             assert not isinstance(rows, Unknown)
             finished = {tuple(row) for row in rows.tolist()}

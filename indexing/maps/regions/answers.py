@@ -54,7 +54,7 @@ def bounds_at(
     >>> root = hlo.parse('''ENTRY e { p = f32[6] parameter(0)  u = f32[2] parameter(1)
     ...   i = s32[] parameter(2)  ROOT d = f32[6] dynamic-update-slice(p, u, i) }''').entry.root
     >>> print(*bounds_at(indexing.input_to_output(root, 1), (slice(0, 1),), {})[0])
-    ∅ [0:5] for all rt0 in [0, 4]
+    ∅ [0:5] over rt0 in [0, 4]
     >>> print(*bounds_at(indexing.input_to_output(root, 1), (slice(0, 1),), {"i": 2})[0])
     [2] [2]
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from indexing.maps.regions.pieces import (
     sides_of,
     text_of,
 )
+from indexing.maps.regions.runtime_values import RegionSide, named_apart, over_values
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.exact import unions
@@ -34,8 +35,6 @@ from simplifier.unknown import UndecidedError, Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-RegionSide: TypeAlias = Literal["over", "under"]
 
 _SHOWN: Final = 8
 """Maximum number of pieces in the text of a region."""
@@ -53,8 +52,9 @@ class Region(DrawnRegion):
         rank: number of indices of an element.
         pieces: the boxes, disjoint and in order, or the images whose union is the region.
         grade: "exact": these are the needed elements; "may": the region is an approximation.
-        runtime: runtime variables that had no value: the region is the union over all their values,
-            and its grade is "may".
+        runtime: runtime variables that had no value, each value once: the region is the union over
+            all their values, and its grade is "may".  If maps give one name to different values,
+            one of these is renamed to ``rt0_1``.
         side: the side of an approximation.  "over": the region contains all needed elements, and
             some of its elements may not be needed; "under": all its elements are needed for all
             values of runtime variables, and others may be needed, too.
@@ -99,8 +99,8 @@ class Region(DrawnRegion):
         grade: Grade = "exact"
         if any(m.grade == "may" or m.runtime for m in listed):
             grade = "may"
-        runtime = dict.fromkeys([rt for m in listed for rt in m.runtime if not rt.is_fixed])
-        return cls._normalised(rank, listed, grade, tuple(runtime))
+        runtime = named_apart([rt for m in listed for rt in m.runtime if not rt.is_fixed])
+        return cls._normalised(rank, listed, grade, runtime)
 
     @classmethod
     @checked
@@ -365,9 +365,9 @@ class Region(DrawnRegion):
                 "since their union and intersection approximate from neither"
             )
         grade: Grade = "may" if sides else "exact"
-        runtime = dict.fromkeys((*self.runtime, *other.runtime))
+        runtime = named_apart((*self.runtime, *other.runtime))
         side = sides.pop() if sides else "over"
-        return self._normalised(self.rank, pieces, grade, tuple(runtime), side)
+        return self._normalised(self.rank, pieces, grade, runtime, side)
 
     @property
     def _relations(self) -> list[exact.Relation]:
@@ -379,12 +379,8 @@ class Region(DrawnRegion):
         shown = " ∪ ".join([text_of(piece) for piece in self.pieces[:_SHOWN]]) or "∅"
         hidden = len(self.pieces) - _SHOWN
         more = f" ∪ … ({hidden} more)" if hidden > 0 else ""
-        every = [
-            f"{v.name} in [{v.lower}, {v.upper}]" for v in [rt.variable for rt in self.runtime]
-        ]
-        values = ", ".join(dict.fromkeys(every))  # maps name their variables each from rt0
         least = "at least " if self.grade == "may" and self.side == "under" else ""
-        return least + shown + more + (f" for all {values}" if values else "")
+        return least + shown + more + over_values(self.runtime, self.side)
 
     def __repr__(self) -> str:
         grade = f", grade='may', side={self.side!r}" if self.grade == "may" else ""

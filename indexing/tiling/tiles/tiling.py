@@ -209,7 +209,7 @@ class Tiling(Displayed):
         >>> print(*tiling.finished(0, i=2), *tiling.finished(0, i=0))
         [0:2] [2:4]
         >>> print(*tiling.finished(0))
-        at least ∅ for all rt0 in [1, 4], rt0 in [0, 3]
+        at least ∅ for all rt0 in [0, 4]
         """
         if self.direction != "input-to-output":
             raise ValueError(
