@@ -203,6 +203,15 @@ class ElementOp(Op):
             case _:
                 return NO_DECLARED_WORK
 
+    def loop_work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        """Return the operations of a loop that computes each element of the result by itself.
+
+        They are those of `work`, unless `work` computes equal elements once.
+        """
+        return self.work(out, operands, applied)
+
 
 def no_work(
     op: ElementOp, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]

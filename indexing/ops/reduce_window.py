@@ -115,6 +115,14 @@ class ReduceWindow(PairedReduction):
             return NO_DECLARED_WORK
         return applied[0].times(window_applications(self.window, array.dims))
 
+    def loop_work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        array = operands[0]
+        if not isinstance(array, Shape):
+            return NO_DECLARED_WORK
+        return applied[0].times(window_applications(self.window, array.dims, repeats=True))
+
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2
         arrays, inits = operands[:half], operands[half:]

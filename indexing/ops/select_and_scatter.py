@@ -188,11 +188,21 @@ class SelectAndScatter(TernaryOp):
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
     ) -> Work | Unknown:
+        return self._work(operands, applied, repeats=False)
+
+    def loop_work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        return self._work(operands, applied, repeats=True)
+
+    def _work(
+        self, operands: tuple[AnyShape, ...], applied: tuple[Work, ...], repeats: bool
+    ) -> Work | Unknown:
         select, scatter = applied
         array = operands[0]
         if not isinstance(array, Shape):
             return NO_DECLARED_WORK
-        selections = window_applications(self.window, array.dims)
+        selections = window_applications(self.window, array.dims, repeats)
         return select.times(selections).plus(scatter.times(element_count(operands[1])))
 
     def kernel(

@@ -102,7 +102,9 @@ def count_covered(w: WindowDimension, size: int) -> int:
     return total
 
 
-def window_applications(window: Sequence[WindowDimension], sizes: Sequence[int]) -> int:
+def window_applications(
+    window: Sequence[WindowDimension], sizes: Sequence[int], repeats: bool = False
+) -> int:
     """Return how often a computation of two elements is applied to reduce all distinct windows.
 
     Positions along a dimension whose windows cover the same elements, at least one, are one window.
@@ -110,14 +112,21 @@ def window_applications(window: Sequence[WindowDimension], sizes: Sequence[int])
     dimension in which windows are the same, as many as the largest covers.  n elements are reduced
     by n - 1 applications.
 
+    Args:
+        repeats: reduce equal windows each, as a loop over the elements of the result does.
+
     >>> window_applications([WindowDimension(3, low=1, high=1)], [9])
     18
     >>> whole = WindowDimension(511, low=255, high=255)  # a reduction, and a broadcast
     >>> window_applications([WindowDimension(1), whole], [8, 256])
     2040
+    >>> window_applications([WindowDimension(1), whole], [8, 256], repeats=True) == 256 * 2040
+    True
     """
     pairs = [_distinct_windows(w, n) for w, n in zip(window, sizes, strict=True)]
     windows, elements = (prod([pair[k] for pair in pairs]) for k in (0, 1))
+    if repeats:
+        windows = prod([w.positions(n) for w, n in zip(window, sizes, strict=True)])
     return windows * max(0, elements - 1)
 
 

@@ -4,7 +4,8 @@ An op declares its work beside its element rule (`indexing.ops.element.ElementOp
 conventions are those of XLA's ``HloCostAnalysis``: an elementwise function is one operation for
 each element, of whatever type; a transcendental function is counted separately; a multiplication
 with an addition is two operations.  Other than XLA, windows over the same elements are reduced once
-(`indexing.ops.windows.window_applications`).
+(`indexing.ops.windows.window_applications`).  A loop over the elements of the result reduces them
+each (`loop_work_of`).
 
 Source: XLA ``xla/service/hlo_cost_analysis.cc``.
 
@@ -19,6 +20,9 @@ Work(flops=8388608, transcendentals=0)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from hlo.modules.bind import unsupported
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
@@ -31,14 +35,36 @@ _NO_ARITHMETIC = frozenset({"parameter", "after-all", "partition-id", "replica-i
 
 
 def work_of(instruction: Instruction) -> Work | Unknown:
-    """Return the work of one instruction that computes every element of its result once.
+    """Return the work of one instruction that computes every value of its result once.
 
     A fusion or call does the work of the instructions of its computation.  `Unknown` if the op
     declares no work, or an array has a dimension of unknown size.
     """
+    return _work(instruction, computation_work, in_loop=False)
+
+
+def loop_work_of(instruction: Instruction) -> Work | Unknown:
+    """Return the work of a loop that computes each element of a result by itself.
+
+    >>> import hlo, indexing.ops
+    >>> root = hlo.parse('''add { a = f32[] parameter(0)  b = f32[] parameter(1)
+    ...   ROOT c = f32[] add(a, b) }
+    ... ENTRY e { p = f32[4] parameter(0)  z = f32[] constant(0)  ROOT r = f32[4]
+    ...   reduce-window(p, z), window={size=7 pad=3_3}, to_apply=add }''').entry.root
+    >>> work_of(root).flops, loop_work_of(root).flops  # one sum of four elements, and four of them
+    (3, 12)
+    """
+    return _work(instruction, _computation_loop_work, in_loop=True)
+
+
+def _work(
+    instruction: Instruction,
+    of_computation: Callable[[Computation], Work | Unknown],
+    in_loop: bool,
+) -> Work | Unknown:
     op = instruction.op
     if isinstance(op, InlineOp):
-        return computation_work(instruction.called_computations[0])
+        return of_computation(instruction.called_computations[0])
     if instruction.opcode in _NO_ARITHMETIC:
         return NO_WORK
     named = f"{instruction.opcode} `{instruction.name}`"
@@ -51,23 +77,30 @@ def work_of(instruction: Instruction) -> Work | Unknown:
         return Unknown(f"{named}: {leaf} has a dimension of unknown size", instruction)
     applied: list[Work] = []
     for called in instruction.called_computations:
-        work = computation_work(called)
+        work = of_computation(called)
         if isinstance(work, Unknown):
             return work
         applied.append(work)
-    work = op.work(instruction.shape, shapes, tuple(applied))
+    count = op.loop_work if in_loop else op.work
+    work = count(instruction.shape, shapes, tuple(applied))
     return Unknown(f"{named}: {work.reason}", instruction) if isinstance(work, Unknown) else work
 
 
 def computation_work(computation: Computation) -> Work | Unknown:
     """Return the work of all instructions of a computation, each executed once."""
-    return bottom_up(computation, computation_work, _sum_of_works)
+    return bottom_up(computation, computation_work, partial(_sum_of_works, work_of))
 
 
-def _sum_of_works(computation: Computation) -> Work | Unknown:
+def _computation_loop_work(computation: Computation) -> Work | Unknown:
+    return bottom_up(computation, _computation_loop_work, partial(_sum_of_works, loop_work_of))
+
+
+def _sum_of_works(
+    of_instruction: Callable[[Instruction], Work | Unknown], computation: Computation
+) -> Work | Unknown:
     total = NO_WORK
     for instruction in computation.instructions:
-        work = work_of(instruction)
+        work = of_instruction(instruction)
         if isinstance(work, Unknown):
             return work
         total = total.plus(work)

@@ -75,6 +75,32 @@ def test_a_softmax_reads_and_writes_its_array_once() -> None:
     assert factors == {"e": 912, "s": 911, "b": 1, "d": 1}
 
 
+WINDOWS = """add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+sums { p = f32[8,256] parameter(0)  z = f32[] constant(0)
+  w = f32[8,256] reduce-window(p, z), window={size=1x511 pad=0_0x255_255}, to_apply=add
+  ROOT t = f32[8,COUNT] slice(w), slice={[0:8],[0:COUNT]} }
+ENTRY e { p = f32[8,256] parameter(0)  z = f32[] constant(0)
+  w = f32[8,256] reduce-window(p, z), window={size=1x511 pad=0_0x255_255}, to_apply=add
+  f = f32[8,COUNT] fusion(p), kind=kLoop, calls=sums
+  ROOT t = (f32[8,256], f32[8,COUNT]) tuple(w, f) }"""
+
+
+@pytest.mark.parametrize("columns", [1, 3, 256])
+def test_equal_windows_are_one_value_which_a_loop_evaluates_for_each_element(columns: int) -> None:
+    """Sums of whole rows: `flops` counts one for each row, the other figures one an element."""
+    rows = {
+        row.instruction.name: row
+        for row in traffic(hlo.parse(WINDOWS.replace("COUNT", str(columns)))).instructions
+    }
+    for name, elements in (("w", 8 * 256), ("f", 8 * columns)):
+        row = rows[name]
+        assert row.flops == 8 * 255
+        assert known(row.evaluated).flops == elements * 255
+        assert known(row.operands[0].requested).number == elements * 256 * 4
+    inner = {i.name: factor for i, factor in rows["f"].recompute.items()}
+    assert inner["w"] == Fraction(columns, 256)
+
+
 def test_a_tile_of_rows_of_a_softmax_moves_the_same_bytes() -> None:
     tiling = known(indexing.tile(hlo.parse(SOFTMAX).entry.root, [1, 911]))
     assert tiling.bytes == row_of(SOFTMAX).distinct == 512 * 911 * 4

@@ -126,12 +126,14 @@ def test_windows_within_the_array_reduce_their_elements() -> None:
             window.append(WindowDimension(size=extent, low=pad, high=pad))
             sizes.append(size)
         positions = [range(w.positions(n)) for w, n in zip(window, sizes, strict=True)]
-        sets = {
+        windows = [
             tuple([covered(*each) for each in zip(window, sizes, at, strict=True)])
             for at in product(*positions)
-        }
-        expected = sum([prod(map(len, own)) - 1 for own in sets])
+        ]
+        expected = sum([prod(map(len, own)) - 1 for own in set(windows)])
         assert window_applications(window, sizes) == expected, (window, sizes)
+        each = sum([prod(map(len, own)) - 1 for own in windows])
+        assert window_applications(window, sizes, repeats=True) == each, (window, sizes)
 
 
 def test_a_fusion_does_the_work_of_its_instructions() -> None:

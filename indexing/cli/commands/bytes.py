@@ -91,7 +91,8 @@ def command(
       written      bytes of the result; of the update if it stays in place
       requested    bytes of all reads if each element computes the values that it needs
       recompute    evaluations of an element of an inner instruction, the largest of the fusion
-      flops        operations that compute every value once, by XLA's conventions
+      flops        operations that compute every value once, counted as by XLA, except that
+                   windows over the same elements are one value
       flops/byte   arithmetic intensity
       time, bound  shortest time at the peak rates, and the rate that limits it
 

@@ -53,7 +53,7 @@ from indexing.memory.movement.figures import (
 from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, written_bytes
 from indexing.ops.element import Work
 from indexing.ops.structured_ops import InlineOp
-from indexing.ops.work import work_of
+from indexing.ops.work import loop_work_of, work_of
 from simplifier.unknown import Unknown
 
 IMMEDIATE: int = 8
@@ -114,7 +114,7 @@ def instruction_traffic(
     updates = updates_of(instruction)
     operands = [*_operands(loop, updates, counter), *_constants(loop, counter)]
     work = work_of(instruction)
-    evaluated, recompute, grade = _evaluated(loop, work, counter)
+    evaluated, recompute, grade = _evaluated(loop, counter)
     return InstructionTraffic(
         instruction,
         times,
@@ -176,11 +176,11 @@ def _reads(each: Evaluations, counter: Counter) -> Amount | Unknown:
 
 
 def _evaluated(
-    loop: LoopEvaluations, work: Work | Unknown, counter: Counter
+    loop: LoopEvaluations, counter: Counter
 ) -> tuple[Work | Unknown, dict[Instruction, Fraction | Unknown], Grade]:
     """Return the work of the loop of an instruction, and the recompute factors in a fusion."""
     if not isinstance(loop.instruction.op, InlineOp):
-        return work, {}, "exact"
+        return loop_work_of(loop.instruction), {}, "exact"
     factors: dict[Instruction, Fraction | Unknown] = {}
     amounts: list[Amount | Unknown] = []
     for array, each in loop.inner.items():
@@ -188,7 +188,8 @@ def _evaluated(
         if inner.opcode == "bitcast" or not (is_view(inner) or inner.opcode in _NOT_EVALUATED):
             factors[inner] = larger(factors.get(inner), _factor(array, each, counter))
             amounts.append(_reads(each, counter))
-    evaluated = work if isinstance(work, Unknown) else _sum_of_works(factors)
+    work = loop_work_of(loop.instruction)
+    evaluated = work if isinstance(work, Unknown) else sum_of_works(factors)
     return evaluated, factors, grade_of(amounts)
 
 
@@ -214,10 +215,11 @@ def _factor(array: ArrayRef, each: Evaluations, counter: Counter) -> Fraction | 
     return Fraction(reads.number, shape.size) if shape.size else Fraction(1)
 
 
-def _sum_of_works(factors: Mapping[Instruction, Fraction | Unknown]) -> Work | Unknown:
+def sum_of_works(factors: Mapping[Instruction, Fraction | Unknown]) -> Work | Unknown:
+    """Return the work of the loop of a fusion from the recompute factors of its instructions."""
     flops = transcendentals = Fraction(0)
     for inner, factor in factors.items():
-        work = work_of(inner)
+        work = loop_work_of(inner)
         if isinstance(work, Unknown):
             return work
         if work == Work():

@@ -163,8 +163,9 @@ class InstructionTraffic(Displayed):
         written: bytes of the arrays that are written, without padding.
         updates: the dynamic-update-slices whose results may stay in place, in the memory of an
             operand: only the update is written, and the rest of the operand is not read.
-        work: the operations that compute every value once.
-        evaluated: the operations if each element of the result computes the values that it needs.
+        work: the operations that compute every value once, and so equal windows once.
+        evaluated: the operations if each element of the result computes the values that it needs,
+            and so equal windows each.
         recompute: for each instruction in a fusion, the number of its evaluated elements per
             element.
         evaluated_grade: "may" if factors of `recompute`, and so `evaluated`, are upper bounds.

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
 from typing import Final, TypeAlias
 
 from hlo.arguments import checked
@@ -31,7 +30,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.memory.executions import Executions
 from indexing.memory.movement.amounts import Counter
-from indexing.memory.movement.analysis import grade_of, instruction_traffic, larger
+from indexing.memory.movement.analysis import grade_of, instruction_traffic, larger, sum_of_works
 from indexing.memory.movement.evaluations import WALK, is_whole, map_sets
 from indexing.memory.movement.figures import Amount, InstructionTraffic, total_amount
 from indexing.memory.movement.writes import (
@@ -41,9 +40,8 @@ from indexing.memory.movement.writes import (
     updates_of,
     written_bytes,
 )
-from indexing.ops.element import NO_WORK, Work
+from indexing.ops.element import Work
 from indexing.ops.structured_ops import InlineOp
-from indexing.ops.work import work_of
 from simplifier.unknown import Unknown
 
 MAX_NAMED_READERS: Final = 3
@@ -327,18 +325,7 @@ class _Evaluations:
             for array, sets in self._inner().items():
                 inner = array.instruction
                 factors[inner] = larger(factors.get(inner), self._factor(array, sets))
-        flops = transcendentals = Fraction(0)
-        for instruction, factor in factors.items():
-            work = work_of(instruction)
-            if isinstance(work, Unknown):
-                return work
-            if work == NO_WORK:
-                continue
-            if isinstance(factor, Unknown):
-                return factor
-            flops += work.flops * factor
-            transcendentals += work.transcendentals * factor
-        return Work(ceil(flops), ceil(transcendentals))
+        return sum_of_works(factors)
 
     def _inner(self) -> dict[ArrayRef, SetsByOutput]:
         """Return the maps from the consumer's outputs to the arrays inside of the producer."""
