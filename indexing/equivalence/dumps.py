@@ -76,8 +76,7 @@ class ModuleDumps:
     @property
     def missing(self) -> tuple[tuple[int, int], ...]:
         """The first and the last number of each run of files that are missing."""
-        numbers = [dump.number for dump in self.dumps]
-        return tuple([(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1])
+        return missing_between(self.dumps)
 
     def parts(self, count: int) -> Iterator[ModuleDumps]:
         """Yield the dumps with at most `count` shares of the pairs, for worker processes."""
@@ -89,6 +88,21 @@ class ModuleDumps:
     def pairs(self) -> Iterator[tuple[Dump, Dump]]:
         """The neighbouring dumps."""
         return pairwise(self.dumps)
+
+
+def missing_between(dumps: Sequence[Dump]) -> tuple[tuple[int, int], ...]:
+    """Return the first and the last number of each run of files that are missing between dumps."""
+    numbers = [dump.number for dump in dumps]
+    return tuple([(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1])
+
+
+def numbers_text(first: int, last: int) -> str:
+    """Return the numbers of a run of dumps as in their names.
+
+    >>> numbers_text(3, 3), numbers_text(3, 12)
+    ('0003', '0003 to 0012')
+    """
+    return f"{first:04} to {last:04}" if first < last else f"{first:04}"
 
 
 def dump_files(

@@ -15,7 +15,7 @@ from hlo.modules.checks import verify
 from hlo.modules.module import Module
 from hlo.text.source import HloError
 from indexing.equivalence.compare import compared, is_structurally_equal
-from indexing.equivalence.dumps import Dump, ModuleDumps, modules_in
+from indexing.equivalence.dumps import Dump, ModuleDumps, missing_between, modules_in
 from indexing.equivalence.values.engine import ValueComparison
 from indexing.equivalence.verdicts import Level, Undecided, Verdict
 
@@ -30,6 +30,7 @@ class PassResult:
         verdict: the result; None if both are equal up to names, order and metadata.
         seconds: the time of the comparison.
         faults: the errors of dumps that are invalid or cannot be read, with their places.
+        skipped: the dumps between both, which are invalid or cannot be read.
     """
 
     module: str
@@ -38,6 +39,7 @@ class PassResult:
     verdict: Verdict | None
     seconds: float = 0.0
     faults: tuple[str, ...] = ()
+    skipped: tuple[Dump, ...] = ()
 
     @property
     def fault(self) -> str:
@@ -46,8 +48,13 @@ class PassResult:
 
     @property
     def pass_name(self) -> str:
-        """The pass."""
+        """The pass; the last one, if dumps between both are skipped or missing."""
         return self.after.pass_name
+
+    @property
+    def missing(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last number of each run of dumps that are missing between both."""
+        return missing_between((self.before, *self.skipped, self.after))
 
 
 @checked
@@ -86,11 +93,12 @@ def validated(
     """Yield the results of the passes of one module."""
     formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
     dump, before = _valid_before(module, max_bytes)
-    for following in module.dumps[module.first :]:
+    for position, following in enumerate(module.dumps[module.first :], module.first):
         after = loaded(following, max_bytes)
+        skipped = module.dumps[module.dumps.index(dump) + 1 : position]
         if isinstance(before, Exception) or isinstance(after, Exception):
             errors = [each for each in (before, after) if isinstance(each, Exception)]
-            yield _unread(module, dump, following, errors)
+            yield replace(_unread(module, dump, following, errors), skipped=skipped)
             if isinstance(before, Exception):
                 dump, before = following, after
             continue
@@ -99,9 +107,10 @@ def validated(
         if isinstance(verdict, HloError):
             faults = tuple([str(error) for each in (before, after) for error in verify(each)])
             result = Undecided(verdict.message)
-            yield PassResult(module.name, dump, following, result, faults=faults)
+            yield PassResult(module.name, dump, following, result, 0.0, faults, skipped)
         else:
-            yield PassResult(module.name, dump, following, verdict, perf_counter() - start)
+            seconds = perf_counter() - start
+            yield PassResult(module.name, dump, following, verdict, seconds, (), skipped)
         dump, before = following, before if verdict is None else after
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from indexing.equivalence.dumps import numbers_text
 from indexing.equivalence.passes import PassResult
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Proved, Undecided, Verdict
 from indexing.memory.movement.figures import Traffic
@@ -183,6 +184,8 @@ def pass_record(result: PassResult) -> dict[str, Any]:
         "pass": result.pass_name,
         "before": result.before.path.name,
         "after": result.after.path.name,
+        "invalid_between": [dump.path.name for dump in result.skipped],
+        "missing_between": [list(run) for run in result.missing],
         **verdict_record(result.verdict),
         "schema_version": SCHEMA_VERSION,
     }
@@ -243,6 +246,15 @@ def pass_table(results: Sequence[PassResult]) -> Iterator[str]:
     yield from aligned(cells)
 
 
+def difference_lines(result: PassResult, level: Level) -> Iterator[str]:
+    """Yield the pair that differs, with its dumps and its witness."""
+    assert result.verdict is not None
+    yield f"{result.module}: the module differs after {result.pass_name}{_spanned(result)}"
+    yield f"  {result.before.path}"
+    yield f"  {result.after.path}"
+    yield from verdict_lines(result.verdict, level)
+
+
 def undecided_lines(results: Sequence[PassResult], level: Level) -> Iterator[str]:
     """Yield the undecided pairs with the subterms that are not proved equal."""
     undecided = [each for each in results if isinstance(each.verdict, Undecided)]
@@ -265,5 +277,18 @@ def _passes_text(result: PassResult) -> str:
     numbers = f"{first} -> {after.number:04}"
     started = after.pass_name == "pipeline-start"
     if started and before.following:
-        return f"{numbers}, from {before.following} to the start of {after.pipeline}"
-    return f"{numbers}, {after.pass_name}"
+        passes = f"from {before.following} to the start of {after.pipeline}"
+    else:
+        passes = after.pass_name
+    return f"{numbers}, {passes}{_spanned(result)}"
+
+
+def _spanned(result: PassResult) -> str:
+    """Return which dumps between those of a pair are invalid or missing; "" if none is."""
+    invalid = [f"{dump.number:04} ({dump.pass_name})" for dump in result.skipped]
+    missing = [numbers_text(*run) for run in result.missing]
+    faults = [f"invalid: {', '.join(invalid)}"] if invalid else []
+    faults += [f"missing: {', '.join(missing)}"] if missing else []
+    if not faults:
+        return ""
+    return f" or an earlier pass: the pair spans several passes (dumps {'; '.join(faults)})"

@@ -180,7 +180,10 @@ def test_an_undecided_pair_is_listed_with_its_terms(run: Run) -> None:
     assert status == 3
     assert "no dump 0002" in err
     _, title, reason, level, equal, terms, *texts = out[out.index("\n\n") + 1 :].splitlines()
-    assert title == "module_0001.jit_f: 0001 -> 0003, cse"
+    assert title == (
+        "module_0001.jit_f: 0001 -> 0003, cse or an earlier pass: "
+        "the pair spans several passes (dumps missing: 0002)"
+    )
     assert "`custom-call` has custom_call_target f before, g after" in reason
     assert level == "    proved at level reads, not at values"
     assert equal == "    equal formulas: output 0"
@@ -200,6 +203,23 @@ def test_an_invalid_dump_is_reported_and_the_others_are_compared(run: Run, jobs:
         ("algsimp", "differs"),
     ]
     assert ".0002." in records[1]["before"]
+    broken = PIPELINE.format("0005", "broken")
+    between = [(r["invalid_between"], r["missing_between"]) for r in records]
+    assert between == [([], [[3, 4]]), ([broken], [[3, 4], [6, 9]])]
+    _, text, _ = run(f"passes dumps --level reads --jobs {jobs}")
+    assert (
+        "the module differs after algsimp or an earlier pass: the pair spans several passes "
+        "(dumps invalid: 0005 (broken); missing: 0003 to 0004, 0006 to 0009)\n"
+    ) in text
+
+
+def test_the_line_of_a_pair_of_one_pass_names_no_other_dump(run: Run) -> None:
+    Path("dumps", PIPELINE.format("0002", "cse")).rename(
+        Path("dumps", PIPELINE.format("0009", "cse"))
+    )
+    _, text, err = run("passes dumps --level reads")
+    assert "no dump 0002 to 0008" in err  # in another pair, which is equal
+    assert "the module differs after algsimp\n" in text
 
 
 def test_a_folder_with_one_dump_is_an_error(run: Run) -> None:

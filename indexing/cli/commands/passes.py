@@ -75,8 +75,9 @@ def command(
       differs       executions of both modules differ
 
     Below the table follow the first pair that differs, with its witness, and the undecided pairs
-    with the smallest subterms that are not proved equal. JSON has an object for each changed pair.
-    `hlo-indexing diff --help` describes the levels.
+    with the smallest subterms that are not proved equal. A pair spans several passes if a dump
+    between them is invalid or missing; its line names that dump. JSON has an object for each
+    changed pair. `hlo-indexing diff --help` describes the levels.
 
     With --bisect, FILE has the smallest part of the modules before and after the first pass that
     differs, separated by a line `// -----`.
@@ -119,27 +120,25 @@ def command(
 
 def _note_missing(reporter: Reporter, modules: Sequence[ModuleDumps]) -> None:
     """Note the numbers of dumps that are missing."""
+    from indexing.equivalence.dumps import numbers_text
+
     for module in modules:
-        for start, end in module.missing:
-            numbers = f"{start:04} to {end:04}" if start < end else f"{start:04}"
-            reporter.note(f"{module.name}: no dump {numbers}: a pair has several passes")
+        for run in module.missing:
+            numbers = numbers_text(*run)
+            reporter.note(f"{module.name}: no dump {numbers}: a pair spans several passes")
 
 
 def _print_results(
     reporter: Reporter, done: Sequence[PassResult], first: PassResult | None, level: Level
 ) -> None:
     """Print the table, the first pair that differs and the undecided pairs."""
-    from indexing.views.verdict_tables import pass_table, undecided_lines, verdict_lines
+    from indexing.views.verdict_tables import difference_lines, pass_table, undecided_lines
 
     for line in pass_table(done):
         reporter.print(line)
     if first is not None:
-        assert first.verdict is not None
         reporter.print("")
-        reporter.print(f"{first.module}: the module differs after {first.pass_name}")
-        reporter.print(f"  {first.before.path}")
-        reporter.print(f"  {first.after.path}")
-        for line in verdict_lines(first.verdict, level):
+        for line in difference_lines(first, level):
             reporter.print(line)
     for line in undecided_lines(done, level):
         reporter.print(line)
