@@ -18,7 +18,7 @@ from indexing.codegen import images
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import ElementIndex, first_difference
 from indexing.codegen.element_types import TYPE_NAMES
-from indexing.codegen.findings import Finding, Outcome
+from indexing.codegen.findings import Finding, Outcome, claim_text
 from indexing.codegen.graph import Array
 from indexing.codegen.influence import Influence, may_hide_changes, may_hide_elements
 from indexing.codegen.map_forms import form_faults
@@ -284,9 +284,8 @@ class CheckedInstruction:
             pairs = (trial.unseen_read(arrays[0], number, m) for m in exact)
             pair = next((pair for pair in pairs if pair is not None), None)
             if pair is not None:
-                at, j = map(list, pair)
-                reads = f"{at}: an exact map reads {operand.name} at {j}"
-                yield Finding("poke", status, (f"{reads}, but no change there has an effect",))
+                claim = claim_text(pair[0], operand.name, pair[1])
+                yield Finding("poke", status, (f"{claim}, but no change there has an effect",))
 
     def distinct_operands(self) -> Iterator[tuple[int, Path, Array]]:
         """Yield number, path and array of each operand array that is not given, once."""

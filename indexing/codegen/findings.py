@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -53,3 +54,12 @@ class Report:
         """Reads of exact maps that no poke showed."""
         findings = [finding for finding in self.findings if finding.status == "not observed"]
         return tuple(dict.fromkeys([text for finding in findings for text in finding.details]))
+
+
+def claim_text(at: Sequence[int], operand: str, element: Sequence[int]) -> str:
+    """Return what an exact map states about an output element and an element of an operand.
+
+    >>> claim_text([3], "p", [2])
+    'an exact map claims that output element [3] needs p at [2]'
+    """
+    return f"an exact map claims that output element {list(at)} needs {operand} at {list(element)}"

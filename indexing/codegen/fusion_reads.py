@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from indexing.codegen.checked_instruction import CheckedInstruction
-from indexing.codegen.findings import Finding
+from indexing.codegen.findings import Finding, claim_text
 from indexing.codegen.influence import Influence
 from indexing.codegen.observation import MAX_RUNS, Observation, values_near_constants
 from indexing.dataflow.queries import output_to_input
@@ -50,7 +50,8 @@ def _findings(observation: Observation, exact: IndexingMap, name: str) -> Iterat
         reason = f"{left.missing} of {left.tried} reads of {name} are not observed"
         yield Finding("exact", "skipped", (f"{MAX_RUNS} executions ended: {reason}",))
     elif left.missing:
-        reads = f"{list(left.at or ())}: an exact map reads {name} at {list(left.element or ())}"
-        others = f"; {left.missing} of {left.tried} reads are not observed"
-        details = f"{reads}, but no change there has an effect{others if left.missing > 1 else ''}"
+        effect = f"none of {left.executions:,} executions with other values shows an effect"
+        details = f"{claim_text(left.at or (), name, left.element or ())}, but {effect}"
+        if left.missing > 1:
+            details += f"; {left.missing} of {left.tried} reads are not observed"
         yield Finding("exact", "not observed", (details,))

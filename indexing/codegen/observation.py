@@ -57,12 +57,14 @@ class Unobserved(NamedTuple):
 
     Attributes:
         missing, tried: their number, and that of all reads that were poked.
+        executions: the number of executions that looked for reads of the map.
         at, element: the output element and the operand element of one of them, for which all values
             were tried; None if the budget ended before.
     """
 
     missing: int
     tried: int
+    executions: int
     at: ElementIndex | None = None
     element: ElementIndex | None = None
 
@@ -126,19 +128,24 @@ class Observation:
                         del pending[point]
         missing = [point for point in pending if point in reached]
         for number, point in enumerate(missing):
-            left = Unobserved(len(missing) - number, len(reached))
+            left = Unobserved(len(missing) - number, len(reached), self._runs)
             if self._is_over:
                 return left
             element = self.image(exact, *point)
             if element is None:
                 continue
             if not self.trial.is_seen(self.array, self.output, exact, point.at, element):
+                left = left._replace(executions=self._runs)
                 return left if self._is_over else left._replace(at=point.at, element=element)
-        return Unobserved(0, len(reached))
+        return Unobserved(0, len(reached), self._runs)
+
+    @property
+    def _runs(self) -> int:
+        return self.trial.runs - self.earlier_runs
 
     @property
     def _is_over(self) -> bool:
-        return self.trial.runs - self.earlier_runs >= MAX_RUNS
+        return self._runs >= MAX_RUNS
 
     def _points(self, exact: IndexingMap) -> Iterator[Point]:
         """Yield all points of a small box, else its corners and random points."""

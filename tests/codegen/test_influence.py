@@ -82,8 +82,9 @@ def test_the_command_reports_the_read(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text(LEFT)
     assert cli.run(["validate", str(path), "--no-xla"]) == 1
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "wrong: " in line]
-    assert "e: m: map: poke: [" in line
-    assert f"an exact map reads q at [{line.split('[')[1][0]}], but {NO_EFFECT}" in line
+    element = line.split("[")[1][0]
+    claim = f"an exact map claims that output element [{element}] needs q at [{element}]"
+    assert f"e: m: map: poke: {claim}, but {NO_EFFECT}" in line
 
 
 @pytest.mark.usefixtures("forget_maps")

@@ -95,7 +95,7 @@ def command(
 
     A map through a fusion is exact for each path: it leads to each element that some path reads,
     even if a mask, a product with zero or a minimum makes its value irrelevant. Such a read is
-    `exact: not observed`, which is no failed check; with --strict, the exit status is 1.
+    `not observed`, which is no failed check; with --strict, the exit status is 1.
 
     Skipped checks are listed with the reason. The exit status is 1 if a check fails. JSON has an
     object for each instruction, and one for the comparison of a module with XLA.
@@ -228,7 +228,7 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
             for check in passed
         ]
         notes = [f"{check} skipped: {text}" for check, texts in reasons.items() for text in texts]
-        notes += [f"exact: not observed: {text}" for text in report.not_observed]
+        notes += [f"not observed: {text}" for text in report.not_observed]
         yield report.status, *place, ", ".join(checks) or "no check", "; ".join(notes)
         return
     reporter.failed = True
