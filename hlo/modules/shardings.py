@@ -21,14 +21,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from hlo.arguments import checked
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, TupleShape, leaves
 from hlo.shardings.hlo_notation import read_sharding
 from hlo.shardings.mesh import Axis, Mesh
-from hlo.shardings.reading import Context, check_rank, cursor_over
+from hlo.shardings.reading import OWNER, Context, check_rank, cursor_over
 from hlo.shardings.sharding import Sharding
 from hlo.shardings.shardy_notation import parse_meshes, read_manual_axes
 from hlo.text.lexer import STRING, skip
@@ -67,6 +67,7 @@ def sharding_of(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | N
     ranks = _ranks(instruction)
     is_tuple = isinstance(instruction.shape, TupleShape)
     cursor = cursor_over(span)
+    cursor.owner = f"{OWNER} of `{instruction.name}`"
     context = _context(instruction.module, ranks)
     value = read_sharding(cursor, context)
     if isinstance(value, Sharding):
@@ -101,32 +102,52 @@ def stated_sharding(instruction: Instruction) -> Sharding | tuple[Sharding, ...]
         return None
 
 
-@checked
-def sharding_warnings(module: Module) -> list[HloError]:
-    """Return an error for each sharding in frontend attributes that does not fit, in text order.
+class IgnoredSharding(NamedTuple):
+    """A sharding in frontend attributes that does not fit.
 
-    The module is valid nevertheless: nothing reads them but `Instruction.sharding`.
+    Attributes:
+        error: the fault; its message states that the sharding is ignored.
+        instruction: the instruction; None for the meshes of the module.
+    """
+
+    error: HloError
+    instruction: Instruction | None
+
+
+@checked
+def sharding_warnings(module: Module) -> list[IgnoredSharding]:
+    """Return each sharding in frontend attributes that does not fit, in text order.
+
+    The module is valid nevertheless: only `Instruction.sharding`, and a spec of `indexing.shard`
+    for that very array, raise the error.
 
     >>> from hlo.formats.parser import parse
     >>> module = parse('''ENTRY e {
     ...   ROOT p = f32[] parameter(0), frontend_attributes={xla.sdy.sharding="any text"}
     ... }''')
-    >>> len(sharding_warnings(module))
-    1
+    >>> [ignored.error.message for ignored in sharding_warnings(module)]
+    ['invalid sharding of `p`, which is ignored']
     """
-    faults: list[HloError] = []
+    faults: list[IgnoredSharding] = []
     try:
         meshes_of(module)
     except HloError as error:
-        faults.append(error)
+        faults.append(_ignored(error, None))
     for instruction in module.instructions:
         text_of = instruction.text_of
         if text_of("frontend_attributes") is not None and text_of("sharding") is None:
             try:
                 sharding_of(instruction)
             except HloError as error:
-                faults.append(error)
+                faults.append(_ignored(error, instruction))
     return faults
+
+
+def _ignored(error: HloError, instruction: Instruction | None) -> IgnoredSharding:
+    verb = "are" if instruction is None else "is"
+    message = f"{error.message}, which {verb} ignored"
+    warning = HloError(message, error.span, error.code, error.label, error.notes, error.help)
+    return IgnoredSharding(warning, instruction)
 
 
 def declared_meshes(module: Module) -> Mapping[str, Mesh]:

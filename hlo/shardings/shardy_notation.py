@@ -37,6 +37,7 @@ _PRIORITY: Final = re.compile(r"p(?=\d)", re.ASCII)
 def parse_meshes(text: str | Span) -> dict[str, Mesh]:
     """Parse the meshes of a module: names with ``#sdy.mesh<...>``, in braces."""
     cursor = cursor_over(text)
+    cursor.owner = "invalid meshes"
     meshes: dict[str, Mesh] = {}
     cursor.take(re.compile(r'\\*"'))  # the text may be in a string
 

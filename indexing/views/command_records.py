@@ -15,6 +15,7 @@ from indexing.views.records import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
+    from hlo.modules.shardings import IgnoredSharding
     from indexing.codegen.findings import Report
     from indexing.execution.values import Array
 
@@ -48,7 +49,7 @@ def check_json(
     module: Module | None,
     errors: Iterable[HloError],
     unknown: Sequence[tuple[Instruction, Sequence[str]]] = (),
-    warnings: Iterable[HloError] = (),
+    warnings: Iterable[IgnoredSharding] = (),
 ) -> str:
     """Return the outcome of ``check`` for one module.
 
@@ -75,11 +76,21 @@ def check_json(
         "module": None if module is None else module.name,
         "instructions": None if module is None else sum(1 for _ in module.instructions),
         "errors": list(map(error_record, errors)),
-        "warnings": list(map(error_record, warnings)),
+        "warnings": list(map(_warning_record, warnings)),
         "unknown_opcodes": opcodes,
         "schema_version": SCHEMA_VERSION,
     }
     return json.dumps(record)
+
+
+def _warning_record(ignored: IgnoredSharding) -> dict[str, Any]:
+    instruction = ignored.instruction
+    names = (
+        (None, None) if instruction is None else (instruction.name, instruction.computation.name)
+    )
+    return error_record(ignored.error) | dict(
+        zip(("instruction", "computation"), names, strict=True)
+    )
 
 
 def result_json(file: str, name: str, array: Array, limit: int, output: str | None) -> str:

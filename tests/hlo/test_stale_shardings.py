@@ -6,6 +6,7 @@ XLA copies frontend attributes to bitcasts, transposes, fusions and scalars of o
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ import hlo
 import indexing
 from hlo.modules.shardings import sharding_warnings, stated_sharding
 from indexing.cli.group import invoke
+from indexing.views.command_records import check_json
+from tests.cli.running import validator
 
 STALE = "#sdy.sharding<@empty_mesh, [{}, {}]>"
 VALUES = [
@@ -47,17 +50,19 @@ def test_a_stale_sharding_is_a_warning(
         file.write(text_with(attributes))
     module = hlo.load(path)
     assert hlo.verify(module) == []
-    (warning,) = sharding_warnings(module)
+    ((warning, instruction),) = sharding_warnings(module)
     assert (warning.span.line, stated_sharding(module.entry.root)) == (4, None)
+    assert instruction is module.entry.root
     with pytest.raises(hlo.HloError) as caught:
         _ = module.entry.root.sharding
-    assert str(caught.value) == str(warning)
+    assert caught.value.message == "invalid sharding of `b`"
+    assert str(warning) == str(caught.value).replace("of `b`", "of `b`, which is ignored", 1)
 
     assert invoke(["check", path]) == 0
     shown = capsys.readouterr()
     assert "ok, 2 instructions" in shown.out
     lines = shown.err.split("\n")
-    assert lines[0] == "warning[attribute]: invalid sharding"
+    assert lines[0] == "warning[attribute]: invalid sharding of `b`, which is ignored"
     assert lines[1] == f" --> {warning.span.place()}"
     assert lines[4].strip(" |").startswith("^")
 
@@ -65,10 +70,44 @@ def test_a_stale_sharding_is_a_warning(
     record = json.loads(capsys.readouterr().out)
     (row,) = record["warnings"]
     assert (record["errors"], row["line"], row["column"]) == ([], 4, warning.span.column)
+    assert (row["instruction"], row["computation"]) == ("b", "e")
+    validator("check").validate(record)
 
     for command in (["run", path], ["diff", path, path], ["validate", path, "--no-xla"]):
         assert invoke([*command, "--quiet"]) == 0, command
     assert not isinstance(indexing.output_to_input(module.entry.root).maps[0], indexing.Unknown)
+
+
+SPECS: list[tuple[dict[str, Any], str]] = [
+    ({"specs": {"b": "x"}}, "`b` cannot be given a spec"),
+    ({"out_specs": ["x"]}, "`b` cannot be given a spec"),
+    ({"replicated": {"b": ["x"]}}, "`b` cannot be given a spec"),
+    ({"specs": {"p": "x,_"}}, ""),
+    ({"out_specs": [None]}, ""),
+    ({}, ""),
+]
+
+
+@pytest.mark.parametrize(("specs", "message"), SPECS)
+@pytest.mark.parametrize("attributes", VALUES)
+def test_only_a_spec_of_the_array_with_a_stale_sharding_is_refused(
+    attributes: str, specs: dict[str, Any], message: str
+) -> None:
+    module = hlo.parse(text_with(attributes))
+    if not message:
+        assert indexing.shard(module, {"x": 2}, **specs).specs.keys() == {"p", "b"}
+        return
+    with pytest.raises(hlo.HloError, match=message) as caught:
+        indexing.shard(module, {"x": 2}, **specs)
+    assert caught.value.span.line == 4
+    if "replicated" not in specs:
+        with pytest.raises(hlo.HloError, match=message):
+            indexing.best_shardings(module, {"x": 2}, **specs)
+
+
+def test_an_array_whose_sharding_fits_can_be_given_another_spec() -> None:
+    module = hlo.parse(text_with('xla.sdy.sharding="#sdy.sharding<@mesh, [{\\"x\\"}]>"'))
+    assert str(indexing.shard(module, {"x": 2}, {"b": "_"}).specs["b"]) == "[_]"
 
 
 @pytest.mark.parametrize("meshes", ['"any text"', "{mesh = 1}"])
@@ -76,7 +115,11 @@ def test_meshes_that_are_not_meshes_are_a_warning(meshes: str) -> None:
     header = f"HloModule m, frontend_attributes={{xla.sdy.meshes={meshes}}}\n"
     module = hlo.parse(text_with('a="b"', header))
     assert hlo.verify(module) == []
-    assert [warning.span.line for warning in sharding_warnings(module)] == [1]
+    ((warning, instruction),) = sharding_warnings(module)
+    assert (warning.span.line, instruction) == (1, None)
+    assert warning.message == "invalid meshes, which are ignored"
+    record = json.loads(check_json("m.hlo", module, [], warnings=sharding_warnings(module)))
+    validator("check").validate(record)
     (result,) = indexing.execution.run(module, indexing.execution.random_inputs(module.entry, 0))
     assert result.shape == (6,)
 
@@ -92,5 +135,5 @@ def test_the_attribute_of_a_sharding_is_checked() -> None:
 
 def test_a_sharding_that_fits_is_no_warning() -> None:
     module = hlo.parse(text_with('xla.sdy.sharding="#sdy.sharding<@mesh, [{\\"x\\"}]>"'))
-    assert sharding_warnings(module) == hlo.verify(module) == []
+    assert (sharding_warnings(module), hlo.verify(module)) == ([], [])
     assert str(stated_sharding(module.entry.root)) == "[x]"

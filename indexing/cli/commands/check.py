@@ -41,7 +41,8 @@ def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
     op, such as C1.
 
     An unknown opcode is not an error: a warning on stderr gives its first location. Neither is a
-    sharding among the frontend attributes that does not fit the array: a warning shows it.
+    sharding among the frontend attributes that does not fit the array: a warning shows it, and
+    the sharding is ignored.
 
     JSON has an object for each module, with its errors, its warnings and unknown opcodes.
 
@@ -84,8 +85,8 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
             errors = verify(module)
             for error in errors:
                 reporter.hlo_error(error)
-            for error in sharding_warnings(module):
-                for line in warning_text(error).split("\n"):
+            for ignored in sharding_warnings(module):
+                for line in warning_text(ignored.error).split("\n"):
                     reporter.note(line)
             for line in unchecked(module):
                 reporter.note(line)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.shardings import sharding_of
 from hlo.shapes.shape import OpaqueShape, Shape, leaves
 from hlo.shardings.mesh import Axis, Mesh, axis_fault
 from hlo.shardings.sharding import Sharding
@@ -88,7 +89,8 @@ def given_specs(
         mesh, specs, out_specs, replicated, manual_axes: the arguments of `shard`.
     Raises:
         UnknownName: no parameter or instruction has such a name.
-        HloError: a spec does not fit an array, or its text is invalid.
+        HloError: a spec does not fit an array, or its text is invalid, or the array has a sharding
+            among its attributes that does not fit.
         ValueError: an axis does not exist, or is used twice.
     """
     for name in manual_axes:
@@ -99,6 +101,7 @@ def given_specs(
         leaf = reader.leaf(key)
         if leaf in given:
             raise ValueError(f"shard: `{key}` names `{leaf[0].name}`, which has a spec already")
+        reader.check_stated(leaf[0])
         given[leaf] = reader.sharding(key, spec, leaf)
         _check_not_manual(key, given[leaf], manual_axes)
     results: tuple[Sharding | None, ...] = ()
@@ -106,12 +109,15 @@ def given_specs(
         results = tuple(reader.results(out_specs))
         for number, sharding in enumerate(results):
             if sharding is not None:
+                reader.check_stated(module.entry.root)
                 _check_not_manual(f"result {number}", sharding, manual_axes)
     closed = {}
     for key, names in replicated.items():
         for name in names:
             _check_axis(mesh, name, f"replicated[{key!r}]")
-        closed[reader.leaf(key)] = tuple(map(Axis, names))
+        leaf = reader.leaf(key)
+        reader.check_stated(leaf[0])
+        closed[leaf] = tuple(map(Axis, names))
     _check_closed(given, closed)
     return GivenSpecs(mesh, given, results, closed)
 
@@ -154,11 +160,31 @@ class _SpecReader:
         self.module, self.original, self.mesh = module, original, mesh
 
     def _span(self, instruction: Instruction) -> Span:
+        return (self._original(instruction) or self.original.root).span
+
+    def _original(self, instruction: Instruction) -> Instruction | None:
+        """Return the instruction of the original program; None for one of a computation inside."""
         if instruction.opcode == "parameter":
-            number = self.module.entry.parameters.index(instruction)
-            return self.original.parameters[number].span
-        named = [each for each in self.original if each.name == instruction.name]
-        return (named[0] if named else self.original.root).span
+            return self.original.parameters[self.module.entry.parameters.index(instruction)]
+        return next((each for each in self.original if each.name == instruction.name), None)
+
+    def check_stated(self, instruction: Instruction) -> None:
+        """Refuse a spec of an array whose own sharding, among its attributes, does not fit it."""
+        root = self.module.entry.root
+        original = self.original.root if instruction is root else self._original(instruction)
+        if original is None:
+            return
+        try:
+            sharding_of(original)
+        except HloError as error:
+            raise HloError(
+                f"`{original.name}` cannot be given a spec: its attributes state a sharding that "
+                "does not fit",
+                error.span,
+                "sharding",
+                error.label,
+                help="remove this sharding from the attributes, or repair it",
+            ) from None
 
     def leaf(self, key: str) -> tuple[Instruction, int]:
         """Return the instruction and the leaf that a key names."""
