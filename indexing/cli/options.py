@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from indexing.cli.completion import complete_instructions, complete_opcodes
+from indexing.cli.integers import IntegerRange
 from indexing.cli.paths import InputPath
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,7 +47,7 @@ jobs_option = click.option(
     "--jobs",
     "-j",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=1,
     help="Use N worker processes; the output does not change",
 )
@@ -78,7 +79,7 @@ def output_option(description: str) -> Callable[[F], F]:
     return click.option(
         "--output",
         metavar="N",
-        type=click.IntRange(min=0),
+        type=IntegerRange(min=0),
         default=0,
         show_default=True,
         help=description,
@@ -90,7 +91,7 @@ def seed_option(description: str) -> Callable[[F], F]:
     return click.option(
         "--seed",
         metavar="N",
-        type=click.IntRange(min=0),
+        type=IntegerRange(min=0),
         default=0,
         show_default=True,
         help=description,
@@ -291,7 +292,7 @@ def selection_options(command: F) -> F:
         click.option(
             "--limit",
             metavar="N",
-            type=click.IntRange(min=1),
+            type=IntegerRange(min=1),
             help="Print at most N instructions of each file",
         ),
     ]

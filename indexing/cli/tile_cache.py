@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import ByteSize, with_options
 from indexing.cli.reporter import Reporter
 
@@ -71,7 +72,7 @@ def cache_options(command: F) -> F:
         click.option(
             "--line",
             metavar="BYTES",
-            type=click.IntRange(min=1),
+            type=IntegerRange(min=1),
             help="With --cache: the bytes of a line; by default, 128",
         ),
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import with_options
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import LimitsText
@@ -75,7 +76,7 @@ def search_options(command: F) -> F:
         click.option(
             "--top",
             metavar="N",
-            type=click.IntRange(min=1),
+            type=IntegerRange(min=1),
             help="With --search: print N tilings; by default, 10",
         ),
     ]

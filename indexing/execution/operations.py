@@ -4,6 +4,7 @@ An instruction takes the operations of `indexing.ops.work`, and at least one for
 it writes; where elements of the result are not copies or functions of single elements, at least one
 for each element that it reads.  Arrays that are never stored count, too: a reduction of a broadcast
 scalar adds as many elements as one of a stored array.  Views take no operations.
+`indexing.traffic` counts the arithmetic operations alone.
 """
 
 from __future__ import annotations
@@ -161,7 +162,11 @@ def excess(instruction: Instruction, required: int, limit: int, label: str) -> E
     """Return the error that an execution takes more operations than the limit."""
     message = f"the execution takes {required:,} element operations, more than {limit:,}"
     help = f"raise the limit with --max-operations {required}"  # noqa: A001 - the word of `HloError`
-    return ExecutionError(message, instruction.span, "execution", label, help=help)
+    note = (
+        "an instruction takes the operations that `bytes` counts, or the elements that it reads "
+        "and writes if these are more"
+    )
+    return ExecutionError(message, instruction.span, "execution", label, [note], help)
 
 
 class Meter:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hlo
+import indexing
 from hlo.ops.op import OPS
 from indexing import cli
 from indexing.cli.commands import run as run_command
@@ -117,6 +118,26 @@ def test_a_run_of_too_many_operations_is_refused(
     if name != "loop":
         assert cli.run(["run", str(path)]) == 1
         assert f"`{name[0]}` takes" in capsys.readouterr().err
+
+
+def test_elements_that_are_touched_count_beside_the_arithmetic_that_bytes_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sum of 10^6 elements: 10^6 - 1 additions; 10^6 + 1 elements read and one written."""
+    text = f"""{ADD} ENTRY e {{ p = f32[1000,1000] parameter(0)  z = f32[] constant(0)
+      ROOT r = f32[] reduce(p, z), dimensions={{0,1}}, to_apply=add }}"""
+    module = hlo.parse(text)
+    assert indexing.traffic(module).total.flops == (10**6 - 1, 10**6 - 1)
+    assert element_operations(module.entry) == 10**6 + 1 + 1
+    path = tmp_path / "m.hlo"
+    path.write_text(text)
+    assert cli.run(["run", str(path), "--max-operations", "1_000_001"]) == 1
+    error = capsys.readouterr().err
+    assert "takes 1,000,002 element operations" in error
+    assert (
+        "= note: an instruction takes the operations that `bytes` counts, or the elements" in error
+    )
+    assert cli.run(["run", str(path), "--max-operations", "1.000002e6"]) == 0
 
 
 def test_many_devices_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     format_option,
     instruction_option,
@@ -88,7 +89,7 @@ class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since cl
 @click.option(
     "--unroll",
     metavar="N",
-    type=click.IntRange(min=1, max=1 << 10),
+    type=IntegerRange(min=1, max=1 << 10),
     default=1,
     show_default=True,
     help="Choose the number of elements of a vector, which one thread computes",

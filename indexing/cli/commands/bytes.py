@@ -12,6 +12,7 @@ import click
 
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     files_argument,
     format_option,
@@ -59,7 +60,7 @@ class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 @click.option(
     "--top",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     help=f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all",
 )
 @max_input_size_option

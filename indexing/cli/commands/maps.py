@@ -10,6 +10,7 @@ import click
 
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
+from indexing.cli.integers import IntegerRange
 from indexing.cli.map_question import MapQuestion
 from indexing.cli.options import (
     PointText,
@@ -66,7 +67,7 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY, "svg"])
 @click.option(
     "--output",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=IntegerRange(min=0),
     help="Print only the maps of output N",
 )
 @click.option(

@@ -11,6 +11,7 @@ import click
 
 from indexing.cli.commands.bytes import PeakText
 from indexing.cli.dump_folder import listed_modules
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import files_argument, level_option, max_input_size_option
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     "--tiles",
     "tiled",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=IntegerRange(min=0),
     default=100,
     show_default=True,
     help="Add tiles and pictures of the N instructions that move the most bytes",

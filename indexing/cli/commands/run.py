@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     deprecated_spelling,
     format_option,
@@ -53,20 +54,21 @@ MAX_PRINTED = 12
 @click.option(
     "--max-iterations",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=IntegerRange(min=0),
     default=1_000_000,
     show_default=True,
     help="Maximum number of iterations of a `while`",
 )
-@deprecated_spelling("--max-trips", "--max-iterations", type=click.IntRange(min=0))
+@deprecated_spelling("--max-trips", "--max-iterations", type=IntegerRange(min=0))
 @click.option(
     "--max-operations",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=IntegerRange(min=0),
     default=MAX_OPERATIONS,
     show_default=True,
-    help="Maximum number of element operations, such as additions, estimated before the execution; "
-    "with several devices, each device adds 1,000,000",
+    help="Maximum number of element operations, such as 5e11, estimated before the execution: of "
+    "each instruction the operations that `bytes` counts, or the elements that it reads and "
+    "writes if these are more; with several devices, each device adds 1,000,000",
 )
 @click.option(
     "--elided",
@@ -78,7 +80,7 @@ MAX_PRINTED = 12
 @click.option(
     "--replicas",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=1,
     show_default=True,
     help="Simulate N devices; input device0.in0 goes to device 0, in0 to every device",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     ByteSize,
     format_option,
@@ -74,7 +75,7 @@ MAX_LISTED: Final = 8
 @click.option(
     "--max-plans",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=MAX_PLANS,
     show_default=True,
     help="With --search, make at most N plans",
@@ -82,7 +83,7 @@ MAX_LISTED: Final = 8
 @click.option(
     "--top",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=5,
     show_default=True,
     help="With --search, print at most N choices",
@@ -101,7 +102,7 @@ MAX_LISTED: Final = 8
 @click.option(
     "--shards",
     metavar="N",
-    type=click.IntRange(min=2),
+    type=IntegerRange(min=2),
     help="Print the signatures for N shards, by default those for every number that divides the "
     "sizes",
 )

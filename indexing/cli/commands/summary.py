@@ -11,6 +11,7 @@ import click
 
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     files_argument,
     format_option,
@@ -26,7 +27,7 @@ from indexing.cli.tasks import Task, WholeFiles, answer_files
 @click.option(
     "--limit",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=10,
     show_default=True,
     help="Print at most N rows of each table; JSON elides only the largest and re-read arrays",

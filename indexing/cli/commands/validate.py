@@ -13,6 +13,7 @@ import click
 from hlo.text.source import printable
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     deprecated_spelling,
     files_argument,
@@ -50,11 +51,11 @@ HEADINGS = ("status", "computation", "instruction", "opcode", "check", "details"
     metavar="N",
     default=MAX_ELEMENTS,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     help="Skip instructions whose arrays exceed this many elements, and the comparison with XLA "
     "beyond 16 times as many",
 )
-@deprecated_spelling("--most", "--max-elements", type=click.IntRange(min=1))
+@deprecated_spelling("--most", "--max-elements", type=IntegerRange(min=1))
 @max_input_size_option
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
 @click.option(
