@@ -205,7 +205,7 @@ def _check_certificate() -> None:
         if Security().get_connection_args("client")["ssl_context"] is not None:
             return
     except OSError as error:  # also an invalid certificate
-        reason = f"the certificate cannot be read: {error}"
+        reason = f"the certificate cannot be read: {error.strerror or error}"
     raise ClusterError(reason, NAME_CERTIFICATE)
 
 

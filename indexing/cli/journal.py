@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from indexing.cli.failures import OutputError
+
 VERSION: Final = 1
 _LOCKED_BYTE: Final = (1 << 31) - 2
 RETRIED: Final = frozenset({"error[internal]", "error[io]", "error[memory]", "error[worker]"})
@@ -129,7 +131,8 @@ class Journal:
             question: what decides the results, apart from the files; the version is added.
         Raises:
             JournalError: see the class.
-            OSError: the file cannot be opened or written.
+            OSError: the file cannot be opened or read.
+            OutputError: the file cannot be written.
         """
         self.path = path
         self.end = 0
@@ -194,8 +197,12 @@ class Journal:
 
     def _append(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record).encode() + b"\n"
-        if os.write(self._file.fileno(), line) != len(line):
-            raise OSError(f"the journal {self.path} is cut off: the disk may be full")
+        try:
+            written = os.write(self._file.fileno(), line)
+        except OSError as error:
+            raise OutputError(self.path, error.strerror or str(error)) from None
+        if written != len(line):
+            raise OutputError(self.path, "the journal is cut off: the disk may be full")
 
     def close(self) -> None:
         """Close the file, which unlocks it."""

@@ -48,7 +48,7 @@ class Paths:
         self._inputs += added
         for name in added if self._outputs else ():
             if output := self._outputs.get(_key(name)):
-                self._refuse_same(output[1], _input(name))
+                self._refuse_same(output[1], _input(name, output[1]))
 
     def writes(self, option: str, path: str) -> None:
         """Add the file that an option writes.
@@ -60,7 +60,7 @@ class Paths:
             self._refuse_same(path, f"the file of {other[0]}")
         for name in self._inputs:
             if _key(name) == own:
-                self._refuse_same(path, _input(name))
+                self._refuse_same(path, _input(name, path))
         self._outputs[own] = option, path
 
     def _refuse_same(self, path: str, other: str) -> None:
@@ -72,8 +72,11 @@ class Paths:
         raise click.exceptions.Exit(1)
 
 
-def _input(name: str) -> str:
-    return "standard input" if name == "-" else f"the input {name}"
+def _input(name: str, output: str) -> str:
+    """Name an input in the error of an output, which has the path already if both are equal."""
+    if name == "-":
+        return "standard input"
+    return "the input" if name == output else f"the input {name}"
 
 
 def _key(name: str) -> Key:

@@ -155,10 +155,11 @@ def modules_in(
     if not modules:
         single = next((dumps[0].path.name for dumps in by_module.values()), None)
         fault = "no dumps of passes" if single is None else f"no dump to compare {single} with"
-        raise FileNotFoundError(
-            f"{folder} has {fault}: compile with XLA_FLAGS='--xla_dump_to={folder} "
-            "--xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.* --xla_dump_large_constants'"
+        repair = (
+            "compile with XLA_FLAGS='--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text "
+            "--xla_dump_hlo_pass_re=.* --xla_dump_large_constants'"
         )
+        raise FileNotFoundError(errno.ENOENT, f"{fault}; {repair}", str(folder))
     return tuple(modules)
 
 

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     "index",
     metavar="INDEX",
     type=TileIndexText(),
-    help="Print the elements of each operand that one tile needs, such as the tile 1,0",
+    help="Print the elements of each operand that one tile needs, or of each output that read it; "
+    "INDEX counts tiles from 0 in each dimension, such as 1,0",
 )
 @click.option(
     "--direction",
