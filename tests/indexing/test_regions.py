@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from indexing import Box, IndexingMap, Region, Unknown, parse_map
+from indexing.maps.indexing_map import Grade
 from indexing.maps.regions import boxes as box_algebra
 from indexing.maps.regions import needed
+from indexing.maps.regions.box_unions import union_of
 from indexing.maps.regions.images import image_boxes
 from tests.indexing.any_maps import any_maps, meaning
 from tests.oracles import fuzz
@@ -67,9 +69,37 @@ def reached(m: IndexingMap) -> Elements:
 @fuzz(300)
 def test_disjoint_boxes_have_the_elements_of_the_union_once(data: st.DataObject, rank: int) -> None:
     boxes = data.draw(some_boxes(rank))
-    separate = box_algebra.disjoint(boxes)
+    separate = union_of([[box] for box in boxes])
     assert union(separate) == union(boxes)
     assert sum(box.count() for box in separate) == len(union(boxes))
+
+
+@given(st.data(), st.integers(1, 2), st.integers(1, 3))
+@fuzz(200)
+def test_the_union_of_translated_sets_is_the_translated_union(
+    data: st.DataObject, rank: int, count: int
+) -> None:
+    sets = [union_of([[box] for box in data.draw(some_boxes(rank))]) for _ in range(count)]
+    by = data.draw(st.tuples(*[st.integers(-40, 40)] * rank))
+
+    def moved(boxes: list[Box]) -> list[Box]:
+        offsets = [tuple([o + d for o, d in zip(b.offsets, by, strict=True)]) for b in boxes]
+        return [Box(o, b.sizes, b.strides) for o, b in zip(offsets, boxes, strict=True)]
+
+    together = union_of(sets)
+    assert union(together) == set[tuple[int, ...]]().union(*map(union, sets))
+    assert sum(box.count() for box in together) == len(union(together))
+    assert union_of(map(moved, sets)) == moved(together)
+
+
+@pytest.mark.parametrize("grade", ["exact", "may"])
+def test_the_union_with_nothing_is_the_region(grade: Grade) -> None:
+    region = Region(1, (Box((0,), (4,), (1,)), Box((6,), (4,), (1,))), grade)
+    nothing = Region.of_boxes((), 1)
+    for each in (region | nothing, nothing | region):
+        assert (each.pieces, each.grade) == (region.pieces, grade)
+    upper = Region(1, (), "may")  # nothing is known to be needed, or some values need nothing
+    assert (region | upper).grade == (upper | region).grade == "may"
 
 
 @given(st.data(), st.integers(0, 2))

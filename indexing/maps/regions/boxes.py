@@ -255,81 +255,14 @@ def subtracted(boxes: Iterable[Box], parts: Iterable[Box]) -> list[Box]:
     return reduce(without, parts, list(boxes))
 
 
-def disjoint(boxes: Iterable[Box]) -> list[Box]:
-    """Return disjoint boxes with the same elements, neighbours joined, in order of offsets.
-
-    Raises:
-        TooManyBoxes: the result has more than `MAX_BOXES` pieces.
-
-    >>> print(*disjoint([Box((0,), (6,), (1,)), Box((4,), (6,), (1,)), Box((20,), (1,), (1,))]))
-    [0:10] [20]
-    """
-    separate: list[Box] = []
-    for box in sorted(set(boxes), key=lambda box: -box.count()):  # stable order: see `joined`
-        separate += subtracted([box], separate)
-        if len(separate) > MAX_BOXES:
-            raise TooManyBoxes
-    return joined(separate)
+def in_order(boxes: Iterable[Box]) -> list[Box]:
+    """Return boxes in order of offsets, then of sizes and strides."""
+    return sorted(boxes, key=place)
 
 
-def joined(boxes: Iterable[Box]) -> list[Box]:
-    """Return the disjoint `boxes` in order, with boxes joined that continue each other.
-
-    Two boxes continue each other if they differ in one dimension, whose indices together are a
-    progression.
-
-    >>> print(*joined([Box((0, 0), (1, 4), (1, 1)), Box((2, 0), (1, 4), (1, 1))]))
-    [0:3:2, 0:4]
-    """
-    current = sorted(boxes, key=_order)
-    while True:
-        count = len(current)
-        for k in range(len(current[0].sizes) if current else 0):
-            current = _joined_along(current, k)
-        if len(current) == count:
-            return sorted(current, key=_order)
-
-
-def _order(box: Box) -> tuple[tuple[int, ...], ...]:
+def place(box: Box) -> tuple[tuple[int, ...], ...]:
+    """Return what the order of boxes compares: a translation of all boxes keeps their order."""
     return box.offsets, box.sizes, box.strides
-
-
-def _joined_along(boxes: list[Box], k: int) -> list[Box]:
-    lines: dict[tuple[Progression, ...], list[Progression]] = {}
-    for box in boxes:
-        parts = box.progressions
-        lines.setdefault((*parts[:k], *parts[k + 1 :]), []).append(parts[k])
-    return [
-        Box.of([*others[:k], p, *others[k:]])
-        for others, along in lines.items()
-        for p in _joined_line(sorted(along))
-    ]
-
-
-def _joined_line(along: list[Progression]) -> list[Progression]:
-    """Disjoint progressions, with each joined to the next where both are one progression."""
-    line: list[Progression] = []
-    for p in along:
-        before = line[-1] if line else None
-        whole = None if before is None else _continued(before, p)
-        if whole is None:
-            line.append(p)
-        else:
-            line[-1] = whole
-    return line
-
-
-def _continued(first: Progression, second: Progression) -> Progression | None:
-    """The union of two disjoint progressions with ``first <= second``, if it is a progression."""
-    gap = second.offset - first.last
-    strides = {p.stride for p in (first, second) if p.size > 1} or {gap}
-    if strides == {gap}:
-        return Progression(first.offset, first.size + second.size, gap)
-    if first.stride == second.stride and abs(first.size - second.size) <= 1 < first.size:
-        half, odd = divmod(first.stride, 2)  # two interleaved progressions
-        if not odd and second.offset - first.offset == half and first.size >= second.size:
-            return Progression(first.offset, first.size + second.size, half)
-    return None
 
 
 # ---------------------------------------------------------------- sets of elements as boxes
@@ -396,4 +329,4 @@ def boxes_of_elements(elements: NDArray[Any]) -> list[Box]:
         boxes += [Box.of([p, *box.progressions]) for p in along for box in rest]
         if len(boxes) > MAX_BOXES:
             raise TooManyBoxes
-    return sorted(boxes, key=_order)
+    return in_order(boxes)

@@ -16,13 +16,13 @@ import numpy as np
 
 from indexing.maps.independence import connected
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.box_unions import joined
 from indexing.maps.regions.boxes import (
     MAX_BOXES,
     Box,
     Progression,
     TooManyBoxes,
     boxes_of_elements,
-    joined,
     progression,
     progressions_of,
 )
@@ -64,6 +64,19 @@ def _image_boxes(m: IndexingMap) -> list[Box] | None:
         if boxes is None or not boxes:
             return boxes
         factors.append((part.places, boxes))
+    return product_boxes(factors)
+
+
+def product_boxes(factors: Sequence[tuple[Sequence[int], Sequence[Box]]]) -> list[Box] | None:
+    """Return a product of sets as disjoint boxes in order of offsets; `None` beyond `MAX_BOXES`.
+
+    Args:
+        factors: of each set the dimensions of the product, and disjoint boxes.
+
+    >>> column, rows = Box((5,), (1,), (1,)), Box((0,), (4,), (2,))
+    >>> print(*product_boxes([([1], [column]), ([0], [rows])]))
+    [0:7:2, 5]
+    """
     if prod([len(boxes) for _, boxes in factors]) > MAX_BOXES:
         return None
     places = [place for part, _ in factors for place in part]

@@ -9,7 +9,9 @@ import numpy as np
 
 from hlo.arguments import brief, integers
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.regions.boxes import Box, intersection
+from indexing.maps.regions.box_unions import union_of
+from indexing.maps.regions.boxes import Box, TooManyBoxes, intersection
+from indexing.maps.regions.images import image_boxes
 from indexing.maps.spaces import range_prefix
 from simplifier import exact
 from simplifier.atoms import Variable
@@ -25,6 +27,26 @@ def map_of(box: Box) -> IndexingMap:
     ranges = [Variable(f"s{k}", 0, size - 1) for k, size in enumerate(box.sizes)]
     results = [v * s + o for v, s, o in zip(ranges, box.strides, box.offsets, strict=True)]
     return IndexingMap.of((), results, ranges=ranges)
+
+
+def united(parts: Sequence[Sequence[Piece]]) -> tuple[Piece, ...]:
+    """The union of all pieces, as disjoint boxes in order and the images of other maps.
+
+    The boxes of one part are disjoint.
+    """
+    sets = [[piece for piece in part if isinstance(piece, Box)] for part in parts]
+    images: list[IndexingMap] = []
+    for m in [p.simplify() for part in parts for p in part if isinstance(p, IndexingMap)]:
+        boxes = image_boxes(m)
+        if boxes is None:
+            images.append(m)
+        else:
+            sets.append(boxes)
+    try:
+        return (*union_of(sets), *dict.fromkeys(images))
+    except TooManyBoxes:
+        images += [map_of(box) for boxes in sets for box in boxes]
+        return tuple(dict.fromkeys(images))
 
 
 def relation(m: IndexingMap) -> exact.Relation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -12,9 +12,8 @@ import numpy as np
 from hlo.arguments import checked, checked_constructor, checked_on_failure
 from indexing.maps.counts.queries import count_image
 from indexing.maps.indexing_map import Grade, IndexingMap
-from indexing.maps.regions.boxes import Box, TooManyBoxes, disjoint, progression, subtracted
+from indexing.maps.regions.boxes import Box, TooManyBoxes, progression, subtracted
 from indexing.maps.regions.drawn_region import DrawnRegion
-from indexing.maps.regions.images import image_boxes
 from indexing.maps.regions.pieces import (
     Piece,
     checked_element,
@@ -25,6 +24,7 @@ from indexing.maps.regions.pieces import (
     relation,
     sides_of,
     text_of,
+    united,
 )
 from indexing.maps.regions.runtime_values import RegionSide, named_apart, over_values
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -100,7 +100,7 @@ class Region(DrawnRegion):
         if any(m.grade == "may" or m.runtime for m in listed):
             grade = "may"
         runtime = named_apart([rt for m in listed for rt in m.runtime if not rt.is_fixed])
-        return cls._normalised(rank, listed, grade, runtime)
+        return cls._made(rank, united([[m] for m in listed]), grade, runtime)
 
     @classmethod
     @checked
@@ -110,7 +110,7 @@ class Region(DrawnRegion):
         >>> print(Region.of_boxes([Box((0,), (4,), (1,)), Box((2,), (4,), (1,))], rank=1))
         [0:6]
         """
-        return cls._normalised(rank, tuple(boxes), "exact", ())
+        return cls._made(rank, united([[box] for box in boxes]), "exact", ())
 
     @classmethod
     def _made(
@@ -125,31 +125,6 @@ class Region(DrawnRegion):
         region = object.__new__(cls)
         region.__dict__.update(rank=rank, pieces=pieces, grade=grade, runtime=runtime, side=side)
         return region
-
-    @classmethod
-    def _normalised(
-        cls,
-        rank: int,
-        pieces: Iterable[Piece],
-        grade: Grade,
-        runtime: tuple[RuntimeVariable, ...],
-        side: RegionSide = "over",
-    ) -> Region:
-        """The union of pieces, as disjoint boxes and the images of other maps."""
-        boxes: list[Box] = []
-        images: list[IndexingMap] = []
-        for piece in pieces:
-            own = [piece] if isinstance(piece, Box) else image_boxes(piece.simplify())
-            if own is not None:
-                boxes += own
-            elif isinstance(piece, IndexingMap):
-                images.append(piece.simplify())
-        try:
-            boxes = disjoint(boxes)
-        except TooManyBoxes:
-            images += [map_of(box) for box in boxes]
-            boxes = []
-        return cls._made(rank, (*boxes, *dict.fromkeys(images)), grade, runtime, side)
 
     # ------------------------------------------------------------ boxes
 
@@ -291,7 +266,10 @@ class Region(DrawnRegion):
         if not isinstance(other, Region):
             return NotImplemented
         self._check_rank(other)
-        return self._with_pieces((*self.pieces, *other.pieces), other)
+        for region, rest in ((self, other), (other, self)):
+            if not (rest.pieces or rest.runtime) and rest.grade == "exact":
+                return region
+        return self._with_parts((self.pieces, other.pieces), other)
 
     def __and__(self, other: Region) -> Region:
         """Return the elements of both regions.
@@ -303,7 +281,7 @@ class Region(DrawnRegion):
             return NotImplemented
         self._check_rank(other)
         pieces = [common_elements(a, b) for a in self.pieces for b in other.pieces]
-        return self._with_pieces([piece for piece in pieces if piece is not None], other)
+        return self._with_parts([[piece for piece in pieces if piece is not None]], other)
 
     @checked
     def union(self, other: Region) -> Region:
@@ -357,7 +335,7 @@ class Region(DrawnRegion):
         if self.rank != other.rank:
             raise ValueError(f"the regions have ranks {self.rank} and {other.rank}")
 
-    def _with_pieces(self, pieces: Iterable[Piece], other: Region) -> Region:
+    def _with_parts(self, parts: Sequence[Sequence[Piece]], other: Region) -> Region:
         sides = {region.side for region in (self, other) if region.grade == "may"}
         if len(sides) > 1:
             raise ValueError(
@@ -367,7 +345,7 @@ class Region(DrawnRegion):
         grade: Grade = "may" if sides else "exact"
         runtime = named_apart((*self.runtime, *other.runtime))
         side = sides.pop() if sides else "over"
-        return self._normalised(self.rank, pieces, grade, runtime, side)
+        return self._made(self.rank, united(parts), grade, runtime, side)
 
     @property
     def _relations(self) -> list[exact.Relation]:
