@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
+from operator import or_
 from typing import Final
 
+from indexing.maps.regions.needed import region_inside
+from indexing.maps.regions.region import Region
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.size_violations import NearestSizes
 from indexing.tiling.tiles.tile_grid import TileGrid
+from indexing.tiling.tiles.tile_sets import strided_hull
 
 MAX_TILINGS: Final = 8
 """Maximum number of tilings to build for one nearest size."""
@@ -49,6 +54,19 @@ def _first(operand: TiledOperand, k: int, sizes: range) -> int | None:
     dims, others = operand.grid.dims, operand.grid.sizes
     for size in tried:
         grid = TileGrid(dims, (*others[:k], size, *others[k + 1 :]))
-        if replace(operand, grid=grid).kind == "box":
+        if not _is_refuted(operand, grid) and replace(operand, grid=grid).kind == "box":
             return size
     return None
+
+
+def _is_refuted(operand: TiledOperand, grid: TileGrid) -> bool:
+    """True if the middle tile is no box: one tile is cheaper than the classes of all tiles."""
+    if any(m.grade == "may" or m.runtime for m in operand.maps):
+        return False
+    middle = grid.slices([count // 2 for count in grid.counts])
+    nothing = Region.of_boxes((), operand.shape.rank)
+    region = reduce(or_, [region_inside(m, middle, {}) for m in operand.maps], nothing)
+    if region.boxes() is None:
+        return False
+    hull = strided_hull(region)
+    return hull is not None and hull.count() != region.count()

@@ -21,10 +21,9 @@ from indexing.tiling.tiles.tile_sets import (
     TileSets,
     is_start,
     tile_sets,
-    translated,
-    united,
 )
 from indexing.tiling.tiles.tiled_maps import TiledMap, product_of, tiled_maps
+from indexing.tiling.tiles.united_sets import translated, united
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
@@ -101,7 +100,7 @@ class OperandSets:
             return None if None in counts else sum([c for c in counts if c is not None])
         number = 1
         for s in self.products[0] if self.products else ():
-            each = [_box_count(c) for c in s.inhabited]
+            each = [c.boxes for c in s.inhabited]
             if None in each:
                 return None
             number *= max([n for n in each if n is not None], default=0)
@@ -128,18 +127,6 @@ class OperandSets:
 
 def _counts(sets: TileSets) -> list[int]:
     return [c.count for c in sets.classes]
-
-
-def _box_count(c: TileClass) -> int | None:
-    """The number of disjoint boxes of a tile; `None` if no few boxes are known."""
-    boxes = c.region.boxes()
-    if c.hull is not None and c.hull.count() == c.elements:
-        number = 1
-    elif boxes is not None:
-        number = len(boxes)
-    else:
-        return None
-    return number * c.rows if c.count == c.rows * c.elements else None
 
 
 def _common(sets: TileSets, axis: int) -> int | Unknown:

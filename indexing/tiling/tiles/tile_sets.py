@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from math import gcd, prod
-from operator import or_
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -78,6 +77,18 @@ class TileClass:
     def is_box(self) -> bool:
         """True if the set is one strided box, or empty."""
         return self.hull is None or (self.rows == 1 and self.hull.count() == self.count)
+
+    @cached_property
+    def boxes(self) -> int | None:
+        """The number of disjoint boxes of a tile; `None` if no few boxes are known."""
+        boxes = self.region.boxes()
+        if self.hull is not None and self.hull.count() == self.elements:
+            number = 1
+        elif boxes is not None:
+            number = len(boxes)
+        else:
+            return None
+        return number * self.rows if self.count == self.rows * self.elements else None
 
 
 @dataclass(frozen=True)
@@ -204,7 +215,7 @@ def _tile_sets(m: TiledMap) -> TileSets:
         constraints=constraints,
     )
     at = tile_points(m.tile_index)
-    class_of, table = _classes([key.values(at, tiles) for key in separator.keys], tiles)
+    class_of, table = classes_of([key.values(at, tiles) for key in separator.keys], tiles)
     return TileSets(
         m.tile_index,
         tuple([place.number for place in m.places]),
@@ -268,10 +279,10 @@ def _class_at(
 def _class_of(inside: IndexingMap, rows: list[Expr]) -> TileClass:
     region = _region_of(inside)
     if all(row.is_constant for row in rows):
-        return TileClass(region, _counted(region), 1, _counted(region))
+        return TileClass(region, counted(region), 1, counted(region))
     pairs = replace(inside, results=(*inside.results, *rows)).count_image()
     index = replace(inside, results=tuple(rows)).count_image()
-    return TileClass(region, _counted(region), _known(index), _known(pairs))
+    return TileClass(region, counted(region), _known(index), _known(pairs))
 
 
 def _region_of(m: IndexingMap) -> Region:
@@ -282,7 +293,12 @@ def _region_of(m: IndexingMap) -> Region:
     return disjoint_region(boxes, len(m.results))
 
 
-def _counted(region: Region) -> int:
+def counted(region: Region) -> int:
+    """Return the number of elements of a region.
+
+    Raises:
+        BudgetError: the elements cannot be counted.
+    """
     return _known(region.count())
 
 
@@ -311,75 +327,11 @@ def tile_points(tile_index: Sequence[Variable]) -> dict[Variable, NDArray[Any]]:
     return {v: array + v.lower for v, array in zip(tile_index, arrays, strict=True)}
 
 
-def _classes(columns: list[NDArray[Any]], tiles: int) -> tuple[NDArray[Any], list[list[int]]]:
-    """The class of each tile, and the values of the keys in each class."""
+def classes_of(columns: list[NDArray[Any]], tiles: int) -> tuple[NDArray[Any], list[list[int]]]:
+    """Return the class of each tile, and the values of the columns in each class."""
     if not columns:
         return np.zeros(tiles, np.intp), [[]]
     class_of, table = numbered(columns)
     if len(table) > MAX_CLASSES:
         raise BudgetError(f"budget: {len(table)} classes of tiles, more than {MAX_CLASSES}")
     return class_of, table.tolist()
-
-
-# ---------------------------------------------------------------- several maps
-
-
-def united(sets: Sequence[TileSets], tile_index: Sequence[Variable]) -> TileSets:
-    """Return the unions of the sets of several maps, tile by tile.
-
-    Args:
-        sets: of the same places, with the same runtime values added.
-        tile_index: the variables that any of them depends on.
-    Raises:
-        BudgetError: there are more tiles or classes than their budgets.
-    """
-    tiles = prod(shape_of(tile_index))
-    if tiles > MAX_TILES:
-        raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
-    points = tile_points(tile_index)
-    tile_of = [
-        np.ravel_multi_index([points[v] - v.lower for v in own.tile_index], own.shape)
-        if own.tile_index
-        else np.zeros(tiles, np.intp)
-        for own in sets
-    ]
-    class_of = [own.class_of[t] for own, t in zip(sets, tile_of, strict=True)]
-    shifts = [own.shifts[t] for own, t in zip(sets, tile_of, strict=True)]
-    columns = [column[:, None] for column in class_of] + [s - shifts[0] for s in shifts[1:]]
-    joint, table = _classes(list(np.concatenate(columns, axis=1).T), tiles)
-    classes = [_united_class(sets, values) for values in table]
-    first = sets[0]
-    return replace(
-        first,
-        tile_index=tuple(tile_index),
-        class_of=joint,
-        shifts=shifts[0],
-        classes=tuple(classes),
-    )
-
-
-def _united_class(sets: Sequence[TileSets], values: Sequence[int]) -> TileClass:
-    rank = len(sets[0].places)
-    own = [s.classes[values[k]] for k, s in enumerate(sets)]
-    regions = [own[0].region]
-    for k, each in enumerate(own[1:]):
-        start = len(sets) + k * rank
-        regions.append(translated(each.region, values[start : start + rank]))
-    region = reduce(or_, regions)
-    count = _counted(region)
-    return TileClass(region, count, 1, count)
-
-
-def translated(region: Region, by: Sequence[int]) -> Region:
-    """Return the region with its elements translated.
-
-    >>> print(translated(Region.of_boxes([Box((0, 0), (2, 3), (1, 1))], 2), (5, 1)))
-    [5:7, 1:4]
-    """
-    pieces = [
-        replace(p, offsets=tuple([o + d for o, d in zip(p.offsets, by, strict=True)]))
-        if isinstance(p, Box)
-        else replace(p, results=tuple([r + d for r, d in zip(p.results, by, strict=True)]))
-        for p in region.pieces
-    ]
-    return replace(region, pieces=tuple(pieces))

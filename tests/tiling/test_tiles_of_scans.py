@@ -1,0 +1,66 @@
+"""Tiles of associative scans: many maps with strides, of which each tile needs a few elements."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo
+import indexing
+from hlo import Instruction
+from indexing import TiledOperand, Tiling
+from indexing.tiling.tiles.nearest_boxes import MAX_TILINGS, nearest_boxes
+
+LEVELS = 3
+
+
+def level(size: int) -> Instruction:
+    """Return a fusion of a scan, as XLA:CPU compiles `jax.lax.associative_scan`.
+
+    Sums of pairs, three times over; the even ones with zeros between them.  An output element needs
+    eight elements: there are two maps for each, since the first sum is concatenated to the others.
+    """
+    lines = []
+    for k in range(LEVELS):
+        n = size << (LEVELS - 1 - k)
+        lines += [
+            f"even{k} = f32[{n}] slice(x{k}), slice={{[0:{2 * n}:2]}}",
+            f"odd{k} = f32[{n}] slice(x{k}), slice={{[1:{2 * n}:2]}}",
+            f"x{k + 1} = f32[{n}] add(even{k}, odd{k})",
+        ]
+    text = f"""fused {{
+      x0 = f32[{size << LEVELS}] parameter(0)
+      {"  ".join(lines)}
+      zero = f32[] constant(0)
+      first = f32[1] slice(x{LEVELS}), slice={{[0:1]}}
+      rest = f32[{size // 2 - 1}] slice(x{LEVELS}), slice={{[2:{size}:2]}}
+      joined = f32[{size // 2}] concatenate(first, rest), dimensions={{0}}
+      ROOT padded = f32[{size}] pad(joined, zero), padding=0_1_1
+    }}
+    ENTRY e {{
+      p = f32[{size << LEVELS}] parameter(0)
+      ROOT f = f32[{size}] fusion(p), kind=kLoop, calls=fused
+    }}"""
+    return hlo.parse(text).entry.root
+
+
+def tiling_of(root: Instruction, size: int) -> tuple[Tiling, TiledOperand]:
+    tiling = indexing.tile(root, [size])
+    assert isinstance(tiling, Tiling)
+    (operand,) = tiling.operands
+    assert len(operand.maps) == 2 << LEVELS
+    return tiling, operand
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 30, 63, 64])
+def test_the_nearest_sizes_are_the_first_whose_tiles_are_all_boxes(size: int) -> None:
+    root = level(64)
+    _, operand = tiling_of(root, size)
+
+    def nearest(sizes: range) -> int | None:
+        tried = [*sizes[: MAX_TILINGS - 1], *sizes[MAX_TILINGS - 1 :][-1:]]
+        boxes = [n for n in tried if tiling_of(root, n)[1].kind == "box"]
+        return boxes[0] if boxes else None
+
+    expected = nearest(range(size - 1, 0, -1)), nearest(range(size + 1, 65))
+    pairs = [(each.smaller, each.larger) for each in nearest_boxes(operand)]
+    assert pairs == ([expected] if any(expected) else [])
