@@ -115,14 +115,21 @@ def array_regions(
     subject: TileSubject, tiling: Tiling, index: tuple[int, ...]
 ) -> Iterator[tuple[ArrayLabel, Region | Unknown, Region | Unknown | None]]:
     """Yield the elements of each array for one tile; for outputs, also those that it finishes."""
-    regions = tiling.at(*index)
-    finished: Sequence[OperandRegion | None] = [None] * len(regions)
-    if subject.is_forward:
-        finished = tiling.finished(*index)
+    finished = tiling.finished(*index) if subject.is_forward else None
+    yield from labelled_regions(subject, tiling, tiling.at(*index), finished)
+
+
+def labelled_regions(
+    subject: TileSubject,
+    tiling: Tiling,
+    regions: Sequence[OperandRegion],
+    finished: Sequence[OperandRegion] | None = None,
+) -> Iterator[tuple[ArrayLabel, Region | Unknown, Region | Unknown | None]]:
+    """Yield the elements of each array from those of each operand; see `array_regions`."""
     for number, instruction in enumerate(tiling.answer.operands):
         paths = [()] if subject.is_forward else [path for path, _ in leaves(instruction.shape)]
         each = _leaf_regions(regions[number], len(paths))
-        done = _leaf_regions(finished[number], len(paths))
+        done = _leaf_regions(None if finished is None else finished[number], len(paths))
         for path, region, rest in zip(paths, each, done, strict=True):
             yield subject.label(instruction, number, path), *_with_common_names(region, rest)
 

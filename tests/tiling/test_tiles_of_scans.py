@@ -7,8 +7,13 @@ import pytest
 import hlo
 import indexing
 from hlo import Instruction
-from indexing import TiledOperand, Tiling
+from indexing import TiledOperand, Tiling, Unknown
+from indexing.maps.regions import boxes as box_algebra
+from indexing.tiling.tiles import tile_sets, united_sets
 from indexing.tiling.tiles.nearest_boxes import MAX_TILINGS, nearest_boxes
+from indexing.tiling.tiles.tile_regions import regions_of_tiles
+from tests.growth.work import calls_of
+from tests.report_page.reading import details
 
 LEVELS = 3
 
@@ -51,6 +56,21 @@ def tiling_of(root: Instruction, size: int) -> tuple[Tiling, TiledOperand]:
     return tiling, operand
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 64])
+def test_all_tiles_together_are_the_tiles_one_by_one(size: int) -> None:
+    tiling, _ = tiling_of(level(64), size)
+    for index, (region,) in zip(tiling.tiles(), regions_of_tiles(tiling), strict=True):
+        points = range(64)[tiling.slices(*index)[0]]
+        needed = [8 * d + k for d in points if d % 2 == 0 for k in range(8)]
+        assert not isinstance(region, Unknown | tuple)
+        assert region.grade == "exact"
+        elements = region.elements()
+        assert not isinstance(elements, Unknown)
+        assert elements[:, 0].tolist() == needed
+        (alone,) = tiling.at(*index)
+        assert str(alone) == str(region)
+
+
 @pytest.mark.parametrize("size", [1, 3, 4, 30, 63, 64])
 def test_the_nearest_sizes_are_the_first_whose_tiles_are_all_boxes(size: int) -> None:
     root = level(64)
@@ -64,3 +84,17 @@ def test_the_nearest_sizes_are_the_first_whose_tiles_are_all_boxes(size: int) ->
     expected = nearest(range(size - 1, 0, -1)), nearest(range(size + 1, 65))
     pairs = [(each.smaller, each.larger) for each in nearest_boxes(operand)]
     assert pairs == ([expected] if any(expected) else [])
+
+
+@pytest.mark.parametrize("size", [256, 4096])
+def test_the_tiles_of_a_report_take_few_comparisons_of_boxes(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    root = level(size)
+    tile_sets._memoised.cache_clear()
+    compared = calls_of(monkeypatch, box_algebra, "difference")
+    unions = calls_of(monkeypatch, united_sets, "_union")
+    page = details(indexing.report(root.module).html)
+    assert "boxes by 16 maps" in str(page)
+    assert 0 < len(unions) < 30
+    assert 0 < len(compared) < 2_000

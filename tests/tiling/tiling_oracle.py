@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from random import Random
 
 from hlo.shapes.shape import leaf_number
 from indexing import IndexingMap, Region, RuntimeVariable, TiledOperand, Tiling, Unknown, tile
+from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.boxes import Box
+from indexing.tiling.tiles.tile_regions import regions_of_tiles
 from simplifier import Variable
 
 Elements = set[tuple[int, ...]]
@@ -93,9 +95,9 @@ def check_tiling(tiling: Tiling, seed: int) -> None:
         check_counts(tiling, operand, sets)
 
 
-def region_of(tiling: Tiling, operand: TiledOperand, index: tuple[int, ...]) -> Region:
+def region_of(regions: Sequence[OperandRegion], operand: TiledOperand) -> Region:
     """The region of one leaf."""
-    answer = tiling.at(*index)[operand.number]
+    answer = regions[operand.number]
     if isinstance(answer, tuple):
         answer = answer[leaf_number(operand.instruction.shape, operand.path)]
     assert isinstance(answer, Region), answer
@@ -117,14 +119,17 @@ def check_words(region: Region) -> None:
 
 
 def check_regions(tiling: Tiling, operand: TiledOperand, sets: Sets) -> None:
-    """`at` gives the elements; those for all runtime values, without values."""
-    for index, elements in sets.items():
-        rows = region_of(tiling, operand, index).elements()
-        assert not isinstance(rows, Unknown)
-        region = {tuple(row) for row in rows.tolist()}
-        assert region >= elements, (operand, index)
-        if not any(m.runtime for m in operand.maps):
-            assert region == elements, (operand, index)
+    """`at` and `regions_of_tiles` give the elements; those for all runtime values."""
+    together = zip(sets.items(), regions_of_tiles(tiling), strict=True)
+    for (index, elements), regions in together:
+        for each in (regions, tiling.at(*index)):
+            region = region_of(each, operand)
+            rows = region.elements()
+            assert not isinstance(rows, Unknown)
+            reached = {tuple(row) for row in rows.tolist()}
+            assert reached >= elements, (operand, index)
+            if not any(m.runtime for m in operand.maps):
+                assert reached == elements, (operand, index)
 
 
 def check_kind(operand: TiledOperand, sets: Sets, values: RuntimeValues) -> None:

@@ -12,12 +12,14 @@ from typing import Any, Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
+from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
+from indexing.tiling.tiles.tile_regions import regions_of_tiles
 from indexing.tiling.tiles.tiling import Tiling
 from indexing.views.tile_lines import (
     TileEntry,
-    array_regions,
+    labelled_regions,
     region_text,
     symbolic_entries,
     tiling_entries,
@@ -88,8 +90,11 @@ def _regions(subject: TileSubject, tiling: Tiling) -> Regions:
     """Return the regions of each tile, and the indices and the regions of some elements."""
     elements = tiling.with_sizes([1] * len(tiling.sizes))
     return (
-        [_tile(subject, tiling, index) for index in tiling.tiles()],
-        [(index, _tile(subject, elements, index)) for index in samples(tiling.shape.dims)],
+        [_tile(subject, tiling, regions) for regions in regions_of_tiles(tiling)],
+        [
+            (index, _tile(subject, elements, elements.at(*index)))
+            for index in samples(tiling.shape.dims)
+        ],
     )
 
 
@@ -138,9 +143,9 @@ def _entry(entry: TileEntry) -> list[Any]:
     return [entry.label.text(), ", ".join(entry.parts), list(entry.notes)]
 
 
-def _tile(subject: TileSubject, tiling: Tiling, index: tuple[int, ...]) -> list[Any]:
+def _tile(subject: TileSubject, tiling: Tiling, regions: Sequence[OperandRegion]) -> list[Any]:
     """Return the region of each array for one tile."""
-    return [list(_region(region)) for _, region, _ in array_regions(subject, tiling, index)]
+    return [list(_region(region)) for _, region, _ in labelled_regions(subject, tiling, regions)]
 
 
 def _dims(shape: object) -> tuple[int, ...]:
