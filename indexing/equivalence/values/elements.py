@@ -37,7 +37,12 @@ from indexing.equivalence.values.numbering import (
     needed,
 )
 from indexing.equivalence.values.steps import Step, own_index
-from indexing.equivalence.values.terms import Formula, FormulaTable
+from indexing.equivalence.values.terms import (
+    NO_VARIABLES,
+    Formula,
+    FormulaTable,
+    UnboundVariable,
+)
 from indexing.equivalence.values.updates import updated
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import Path
@@ -107,7 +112,8 @@ class Elements:
 
     def _limited(self, array: NumberedArray, body: Formula) -> Formula:
         """Return a formula, or the element of an array of its values if it is deep."""
-        if body.depth <= MAX_TERM_DEPTH or array.shape is None:
+        is_deep = body.depth > MAX_TERM_DEPTH
+        if not is_deep or array.shape is None or body.free & self.table.unbound:
             return body
         let = self.table.array("let", ("let", array.shape.dims), body.type, array.shape.dims,
                                [body])  # fmt: skip
@@ -211,13 +217,24 @@ class Elements:
         return opcode if is_pair and opcode in KNOWN else ""
 
     def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | None:
-        """Return the result of a computation of scalars; None if it has other arrays."""
+        """Return the result of a computation of scalars; None if it has other arrays.
+
+        The arguments depend on the index of an array that calls the computation.  Therefore, the
+        result is also None if the computation has an op that is known by its operands only.
+        """
         results = list(self.numbering.result(computation).values())
         arrays = list(needed(results))
         if len(results) != 1 or any(a.shape is None or a.shape.dims for a in arrays):
             return None
         frame = Frame({(k, ()): term for k, term in enumerate(arguments)})
-        return self.body(results[0], frame)
+        table, outer = self.table, self.table.unbound
+        table.unbound = outer.union(*[term.free for term in arguments])
+        try:
+            return self.body(results[0], frame)
+        except UnboundVariable:
+            return None
+        finally:
+            table.unbound = outer
 
     def _iota(self, expr: Expr, element_type: str) -> Formula | None:
         if is_integral(element_type) and fits(expr, element_type):
@@ -287,7 +304,12 @@ class Elements:
         if computation not in self.functions:
             result = self.numbering.result(computation)
             frame = Frame(self.symbols(result.values(), "argument"))
-            self.functions[computation] = tuple([self.body(x, frame) for x in result.values()])
+            outer, self.table.unbound = self.table.unbound, NO_VARIABLES
+            try:
+                terms = tuple([self.body(x, frame) for x in result.values()])
+            finally:
+                self.table.unbound = outer
+            self.functions[computation] = terms
         return self.functions[computation]
 
     def symbols(self, results: Iterable[NumberedArray], *name: object) -> dict[

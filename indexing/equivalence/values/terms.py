@@ -88,12 +88,19 @@ class Formula:
         return np.frombuffer(data, dtype(self.type))[0]
 
 
+class UnboundVariable(Exception):
+    """An array would depend on the index of another array."""
+
+
 class FormulaTable:
     """A table of terms.
 
     Attributes:
         runtime: the term that each runtime variable is the value of; its bounds clamp the value.
+        unbound: variables that an array cannot bind: they are not its own dimensions.
     """
+
+    unbound: frozenset[Variable] = NO_VARIABLES
 
     def __init__(self) -> None:
         self._terms: dict[Hashable, Formula] = {}
@@ -160,7 +167,13 @@ class FormulaTable:
         self, kind: Kind, head: Hashable, element_type: str, dims: tuple[int, ...],
         arguments: Sequence[Formula] = (), index: Sequence[Expr] = (),
     ) -> Formula:  # fmt: skip
-        """Return an array term."""
+        """Return an array term.
+
+        Raises:
+            UnboundVariable: the values of the array depend on a variable in `unbound`.
+        """
+        if self.unbound and kind != "fold" and any(t.free & self.unbound for t in arguments):
+            raise UnboundVariable
         return self.make(kind, head, element_type, arguments, index, dims=dims)
 
     def read(self, array: Formula, index: Iterable[Expr]) -> Formula:
