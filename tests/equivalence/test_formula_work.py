@@ -1,10 +1,14 @@
-"""Work on the formulas of cumulative sums, in which few expressions index many terms."""
+"""Work on large formulas: few expressions index many terms, and terms share their subterms."""
 
 from __future__ import annotations
 
 import pytest
 
+import hlo
+from indexing.equivalence.values import fold_unions
 from indexing.equivalence.values.algebra import FormulaAlgebra
+from indexing.equivalence.values.elements import MAX_TERM_DEPTH
+from indexing.equivalence.values.engine import compare_values
 from indexing.equivalence.values.terms import Formula, FormulaSubstitution, FormulaTable
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
@@ -51,3 +55,37 @@ def test_functions_without_tables_are_not_looked_up(monkeypatch: pytest.MonkeyPa
     calls = calls_of(monkeypatch, FormulaAlgebra, "_function")
     algebra.apply("add", (), "f32", [one, two])
     assert not calls
+
+
+def doubled(leaf: str, root: str, depth: int) -> hlo.Computation:
+    """A sum of ``2 ** depth`` equal terms, each sum being added to itself."""
+    sums = [f"x{k} = f32[8] add(x{k - 1}, x{k - 1})" for k in range(1, depth + 1)]
+    return hlo.parse(f"""ENTRY e {{ p = f32[8] parameter(0)  x0 = f32[8] {leaf}(p)
+      {"  ".join(sums)}  ROOT r = f32[8] {root}(x{depth}) }}""").entry
+
+
+@pytest.mark.parametrize("root", ["abs", "negate"])
+def test_terms_that_many_sums_share_are_visited_once(
+    monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    depth = 14
+    visits = calls_of(monkeypatch, fold_unions, "_combiner")
+    terms = calls_of(monkeypatch, FormulaTable, "make")
+    (result,) = compare_values(doubled("sine", root, depth), doubled("cosine", root, depth))
+    assert not result
+    assert 0 < len(visits) < 20 * depth
+    assert 0 < len(terms) < 400 * depth
+
+
+@pytest.mark.parametrize("root", ["abs", "negate"])
+def test_sums_as_deep_as_formulas_may_be_are_compared(root: str) -> None:
+    text = """ENTRY e {{ p = f32[8] parameter(0)  q = f32[8] parameter(1)  x0 = f32[8] {leaf}(p)
+      {sums}  ROOT r = f32[8] {root}(x{depth}) }}"""
+    depth = MAX_TERM_DEPTH - 4
+    sums = "  ".join([f"x{k} = f32[8] add(x{k - 1}, q)" for k in range(1, depth + 1)])
+    before, after = (
+        hlo.parse(text.format(leaf=leaf, sums=sums, root=root, depth=depth)).entry
+        for leaf in ("sine", "cosine")
+    )
+    (result,) = compare_values(before, after)
+    assert not result

@@ -59,17 +59,43 @@ class SetFold:
         return self.fold.values[0]
 
 
-def combiner_of(term: Formula) -> str:
-    """Return the combiner of a fold, or of a sum with a fold; "" for other terms."""
+def combiner_of(term: Formula, known: dict[int, str]) -> str:
+    """Return the combiner of a fold, or of a sum with a fold; "" for other terms.
+
+    Args:
+        known: the combiners of terms by number, to which those of this term are added.
+    """
+    pending = [term]
+    while pending:
+        top = pending[-1]
+        parts = _parts_of_sum(top)
+        waiting = [t for t in parts if t.number not in known]
+        if top.number in known or not waiting:
+            pending.pop()
+            known[top.number] = _combiner(top, [known[t.number] for t in parts])
+        else:
+            pending += waiting
+    return known[term.number]
+
+
+def _parts_of_sum(term: Formula) -> Sequence[Formula]:
+    """Return the arguments on which the combiner of a choice or a function depends."""
+    if term.kind == "choose":
+        return term.arguments
+    opcode = _opcode(term)
+    if opcode not in KNOWN:
+        return ()
+    return [t for t in term.arguments if _opcode(t) in ("", opcode)]  # others combine otherwise
+
+
+def _combiner(term: Formula, inside: Sequence[str]) -> str:
+    """Return the combiner of a term, whose `_parts_of_sum` have these combiners."""
     if term.array is not None and term.array.kind == "fold":
         return str(term.array.head[0]).removeprefix("reduce").strip()
     if term.kind == "choose":
-        return next(filter(None, map(combiner_of, term.arguments)), "")
+        return next(filter(None, inside), "")
     opcode = _opcode(term)
-    if opcode not in KNOWN:
-        return ""
-    inside = [t for t in term.arguments if _opcode(t) in ("", opcode)]  # others combine otherwise
-    return opcode if any(combiner_of(t) == opcode for t in inside) else ""
+    return opcode if opcode in inside else ""
 
 
 def _opcode(term: Formula) -> str:

@@ -84,6 +84,7 @@ class Matching:
     algebra: FormulaAlgebra
     allows_rounding: bool = False
     _compared: dict[Key, TermComparison] = field(default_factory=dict)
+    _combiners: dict[int, str] = field(default_factory=dict)
     _nested: int = 0
 
     def equal(self, before: Formula, after: Formula) -> bool:
@@ -143,7 +144,7 @@ class Matching:
 
     def _over_sets(self, before: Formula, after: Formula) -> TermComparison | None:
         """Compare sums of folds over sets; None if they are not proved equal."""
-        combiner = combiner_of(before) or combiner_of(after)
+        combiner = combiner_of(before, self._combiners) or combiner_of(after, self._combiners)
         if not combiner or before.type != after.type:
             return None
         is_rounded = combiner in ("add", "multiply") and is_float(before.type)

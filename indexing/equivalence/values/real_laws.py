@@ -140,7 +140,12 @@ def _negate(algebra: Constructors, call: Application) -> Formula | None:
     if call.element_type in NARROW or not is_call(x, "add") or not is_float(x.type):
         return None
     algebra.note({MINUS_SUM})
-    negated = [algebra.apply("negate", (), x.type, [term]) for term in x.arguments]
+    negated = [
+        algebra.raw(Application("negate", (), x.type, (term,)))
+        if is_call(term, "add")  # a part of a sum of more than `MAX_FACTORS` terms
+        else algebra.apply("negate", (), x.type, [term])
+        for term in x.arguments
+    ]
     return algebra.apply("add", (), x.type, negated)
 
 
