@@ -17,6 +17,7 @@ import numpy as np
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation
 from hlo.shapes.literal import read_literal
+from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from indexing.dataflow.queries import element_reads
 from indexing.equivalence.values.algebra import FormulaAlgebra
@@ -68,6 +69,10 @@ MAX_EXPANDED_TERMS: Final = 1 << 16
 """The same limit if ops are replaced by their definitions."""
 MAX_TERM_DEPTH: Final = 400
 """Limit on the depth of a formula; a deeper one is closed, and read as an array."""
+MAX_COPIED_TERMS: Final = 1 << 14
+"""Limit on the terms of one comparison before formulas are closed instead of copied."""
+MAX_COPIED_DEPTH: Final = 8
+"""Limit on the depth of formulas that are copied if formulas are closed instead."""
 
 
 @dataclass(slots=True)
@@ -78,6 +83,8 @@ class Elements:
         functions: the results of computations, over symbols for their arguments.
         trusted: the uses of definitions that are not exact, by name.
         expands: ops are replaced by their definitions, and loops by their iterations.
+        shares: a deep formula is closed where it is read at another index, instead of copied.
+        limit: the limit on the terms.
     """
 
     numbering: Numbering
@@ -86,14 +93,19 @@ class Elements:
     functions: dict[Computation, tuple[Formula, ...]]
     trusted: Counter[str]
     expands: bool
+    shares: bool
+    limit: int
 
-    def __init__(self, numbering: Numbering, *, expands: bool = False) -> None:
+    def __init__(
+        self, numbering: Numbering, *, expands: bool = False, shares: bool = False
+    ) -> None:
         self.numbering = numbering
         self.table = FormulaTable()
         self.algebra = FormulaAlgebra(self.table)
         self.functions = {}
         self.trusted = Counter()
-        self.expands = expands
+        self.expands, self.shares = expands, shares
+        self.limit = MAX_EXPANDED_TERMS if expands else MAX_TERMS
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array.
@@ -104,20 +116,25 @@ class Elements:
         if array.number not in frame.bodies:
             for each in needed([array], frame.bodies):
                 frame.bodies[each.number] = self._limited(each, self._body(each, frame))
-                limit = MAX_EXPANDED_TERMS if self.expands else MAX_TERMS
-                if len(self.table) > limit:
-                    reason = f"budget: the formulas have more than {limit} terms"
+                if len(self.table) > self.limit:
+                    reason = f"budget: the formulas have more than {self.limit} terms"
                     raise NoFormula(Unknown(reason, each.instruction))
         return frame.bodies[array.number]
 
     def _limited(self, array: NumberedArray, body: Formula) -> Formula:
         """Return a formula, or the element of an array of its values if it is deep."""
-        is_deep = body.depth > MAX_TERM_DEPTH
-        if not is_deep or array.shape is None or body.free & self.table.unbound:
+        if array.shape is None or not self._is_closable(body, MAX_TERM_DEPTH):
             return body
-        let = self.table.array("let", ("let", array.shape.dims), body.type, array.shape.dims,
-                               [body])  # fmt: skip
-        return self.table.read(let, own_index(array.shape))
+        return self._closed(body, array.shape, own_index(array.shape))
+
+    def _is_closable(self, body: Formula, depth: int) -> bool:
+        """Return True for a deeper formula whose variables are dimensions of its array."""
+        return body.depth > depth and not body.free & self.table.unbound
+
+    def _closed(self, body: Formula, shape: Shape, index: Sequence[Expr]) -> Formula:
+        """Return the element at an index of the array of a formula's values."""
+        let = self.table.array("let", ("let", shape.dims), body.type, shape.dims, [body])
+        return self.table.read(let, index)
 
     def at(self, array: NumberedArray, frame: Frame, index: Sequence[Expr]) -> Formula:
         """Return the formula of the element at an index."""
@@ -125,7 +142,11 @@ class Elements:
         assert array.shape is not None
         pairs = zip(dims(array.shape), index, strict=True)
         values = {v: e for v, e in pairs if v.as_expr() != e}
-        return self.algebra.rewriting(values)(body) if values else body
+        if not values:
+            return body
+        if self.shares and self._is_closable(body, MAX_COPIED_DEPTH):
+            return self._closed(body, array.shape, index)
+        return self.algebra.rewriting(values)(body)
 
     # ------------------------------------------------------------ rules
 

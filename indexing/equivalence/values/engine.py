@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 from hlo.modules.module import Computation
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
-from indexing.equivalence.values.elements import Elements
+from indexing.equivalence.values.elements import MAX_COPIED_TERMS, Elements
 from indexing.equivalence.values.expansions import has_definitions
-from indexing.equivalence.values.frames import Frame
+from indexing.equivalence.values.frames import Arguments, Frame
 from indexing.equivalence.values.matching import ROUNDED_ONCE, Difference, Matching
 from indexing.equivalence.values.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.numbering import NoFormula, NumberedArray, Numbering
@@ -90,6 +90,39 @@ def compare_values(
     return ValueComparison(exact_arithmetic=exact_arithmetic).results(before, after, parameters)
 
 
+class SharedFormulas:
+    """Formulas that are closed where they are read at other indices, for comparisons by exact laws.
+
+    In a scan by pairs, each array is read at two indices by the next one.  A formula that is copied
+    for each index has as many terms as the array has elements; if it is closed, a few.  Equal
+    formulas may be closed in other parts, so formulas that are not equal here may be equal.
+    """
+
+    def __init__(self, numbering: Numbering) -> None:
+        self.elements = Elements(numbering, shares=True)
+        self.matching = Matching(self.elements.algebra)
+        self.arguments: dict[tuple[int, Path], Formula] = {}
+        self.frame = Frame(self.arguments)
+
+    def equal(self, before: NumberedArray, after: NumberedArray, arguments: Arguments) -> bool:
+        """Return True if the formulas of two arrays are proved equal.
+
+        Args:
+            arguments: elements of symbols for the parameters.
+        """
+        table = self.elements.table
+        for key, term in arguments.items():
+            if key not in self.arguments:
+                assert term.array is not None
+                symbol = table.array("symbol", term.array.head, term.type, term.array.dims)
+                self.arguments[key] = table.read(symbol, term.index)
+        try:
+            bodies = [self.elements.body(array, self.frame) for array in (before, after)]
+        except NoFormula:
+            return False
+        return self.matching.equal(*bodies)
+
+
 class ValueComparison:
     """Comparisons of several programs; what they have in common is computed once.
 
@@ -109,6 +142,7 @@ class ValueComparison:
         self.frame = Frame(self.arguments)
         algebra = RealAlgebra(self.elements.algebra, exact_arithmetic=self.exact_arithmetic)
         self.normal = Normalising(algebra)
+        self.shared = SharedFormulas(self.numbering)
         self.exact = Matching(self.elements.algebra)
         self.matching = Matching(algebra, allows_rounding=algebra.reassociates)
         self._programs: dict[Hashable, list[NumberedArray]] = {}
@@ -169,6 +203,9 @@ class ValueComparison:
         if before.shape.dims != after.shape.dims:
             return Residual(str(before.shape), str(after.shape), None, "the shapes differ")
         elements, normal = self.elements, self.normal
+        is_small = self.expands or self._is_small(before, after)
+        if not is_small and self.shared.equal(before, after, self.arguments):
+            return EqualFormulas()
         try:
             ours, theirs = elements.body(before, self.frame), elements.body(after, self.frame)
         except NoFormula as error:
@@ -181,6 +218,19 @@ class ValueComparison:
             return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
         pair = self.matching.residual(simple, other)
         return Residual(*texts_of(pair), pair.difference, reason_of(pair))
+
+    def _is_small(self, before: NumberedArray, after: NumberedArray) -> bool:
+        """Return True if the formulas of two arrays are known within a smaller limit on terms."""
+        elements = self.elements
+        limit, elements.limit = elements.limit, MAX_COPIED_TERMS
+        try:
+            for array in (before, after):
+                elements.body(array, self.frame)
+        except NoFormula:
+            return False
+        finally:
+            elements.limit = limit
+        return True
 
 
 def _has_definitions(*programs: Computation | Sequence[ArrayRef]) -> bool:
