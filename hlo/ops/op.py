@@ -204,6 +204,11 @@ class Op(metaclass=OpType):
                 values[name] = getattr(self, name)
         return values
 
+    def value_text(self, name: str, value: Any) -> str:
+        """Return one of the `value_attributes` as HLO text; "" if it is omitted."""
+        kind = self.fields[name].kind if name in self.fields else None
+        return str(value or "") if kind is None or value is None else kind.print(value)
+
     def has_side_effect(self, instruction: InstructionLike) -> bool:
         """Return True if an instruction of this op runs even if its result is unused."""
         if self.opcode != CUSTOM_CALL:

@@ -143,7 +143,8 @@ def _first_difference(ours: Sequence[SideEffect], theirs: Sequence[SideEffect]) 
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=False) if a.kind != b.kind]
     if pairs:
         one, other = (effect.instruction for effect in pairs[0])
-        changed = changed_attribute(dict(attributes_of(one)), dict(attributes_of(other)))
+        values = dict(attributes_of(one)), dict(attributes_of(other))
+        changed = changed_attribute(*values, one.op, other.op)
         if one.opcode != other.opcode or not changed:
             what = "has" if has_own_effect(one) else "calls a computation with"
             changed = f"{what} another side effect than {other.opcode} `{other.name}` after"

@@ -85,6 +85,7 @@ class Elements:
         expands: ops are replaced by their definitions, and loops by their iterations.
         shares: a deep formula is closed where it is read at another index, instead of copied.
         limit: the limit on the terms.
+        origins: the numbers of the arrays from which each opaque array is made, by its own number.
     """
 
     numbering: Numbering
@@ -95,6 +96,7 @@ class Elements:
     expands: bool
     shares: bool
     limit: int
+    origins: dict[int, list[int]]
 
     def __init__(
         self, numbering: Numbering, *, expands: bool = False, shares: bool = False
@@ -104,6 +106,7 @@ class Elements:
         self.algebra = FormulaAlgebra(self.table)
         self.functions = {}
         self.trusted = Counter()
+        self.origins = {}
         self.expands, self.shares = expands, shares
         self.limit = MAX_EXPANDED_TERMS if expands else MAX_TERMS
 
@@ -318,6 +321,7 @@ class Elements:
             own = array.number
         head = (instruction.opcode, attributes_of(instruction), array.path, tuple(sizes), own)
         opaque = self.table.array("opaque", head, shape.element_type, shape.dims, arguments)
+        self.origins.setdefault(opaque.number, []).append(array.number)
         return self.table.read(opaque, own_index(shape))
 
     def function(self, computation: Computation) -> tuple[Formula, ...]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from hlo.modules.module import Computation
+from hlo.modules.module import Computation, Instruction, Module
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.equivalence.values.elements import MAX_COPIED_TERMS, Elements
 from indexing.equivalence.values.expansions import has_definitions
 from indexing.equivalence.values.frames import Arguments, Frame
-from indexing.equivalence.values.matching import ROUNDED_ONCE, Difference, Matching
+from indexing.equivalence.values.matching import ROUNDED_ONCE, Difference, Matching, UnequalTerms
 from indexing.equivalence.values.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.numbering import NoFormula, NumberedArray, Numbering
 from indexing.equivalence.values.residuals import reason_of, texts_of
@@ -146,6 +146,7 @@ class ValueComparison:
         self.exact = Matching(self.elements.algebra)
         self.matching = Matching(algebra, allows_rounding=algebra.reassociates)
         self._programs: dict[Hashable, list[NumberedArray]] = {}
+        self._modules: tuple[Module | None, Module | None] = None, None
 
     def results(
         self,
@@ -184,6 +185,7 @@ class ValueComparison:
         if all(a is b for a, b in zip(ours, theirs, strict=True)):
             return [EqualFormulas(is_structural=True)] * len(ours)
         self.arguments.update(self.elements.symbols([*ours, *theirs], "parameter"))
+        self._modules = _module_of(before), _module_of(after)
         return [self._compared(a, b) for a, b in zip(ours, theirs, strict=True)]
 
     def _numbered(
@@ -217,7 +219,22 @@ class ValueComparison:
             laws = normal.uses(ours, theirs) + self.matching.laws(simple, other) + elements.trusted
             return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
         pair = self.matching.residual(simple, other)
-        return Residual(*texts_of(pair), pair.difference, reason_of(pair))
+        return Residual(*texts_of(pair), pair.difference, reason_of(pair, self._sources(pair)))
+
+    def _sources(self, pair: UnequalTerms) -> tuple[Instruction | None, Instruction | None]:
+        """Return the instructions of both programs that compute two opaque arrays, if any do."""
+        before, after = zip(self._modules, (pair.before, pair.after), strict=True)
+        return self._source(*before), self._source(*after)
+
+    def _source(self, module: Module | None, term: Formula) -> Instruction | None:
+        array = term.array if term.array is not None else term
+        made = [
+            number
+            for opaque, numbers in self.elements.origins.items()
+            if opaque == array.number or self.normal.known(opaque) is array
+            for number in numbers
+        ]
+        return None if module is None else self.numbering.instruction_in(module, made)
 
     def _is_small(self, before: NumberedArray, after: NumberedArray) -> bool:
         """Return True if the formulas of two arrays are known within a smaller limit on terms."""
@@ -231,6 +248,13 @@ class ValueComparison:
         finally:
             elements.limit = limit
         return True
+
+
+def _module_of(program: Computation | Sequence[ArrayRef]) -> Module | None:
+    """Return the module of a program; None if it has no outputs."""
+    if isinstance(program, Computation):
+        return program.module
+    return program[0].instruction.module if program else None
 
 
 def _has_definitions(*programs: Computation | Sequence[ArrayRef]) -> bool:

@@ -7,7 +7,7 @@ pair of subterms that is not proved equal explains why a proof fails.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, Literal, TypeAlias
@@ -232,7 +232,8 @@ class Matching:
                         ours.remove(a)
                         theirs.remove(same)
                         pairs.append((a, same))
-            ours, theirs = _by_likeness(ours, theirs)
+            match = _by_likeness if len(ours) > MAX_PAIRED else _most_alike
+            ours, theirs = match(ours, theirs)
         return [*pairs, *zip(ours, theirs, strict=True)]
 
     def _with_equal_runtime(self, before: Sequence[Expr], after: Sequence[Expr]) -> list[Expr]:
@@ -284,6 +285,43 @@ def _by_likeness(
             waiting.remove(like)
             paired.append((a, like))
     return [a for a, _ in paired] + alone, [b for _, b in paired] + waiting
+
+
+def _most_alike(
+    ours: Sequence[Formula], theirs: Sequence[Formula]
+) -> tuple[list[Formula], list[Formula]]:
+    """Return both lists in an order in which the terms that are most alike face each other."""
+    places = list(product(range(len(ours)), range(len(theirs))))
+    places.sort(key=lambda at: _likeness(ours[at[0]], theirs[at[1]]), reverse=True)
+    chosen: dict[int, int] = {}
+    for k, m in places:
+        if k not in chosen and m not in chosen.values():
+            chosen[k] = m
+    return [ours[k] for k in chosen], [theirs[m] for m in chosen.values()]
+
+
+def _likeness(before: Formula, after: Formula) -> tuple[int, ...]:
+    """Return how much two terms have in common; a larger tuple is more."""
+    one, other = (t if t.array is None else t.array for t in (before, after))
+    opcodes = [t.head[0] if isinstance(t.head, tuple) and t.head else t.head for t in (one, other)]
+    return (
+        before.kind == after.kind and before.type == after.type and one.kind == other.kind,
+        opcodes[0] == opcodes[1],
+        one.head == other.head,
+        sum(a is b for a, b in zip(one.arguments, other.arguments, strict=False)),
+        len(attributes_in(before).items() & attributes_in(after).items()),
+        before.index == after.index,
+    )
+
+
+def attributes_in(term: Formula) -> dict[str, Hashable]:
+    """Return the attributes of a function or an opaque array: they follow the opcode."""
+    array = term if term.array is None else term.array
+    if array.kind not in ("apply", "opaque") or array.head[0] == "sum":
+        return {}
+    given = next((part for part in array.head if isinstance(part, tuple)), ())
+    is_named = all(isinstance(each, tuple) and isinstance(each[0], str) for each in given)
+    return dict(given) if is_named else {}
 
 
 def _facing(before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:

@@ -15,14 +15,14 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from hlo.modules.calls import called_by
 from hlo.modules.effects import has_own_effect, value_attributes
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.dataflow.needed import needed_by
@@ -96,6 +96,7 @@ class Numbering:
         self.arrays: dict[Hashable, NumberedArray] = {}
         self.results: dict[Computation, Leaves] = {}
         self._inlined: dict[Hashable, Leaves] = {}
+        self._instructions_of: dict[tuple[Module, int], Instruction] = {}
         self._effects: dict[tuple[int, Hashable], int] = {}
         self._count = 0
         self._instructions = 0
@@ -172,7 +173,13 @@ class Numbering:
                 (*key, leaf, _shape_key(array_shape)),
                 array_shape, instruction, leaf, path, operands,
             )  # fmt: skip
+            self._instructions_of.setdefault((instruction.module, result[path].number), instruction)
         return result
+
+    def instruction_in(self, module: Module, numbers: Iterable[int]) -> Instruction | None:
+        """Return the first instruction of a module whose value has one of these numbers."""
+        known = [self._instructions_of.get((module, number)) for number in numbers]
+        return next(filter(None, known), None)
 
     def _key(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> tuple[Hashable, ...]:
         numbers = [_numbers(operand) for operand in operands]

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
+from hlo.modules.module import Instruction
+from hlo.ops.op import Op
 from indexing.equivalence.values.algebra import COMMUTATIVE
-from indexing.equivalence.values.matching import MAX_COMPARED, MAX_NESTED, UnequalTerms
+from indexing.equivalence.values.matching import (
+    MAX_COMPARED,
+    MAX_NESTED,
+    UnequalTerms,
+    attributes_in,
+)
 from indexing.equivalence.values.terms import Formula, text_of
 
 MAX_VALUE: Final = 60
@@ -22,23 +29,36 @@ _NAMES: Final = {
 }
 
 
-def reason_of(pair: UnequalTerms) -> str:
-    """Return the difference of two subterms in words.
+Sources: TypeAlias = tuple[Instruction | None, Instruction | None]
+"""The instructions that compute two opaque arrays, if they are known."""
+
+
+def reason_of(pair: UnequalTerms, sources: Sources = (None, None)) -> str:
+    """Return the difference of two subterms in words, with the instructions of opaque arrays.
 
     >>> import hlo, indexing
     >>> text = '''ENTRY e { p = f32[4] parameter(0)
     ...   ROOT r = f32[4] custom-call(p), custom_call_target="%s" }'''
     >>> print(indexing.equivalent(hlo.parse(text % "f"), hlo.parse(text % "g")))
-    undecided: the formulas differ: `custom-call` has custom_call_target f before, g after
+    undecided: the formulas differ: `custom-call` has custom_call_target f before, g after \
+(`r` before, `r` after)
     """
     before, after = pair.before, pair.after
     if pair.difference == "budget":
         limits = f"{MAX_COMPARED} pairs of terms are compared, or {MAX_NESTED} of them nested"
         return f"budget: more than {limits}"
-    return f"the formulas differ: {_difference(pair, before, after)}"
+    difference = _difference(pair, before, after, sources)
+    return f"the formulas differ: {difference}{_instructions(sources)}"
 
 
-def _difference(pair: UnequalTerms, before: Formula, after: Formula) -> str:
+def _instructions(sources: Sources) -> str:
+    """Return the names of the instructions as text."""
+    sides = zip(sources, ("before", "after"), strict=True)
+    names = [f"`{each.name}` {side}" for each, side in sides if each is not None]
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _difference(pair: UnequalTerms, before: Formula, after: Formula, sources: Sources) -> str:
     names = _name(before), _name(after)
     if before.type != after.type:
         return f"{names[0]} of type {before.type} before, {names[1]} of type {after.type} after"
@@ -57,12 +77,13 @@ def _difference(pair: UnequalTerms, before: Formula, after: Formula) -> str:
         return f"{names[0]} of {counts[0]} operands before, of {counts[1]} after"
     if _array(before).kind == "fold":
         return f"{names[0]} has other ranges or conditions after"
-    return f"{names[0]} {_other_attribute(before, after)}"
+    return f"{names[0]} {_other_attribute(before, after, sources)}"
 
 
-def _other_attribute(before: Formula, after: Formula) -> str:
+def _other_attribute(before: Formula, after: Formula, sources: Sources) -> str:
     """Return the first attribute in which the heads of two functions or arrays differ."""
-    changed = changed_attribute(_attributes(before), _attributes(after))
+    ops = [None if each is None else each.op for each in sources]
+    changed = changed_attribute(attributes_in(before), attributes_in(after), *ops)
     if changed:
         return f"has {changed}"
     if _array(before).kind != "opaque" or _array(before).head[-1] == _array(after).head[-1]:
@@ -71,28 +92,34 @@ def _other_attribute(before: Formula, after: Formula) -> str:
     return "has values that are not known" if is_constant else "may have another value each time"
 
 
-def changed_attribute(before: Mapping[str, object], after: Mapping[str, object]) -> str:
+def changed_attribute(
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+    op_before: Op | None = None,
+    op_after: Op | None = None,
+) -> str:
     """Return the first attribute that differs, with both values; an empty text if none does.
+
+    Args:
+        op_before, op_after: the ops of the attributes, which print their values.
 
     >>> changed_attribute({"index": 1}, {"index": 2, "kind": "a"})
     'index 1 before, 2 after'
     """
     for name in sorted({**before, **after}):
         if before.get(name) != after.get(name):
-            texts = [str(each.get(name, "")) or "none" for each in (before, after)]
+            sides = ((before, op_before), (after, op_after))
+            texts = [_value_text(each.get(name, ""), name, op) or "none" for each, op in sides]
             one, other = _around_the_difference(*texts)
             return f"{name} {one} before, {other} after"
     return ""
 
 
-def _attributes(term: Formula) -> dict[str, object]:
-    """Return the attributes of a function or an opaque array: they follow the opcode."""
-    array = _array(term)
-    if array.kind not in ("apply", "opaque") or array.head[0] == "sum":
-        return {}
-    given = next((part for part in array.head if isinstance(part, tuple)), ())
-    is_named = all(isinstance(each, tuple) and isinstance(each[0], str) for each in given)
-    return dict(given) if is_named else {}
+def _value_text(value: object, name: str, op: Op | None) -> str:
+    """Return the value of an attribute as in HLO text."""
+    if op is None or isinstance(value, str):
+        return str(value)
+    return op.value_text(name, value)
 
 
 def _around_the_difference(before: str, after: str) -> Iterator[str]:

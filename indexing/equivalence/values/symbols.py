@@ -51,6 +51,10 @@ class Renaming:
                 pending += waiting
         return renamed[term.number]
 
+    def known(self, number: int) -> Formula | None:
+        """Return the term made for the term with a number, if it is made."""
+        return self._renamed.get(number)
+
     def _rebuilt(self, term: Formula) -> Formula:
         renamed = self._renamed
         if all(renamed[t.number] is t for t in parts_of(term)):
