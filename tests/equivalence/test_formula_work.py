@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo
-from indexing.equivalence.values import fold_unions
+from indexing.equivalence.values import fold_unions, real_laws
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.engine import compare_values
@@ -57,22 +57,26 @@ def test_functions_without_tables_are_not_looked_up(monkeypatch: pytest.MonkeyPa
     assert not calls
 
 
-def doubled(leaf: str, root: str, depth: int) -> hlo.Computation:
-    """A sum of ``2 ** depth`` equal terms, each sum being added to itself."""
-    sums = [f"x{k} = f32[8] add(x{k - 1}, x{k - 1})" for k in range(1, depth + 1)]
+def doubled(opcode: str, leaf: str, root: str, depth: int) -> hlo.Computation:
+    """A sum or product of ``2 ** depth`` equal terms: each one is combined with itself."""
+    sums = [f"x{k} = f32[8] {opcode}(x{k - 1}, x{k - 1})" for k in range(1, depth + 1)]
     return hlo.parse(f"""ENTRY e {{ p = f32[8] parameter(0)  x0 = f32[8] {leaf}(p)
       {"  ".join(sums)}  ROOT r = f32[8] {root}(x{depth}) }}""").entry
 
 
 @pytest.mark.parametrize("root", ["abs", "negate"])
-def test_terms_that_many_sums_share_are_visited_once(
-    monkeypatch: pytest.MonkeyPatch, root: str
+@pytest.mark.parametrize("opcode", ["add", "multiply", "divide", "maximum"])
+def test_terms_that_many_sums_or_products_share_are_visited_once(
+    monkeypatch: pytest.MonkeyPatch, opcode: str, root: str
 ) -> None:
     depth = 14
     visits = calls_of(monkeypatch, fold_unions, "_combiner")
     terms = calls_of(monkeypatch, FormulaTable, "make")
-    (result,) = compare_values(doubled("sine", root, depth), doubled("cosine", root, depth))
+    factors = calls_of(monkeypatch, real_laws, "float_value")
+    before, after = (doubled(opcode, leaf, root, depth) for leaf in ("sine", "cosine"))
+    (result,) = compare_values(before, after)
     assert not result
+    assert len(factors) < 1000 * depth
     assert 0 < len(visits) < 20 * depth
     assert 0 < len(terms) < 400 * depth
 

@@ -149,6 +149,10 @@ def _negate(algebra: Constructors, call: Application) -> Formula | None:
     return algebra.apply("add", (), x.type, negated)
 
 
+class _TooManyFactors(Exception):
+    """A product has more than `MAX_FACTORS` factors: it stays nested."""
+
+
 class _Factors:
     """The factors of a product: ``constant * Π numerators / Π denominators``."""
 
@@ -202,6 +206,8 @@ class _Factors:
             self.numerators.append(self.algebra.apply(other, (), self.kind, term.arguments))
         else:
             (self.denominators if inverse else self.numerators).append(term)
+        if len(self.numerators) + len(self.denominators) + len(self.exponents) > MAX_FACTORS:
+            raise _TooManyFactors
 
     def product(self) -> Formula:
         """Return the product in its normal form."""
@@ -264,18 +270,17 @@ def _product(algebra: Constructors, call: Application) -> Formula | None:
     if not is_float(kind) or kind in NARROW:
         return None
     factors = _Factors(algebra, kind)
-    if call.opcode == "divide":
-        left, right = call.arguments
-        if float_value(left) != 1:
-            factors.uses.add(RECIPROCAL)
-        factors.add(left, False)
-        factors.add(right, True)
-    else:
-        for term in call.arguments:
-            if is_call(term, "multiply", "divide"):
-                factors.uses.add(PRODUCT)
-            factors.add(term, False)
-    return factors.product()
+    inverses = (False, call.opcode == "divide")
+    if call.opcode == "divide" and float_value(call.arguments[0]) != 1:
+        factors.uses.add(RECIPROCAL)
+    if call.opcode != "divide" and any(is_call(t, "multiply", "divide") for t in call.arguments):
+        factors.uses.add(PRODUCT)
+    try:
+        for number, term in enumerate(call.arguments):
+            factors.add(term, inverses[min(number, 1)])
+        return factors.product()
+    except _TooManyFactors:
+        return None
 
 
 def _zero_branch(algebra: Constructors, call: Application) -> Formula | None:
