@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, NamedTuple
 
 from hlo.modules.module import Instruction
@@ -25,6 +24,7 @@ from indexing.equivalence.pairing import Leaf, Side
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution.values import Value, flattened
 from indexing.maps.answers import Path
+from simplifier.unknown import first_unknown
 
 MAX_VISITED: Final = 2_000
 """Limit on the elements that are visited."""
@@ -49,9 +49,11 @@ class ElementReads:
 
     Attributes:
         came_from: for each element, the element that reads it; None for the output.
+        is_complete: all reads are followed: no limit is exceeded, and no map is unknown.
     """
 
     came_from: dict[_Element, _Element | None]
+    is_complete: bool = True
 
     @classmethod
     def of(
@@ -73,14 +75,18 @@ class ElementReads:
         start = _Element(side.root, paths[number] if paths else (), element)
         came_from: dict[_Element, _Element | None] = {start: None}
         waiting = [start]
+        is_complete = True
         for current in waiting:  # grows
             if len(came_from) >= MAX_VISITED:
+                is_complete = False
                 break
             for read in _reads(current, values or {}):
-                if read not in came_from:
+                if read is None:
+                    is_complete = False
+                elif read not in came_from:
                     came_from[read] = current
                     waiting.append(read)
-        return cls(came_from)
+        return cls(came_from, is_complete)
 
     def elements(self, leaf: Leaf) -> tuple[ElementIndex, ...]:
         """Return the elements of a parameter leaf that are read, sorted."""
@@ -101,14 +107,18 @@ class ElementReads:
         return tuple(chain[::-1])
 
 
-def _reads(element: _Element, values: Mapping[Instruction, Value]) -> Iterator[_Element]:
-    """Yield the operand elements that an element reads."""
+def _reads(element: _Element, values: Mapping[Instruction, Value]) -> Iterator[_Element | None]:
+    """Yield the operand elements that an element reads; None in place of those left out."""
     instruction, path, at = element
     paths = [each for each, _ in leaves(instruction.shape)]
     answer = output_to_input(instruction, paths.index(path) if path else 0)
+    if first_unknown(*answer.unknown) is not None:
+        yield None
     operands = [flattened(values.get(operand, ())) for operand in instruction.operands]
     for k, operand in enumerate(instruction.operands):
         for m, operand_path in zip(answer.maps[k], answer.paths[k], strict=True):
-            if values or not m.runtime:
-                for j in islice(sorted(images(instruction, operands, m, at) or ()), MAX_READS):
-                    yield _Element(operand, operand_path, j)
+            elements = images(instruction, operands, m, at) if values or not m.runtime else None
+            if elements is None or len(elements) > MAX_READS:
+                yield None
+            for j in sorted(elements or ())[:MAX_READS]:
+                yield _Element(operand, operand_path, j)

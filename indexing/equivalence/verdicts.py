@@ -88,6 +88,7 @@ class Differs:
         chain_before: the chain of reads from the output to the parameter, instruction by
             instruction, in the program before; the element at the parameter if it is reached.
         chain_after: the same for the program after.
+        reads_are_complete: both programs read no other elements of the parameter.
         note: how the programs were compared, or "".
         equal_outputs: numbers of the outputs with equal formulas.
         inputs: the inputs of the execution that shows it, for each device: an array for each leaf
@@ -106,6 +107,7 @@ class Differs:
     reads_after: tuple[ElementIndex, ...] = ()
     chain_before: tuple[str, ...] = ()
     chain_after: tuple[str, ...] = ()
+    reads_are_complete: bool = True
     note: str = ""
     equal_outputs: tuple[int, ...] = ()
     inputs: tuple[tuple[Array, ...], ...] = field(default=(), repr=False, compare=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,16 +60,11 @@ def _differs(
         [tree.elements(side.inputs[k]) for k in numbers]
         for tree, side in zip(trees, sides, strict=True)
     ]
-    element: ElementIndex | None
-    if target is None:
-        different = [k for k in numbers if read[0][k] != read[1][k]]
-        used = [k for k in numbers if read[0][k]]
-        if not different and not used:
-            return shown
-        number = (different or used)[0]
-        element = min(set(read[0][number]) ^ set(read[1][number]), default=None)
-    else:
-        number, element = target
+    is_complete = all(tree.is_complete for tree in trees)
+    place = target or _first_difference(read[0], read[1], is_complete=is_complete)
+    if place is None:
+        return shown
+    number, element = place
     return replace(
         shown,
         parameter=number,
@@ -78,7 +73,29 @@ def _differs(
         reads_after=read[1][number],
         chain_before=trees[0].chain(pair.before.inputs[number], element),
         chain_after=trees[1].chain(pair.after.inputs[number], element),
+        reads_are_complete=is_complete,
     )
+
+
+def _first_difference(
+    before: Sequence[Sequence[ElementIndex]],
+    after: Sequence[Sequence[ElementIndex]],
+    *,
+    is_complete: bool,
+) -> tuple[int, ElementIndex | None] | None:
+    """Return a parameter that is read, and an element of it that only one program reads, if known.
+
+    Args:
+        before, after: the elements of each parameter that are read.
+    """
+    pairs = [(set(one), set(other)) for one, other in zip(before, after, strict=True)]
+    used = [k for k, pair in enumerate(pairs) if any(pair)]
+    different = [k for k in used if is_complete and pairs[k][0] != pairs[k][1]]
+    if not used:
+        return None
+    number = (different or used)[0]
+    one, other = pairs[number]
+    return number, min(one ^ other, default=None) if is_complete else None
 
 
 def _followed(side: Side, runs: Runs, gap: ValueGap) -> ElementReads:
@@ -88,4 +105,4 @@ def _followed(side: Side, runs: Runs, gap: ValueGap) -> ElementReads:
     try:
         return ElementReads.of(side, gap.output, gap.element, values)
     except HloError:  # an instruction is invalid for the maps, for example a send
-        return ElementReads({})
+        return ElementReads({}, is_complete=False)

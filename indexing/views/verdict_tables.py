@@ -100,9 +100,11 @@ def _witness_lines(verdict: Differs) -> Iterator[str]:
     if verdict.parameter is None:
         return
     reads = _listed(verdict.reads_before), _listed(verdict.reads_after)
-    yield f"  reads of parameter {verdict.parameter}: {reads[0]} before, {reads[1]} after"
+    limited = "" if verdict.reads_are_complete else ", as far as they were followed"
+    yield f"  reads of parameter {verdict.parameter}{limited}: {reads[0]} before, {reads[1]} after"
+    no_chain = "no chain of reads" + " was followed" * (not verdict.reads_are_complete)
     for word, chain in (("before", verdict.chain_before), ("after", verdict.chain_after)):
-        yield f"  {word + ':':<7} {' <- '.join(chain) or 'no chain of reads'}"
+        yield f"  {word + ':':<7} {' <- '.join(chain) or no_chain}"
 
 
 def _listed(elements: Sequence[ElementIndex]) -> str:

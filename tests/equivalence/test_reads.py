@@ -5,6 +5,8 @@ import pytest
 import hlo
 from indexing import equivalent
 from indexing.equivalence import Differs, Proved, Undecided
+from indexing.equivalence.chains import MAX_READS
+from indexing.views.verdict_tables import verdict_lines
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
 
@@ -113,6 +115,22 @@ def test_a_witness_has_both_chains_of_reads() -> None:
     assert ends == tuple(f"p[{k[0]}]" for k in (verdict.reads_before[0], verdict.reads_after[0]))
     assert [step.partition("[")[0] for step in verdict.chain_before] == ["b", "a", "p"]
     assert [step.partition("[")[0] for step in verdict.chain_after] == ["b", "p"]
+
+
+@pytest.mark.parametrize(("size", "is_complete"), [(MAX_READS, True), (MAX_READS + 1, False)])
+def test_a_witness_states_whether_all_its_reads_are_listed(size: int, is_complete: bool) -> None:
+    """The program after does not read the first element, in either case."""
+    text = """x = f32[{n}] parameter(0)  s = f32[{m}] slice(x), slice={{[{start}:{n}]}}
+      z = f32[] constant(0)  ROOT r = f32[] reduce(s, z), dimensions={{0}}, to_apply=add"""
+    before, after = (
+        hlo.parse(f"HloModule m {ADD} ENTRY e {{ {text.format(n=size, m=size - k, start=k)} }}")
+        for k in (0, 1)
+    )
+    verdict = equivalent(before, after)
+    assert isinstance(verdict, Differs)
+    assert verdict.reads_are_complete == is_complete
+    lines = [line for line in verdict_lines(verdict) if "reads of parameter" in line]
+    assert [", as far as they were followed:" in line for line in lines] == [not is_complete]
 
 
 def test_reading_less_is_no_fault_by_itself() -> None:
