@@ -92,3 +92,21 @@ def test_an_instruction_within_a_fusion_is_named() -> None:
         for flag in ("true", "false")
     )
     assert "(`s` before, `s` after)" in str(equivalent(one, other))
+
+
+def test_loops_that_carry_scalars_are_compared_as_operands() -> None:
+    """The head of a loop has the sizes of its carried arrays; it has no attributes."""
+    text = """HloModule m
+      less {{ s = (s32[], f32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+        n = s32[] constant(5)  ROOT r = pred[] compare(i, n), direction=LT }}
+      next {{ s = (s32[], f32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+        v = f32[] get-tuple-element(s), index=1  one = s32[] constant(1)  j = s32[] add(i, one)
+        w = f32[] {opcode}(v)  ROOT t = (s32[], f32[]) tuple(j, w) }}
+      ENTRY e {{ x = f32[] parameter(0)  y = f32[] parameter(1)  z = s32[] constant(0)
+        a = (s32[], f32[]) tuple(z, x)  b = (s32[], f32[]) tuple(z, y)
+        c = (s32[], f32[]) while(a), condition=less, body=next
+        d = (s32[], f32[]) while(b), condition=less, body=next
+        f = f32[] get-tuple-element(c), index=1  g = f32[] get-tuple-element(d), index=1
+        ROOT r = f32[] add(f, g) }}"""
+    one, other = (hlo.parse(text.format(opcode=opcode)) for opcode in ("sine", "cosine"))
+    assert not equivalent(one, other)

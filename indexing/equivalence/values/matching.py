@@ -320,8 +320,9 @@ def attributes_in(term: Formula) -> dict[str, Hashable]:
     if array.kind not in ("apply", "opaque") or array.head[0] == "sum":
         return {}
     given = next((part for part in array.head if isinstance(part, tuple)), ())
-    is_named = all(isinstance(each, tuple) and isinstance(each[0], str) for each in given)
-    return dict(given) if is_named else {}
+    pairs = [each for each in given if isinstance(each, tuple) and len(each) == 2]
+    is_named = len(pairs) == len(given) and all(isinstance(name, str) for name, _ in pairs)
+    return dict(pairs) if is_named else {}
 
 
 def _facing(before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
