@@ -10,21 +10,11 @@ True
 Names are loaded on first use; `__init__.pyi` gives their modules.
 """
 
-from hlo.moved import declare
 from hlo.public_names import PublicNames
 from hlo.repairs import declare_repairs
 
 _PUBLIC = PublicNames(__name__, __file__)
 __getattr__, __dir__ = _PUBLIC.lookup, _PUBLIC.names
-
-declare(
-    {
-        "hlo.attributes": "hlo.ops.attributes",
-        "hlo.op": "hlo.ops.op",
-        "hlo.modules.read_op": "hlo.modules.bind",
-        "hlo.ops.signatures": "hlo.ops.op_records",
-    }
-)
 
 declare_repairs(
     "Instruction",

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-from hlo.moved import declare
 from hlo.public_names import PublicNames
 from hlo.repairs import declare_repairs
 
@@ -41,22 +40,8 @@ def __getattr__(name: str) -> Any:
         if name in module.__all__:
             value = globals()[name] = getattr(module, name)
             return value
-        if name in getattr(module, "OLD_NAMES", ()):
-            return getattr(module, name)
     raise AttributeError(f"module 'indexing' has no attribute {name!r}")
 
-
-declare(
-    {
-        "indexing.gathering": "indexing.tiling.gathering",
-        "indexing.interchange": "indexing.maps.interchange",
-        "indexing.layout": "indexing.maps.layouts",
-        "indexing.loopnest": "indexing.codegen",
-        "indexing.loopnest.running": "indexing.codegen.running",
-        "indexing.op": "indexing.ops.base",
-        "indexing.tiling.grid": "indexing.devices.grid",
-    }
-)
 
 _OF_ANSWER = {"Answer": "answer.maps[0][0]", "tuple": "maps[0]", "list": "maps[0]"}
 declare_repairs("IndexingMap", {**_OF_ANSWER, "str": "indexing.parse_map(text)"})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Final, Literal, SupportsIndex
@@ -78,12 +77,6 @@ class Constraint:
     def with_expr(self, expr: Expr) -> Constraint:
         """Return the constraint with the same bounds on `expr`."""
         return Constraint(expr, self.lower, self.upper)
-
-    def mapped(self, change: Callable[[Expr], Expr]) -> Constraint:
-        """Return ``with_expr(change(self.expr))``; a deprecated name."""
-        message = "Constraint.mapped is deprecated: use Constraint.with_expr"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.with_expr(change(self.expr))
 
     @property
     def bounds(self) -> Interval:

@@ -337,7 +337,7 @@ MADE_BY_QUERIES = {
 """Classes whose constructors users do not call."""
 
 INTERNAL = {
-    *("memoised", "remembered", "moved", "mapped", "applied", "rebuilt", "value", "tree_value"),
+    *("memoised", "moved", "applied", "rebuilt", "value", "tree_value"),
     *("line_text", "position", "span"),
 }
 """Methods for other modules, and those called for each point or instruction."""
@@ -408,7 +408,6 @@ def arguments(f: Callable[..., Any], name: str, value: object) -> tuple[list[Any
     return args, kwargs
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("label", CHECKED)
 def test_wrong_arguments_are_refused(label: str) -> None:
     if label == "indexing.frontends.from_jax":

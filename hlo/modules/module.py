@@ -6,7 +6,6 @@ ops and inferred shapes are computed on first use. The parser supplies the ops (
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache
 from threading import RLock
@@ -352,11 +351,6 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
                     self.memo[key] = make()
         result: Result = self.memo[key]
         return result
-
-    def remembered(self, key: Hashable, make: Callable[[], Result]) -> Result:
-        """Call `memoised`; a deprecated name."""
-        warnings.warn("use Module.memoised, not remembered", DeprecationWarning, stacklevel=2)
-        return self.memoised(key, make)
 
     @property
     def filename(self) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from hlo.moved import with_old_keywords
 from hlo.text.cursor import Cursor
 from hlo.text.lexer import NAME
 from hlo.text.names import nearest
@@ -106,7 +105,6 @@ def enum(*choices: str) -> Kind[str]:
     return Kind(f"one of {', '.join(words)}", words[0], read, str, limits)
 
 
-@with_old_keywords(least="minimum", most="maximum")
 def at_least(kind: Kind[N], minimum: int, maximum: int | None = None) -> Kind[N]:
     """Return `kind` with bounds on the value, or on the length of a list.
 

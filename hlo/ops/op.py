@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -82,11 +81,6 @@ DECLARING: Final = ["indexing.ops"]
 """Modules that register ops: imported on the first lookup, if their package is imported."""
 
 
-_OLD_NAMES: Final = {
-    "least": "min_operands",
-    "most": "max_operands",
-    "left_out": "default_shape",
-}
 _LEGAL: Final = OpConstraint("C0", "the result must have a legal shape", "infer_shape")
 
 
@@ -254,7 +248,6 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
     """
 
     def register(cls: type[O]) -> type[O]:
-        _accept_old_names(cls)
         made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
         named = f"target {target!r}" if target else f"op {opcode!r}"
         if target and opcode != CUSTOM_CALL:
@@ -282,15 +275,6 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
         return made
 
     return register
-
-
-def _accept_old_names(cls: type[Op]) -> None:
-    """Set the attributes that a class declares under a deprecated name, with a warning."""
-    for old, new in _OLD_NAMES.items():
-        if old in vars(cls):
-            message = f"Op.{old} is deprecated: declare {new} in {cls.__name__}"
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            setattr(cls, new, vars(cls)[old])
 
 
 def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:

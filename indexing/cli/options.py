@@ -1,4 +1,4 @@
-"""Options of several commands, and deprecated spellings, which ``--help`` hides."""
+"""Options of several commands."""
 
 from __future__ import annotations
 
@@ -312,24 +312,3 @@ max_input_size_option = click.option(
     callback=_limit_input,
     help="Reject inputs larger than SIZE after decompression, such as 512MiB; by default, 1GiB",
 )
-
-
-def deprecated_spelling(old: str, new: str, **attributes: Any) -> Callable[[F], F]:
-    """Accept the option `old` in place of `new`; if both are given, `new` wins.
-
-    Args:
-        old: the deprecated spelling, such as ``--max-trips``.
-        new: the spelling of the option that the command declares.
-        attributes: further arguments of `click.option`, such as its type.
-    """
-    name = new.removeprefix("--").replace("-", "_")
-
-    def redirect(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value is None:
-            return
-        click.echo(f"note: {old} is deprecated: use {new}", err=True)
-        context.default_map = {**(context.default_map or {}), name: value}
-
-    return click.option(
-        old, hidden=True, is_eager=True, expose_value=False, callback=redirect, **attributes
-    )

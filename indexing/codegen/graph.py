@@ -9,7 +9,6 @@ Python loops, `numpy.program` as a NumPy program.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -45,14 +44,6 @@ class Buffer:
     dtype: np.dtype[Any]
     role: BufferRole
     value: Array | None = None
-
-    @property
-    def origin(self) -> BufferRole:
-        """The value of `role`; a deprecated name."""
-        warnings.warn(
-            "Buffer.origin is deprecated: use Buffer.role", DeprecationWarning, stacklevel=2
-        )
-        return self.role
 
 
 # ---------------------------------------------------------------- nodes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
@@ -147,13 +146,6 @@ class Nest(Displayed):
     def parameters(self) -> tuple[Buffer, ...]:
         """The parameters of the generated function: inputs, then constants."""
         return (*self.inputs, *self.constants)
-
-    @property
-    def given(self) -> tuple[Buffer, ...]:
-        """The value of `parameters`; a deprecated name."""
-        message = "Nest.given is deprecated: use Nest.parameters"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.parameters
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

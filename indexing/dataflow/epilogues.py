@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Unpack
-from warnings import warn
 
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
@@ -56,7 +55,6 @@ def epilogue(
     root: Instruction | None = None,
     *,
     output_id: int = 0,
-    hero_output: int | None = None,
     **options: Unpack[OptionChoices],
 ) -> Answer:
     """Return the maps from elements of `hero` to the elements of each output of `root`.
@@ -67,7 +65,6 @@ def epilogue(
         hero: the instruction whose result the maps start from.
         root: an instruction of the same computation; the root of the computation by default.
         output_id: number of the hero's output: the leaves of a tuple are counted in order.
-        hero_output: deprecated name of `output_id`.
         options: see `indexing.output_to_input`.
     Returns:
         ``maps[k]``: the maps to output k of `root`; ``()`` if it does not depend on the hero.
@@ -87,9 +84,6 @@ def epilogue(
     >>> print(*epilogue(entry["t"]).maps[0])
     (d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 5], d1 in [0, 3]
     """
-    if hero_output is not None:
-        warn("epilogue: hero_output is now called output_id", DeprecationWarning, stacklevel=2)
-        output_id = hero_output
     root = hero.computation.root if root is None else root
     if root.computation is not hero.computation:
         raise ValueError(

@@ -26,7 +26,6 @@ from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked, checked_constructor
 from hlo.modules.module import Module
-from hlo.moved import with_old_keywords
 from hlo.shardings.mesh import MAX_DEVICES
 from hlo.text.source import HloError
 from indexing.devices.groups import EMPTY_GROUPS, DeviceGroup, ReplicaGroups
@@ -141,7 +140,6 @@ class Devices:
         variables = self.dims(extents)
         return IndexingMap.of(variables, variables)
 
-    @with_old_keywords(index_map="indexing_map")
     @checked
     def lift(self, indexing_map: IndexingMap) -> IndexingMap:
         """Return `indexing_map` with ``device`` as the first dimension and the first result.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -37,7 +36,6 @@ def run(
     constants: Mapping[str, Array] | None = None,
     memory: int | None = None,
     max_operations: int = MAX_OPERATIONS,
-    max_trips: int | None = None,
 ) -> Any:
     """Execute a program on NumPy arrays and return its results, tuples flattened in order.
 
@@ -56,7 +54,6 @@ def run(
         memory: limit on the estimated memory, in bytes; the default is the available memory.
         max_operations: limit on the element operations of all devices, which are estimated before
             the execution; those of loops without a known number of iterations are counted.
-        max_trips: deprecated spelling of `max_iterations`.
     Returns:
         A tuple of arrays; for several devices, a list of such tuples. Results share no memory with
         inputs, constants or each other.
@@ -81,10 +78,6 @@ def run(
     from indexing.execution.memory import check_memory
     from indexing.execution.work import check_work
 
-    if max_trips is not None:
-        message = "run(max_trips=..) is deprecated: use max_iterations=.."
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        max_iterations = max_trips
     computation = program.entry if isinstance(program, Module) else program
     plan(computation)  # before the memory is estimated
     options = RunOptions(seed, max_iterations, elided, constants or {}, max_operations)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -66,13 +65,6 @@ class Answer(Displayed):
     unknown: tuple[Unknown | None, ...]
     reasons: tuple[tuple[tuple[Reason, ...], ...], ...]
     control: tuple[tuple[bool, ...], ...]
-
-    @property
-    def number(self) -> int:
-        """Deprecated name of `domain_id`."""
-        message = "Answer.number is deprecated: use Answer.domain_id"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.domain_id
 
     def at(
         self, *point: int | slice | EllipsisType, **values: ArrayLike

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlo.arguments import checked
-from hlo.moved import with_old_keywords
 from indexing.maps.counting import Counted, beyond_budget
 from indexing.maps.counts.queries import are_apart
 from indexing.maps.counts.tally import MAX_READ_COUNTS, Tally, disjoint
@@ -179,7 +178,6 @@ def _sum(terms: Sequence[int | Unknown]) -> int | Unknown:
     return total
 
 
-@with_old_keywords(asked="maps")
 @checked
 def multiplicity(
     maps: MapOrMaps, values: Mapping[str, ArrayLike] | None = None

@@ -13,7 +13,6 @@ ISL's budget is exhausted or the answer depends on runtime values in an undecide
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,6 @@ from itertools import combinations_with_replacement
 from typing import Literal, TypeAlias
 
 from hlo.arguments import checked
-from hlo.moved import with_old_keywords
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
 from indexing.maps.relation import MapOrMaps, as_maps, check_spaces
@@ -63,19 +61,10 @@ class Verdict(Displayed):
     def __bool__(self) -> bool:
         return self.holds
 
-    @property
-    def says(self) -> str:
-        """Deprecated name of `reason`."""
-        warnings.warn(
-            "Verdict.says is deprecated: use Verdict.reason", DeprecationWarning, stacklevel=2
-        )
-        return self.reason
-
 
 Decision: TypeAlias = Literal[True] | Verdict | Unknown
 
 
-@with_old_keywords(asked="maps")
 @checked
 def is_injective(maps: MapOrMaps) -> Decision:
     """Return True if no two points have a result in common: ``f(x) = f(y)`` implies ``x = y``.
@@ -100,7 +89,6 @@ def is_injective(maps: MapOrMaps) -> Decision:
     )
 
 
-@with_old_keywords(asked="maps")
 @checked
 def is_single_valued(maps: MapOrMaps) -> Decision:
     """Return True if no point has two results: the relation is a (partial) function.
@@ -120,7 +108,6 @@ def is_single_valued(maps: MapOrMaps) -> Decision:
     )
 
 
-@with_old_keywords(asked="maps")
 @checked
 def is_surjective_onto(maps: MapOrMaps, onto: Extents) -> Decision:
     """Return True if every index of an array is a result, for all runtime values.
@@ -156,7 +143,6 @@ def is_surjective_onto(maps: MapOrMaps, onto: Extents) -> Decision:
     return Verdict(True, reason, grade="may")
 
 
-@with_old_keywords(asked="maps")
 @checked
 def is_bijection(maps: MapOrMaps, onto: Extents | None = None) -> Decision:
     """Return True if the relation is single-valued, injective and, given `onto`, surjective.
@@ -184,7 +170,6 @@ def is_bijection(maps: MapOrMaps, onto: Extents | None = None) -> Decision:
     return weakest
 
 
-@with_old_keywords(asked="maps")
 @checked
 def depends_on(maps: MapOrMaps, dimension: int | str) -> bool | Verdict | Unknown:
     """Return a true value if the results change with a dimension, all others being equal.

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from hlo.arguments import brief, checked, integers
-from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
@@ -61,7 +60,6 @@ def _is_defined_at_a_corner(exprs: Sequence[Expr]) -> bool:
     return False
 
 
-@with_old_keywords(asked="maps")
 @checked
 def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
     """Return the inverse relation ``results -> dims``, as disjoint maps.
@@ -128,7 +126,6 @@ def _with_values(piece: exact.Relation, m: IndexingMap, kept: Sequence[Variable]
     return map_of_piece(ranged, m.grade, runtime)
 
 
-@with_old_keywords(asked="maps")
 @checked
 def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, ...] | Unknown:
     """Return all results, for any runtime values, as disjoint maps without dimensions.
@@ -157,7 +154,6 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
     return tuple([map_of_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
 
 
-@with_old_keywords(asked="maps")
 @checked
 def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unknown:
     """Return all points with a result in `elements`, as disjoint maps without dimensions.

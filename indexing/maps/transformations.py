@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import indexing.methods as methods
 from hlo.arguments import checked, checked_on_failure
 from indexing.maps.map_methods import MapMethods
 from indexing.maps.runtime_variable import RuntimeVariable
-from simplifier.interval import Interval
 
 
 class Transformations(MapMethods):
@@ -80,10 +78,3 @@ class Transformations(MapMethods):
         """
         m = self._itself()
         return m if grade == m.grade else replace(m, grade=grade)
-
-    @property
-    def reach(self) -> tuple[Interval, ...]:
-        """Deprecated name of `result_bounds`."""
-        message = "IndexingMap.reach is deprecated: use IndexingMap.result_bounds"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self._itself().result_bounds

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from hlo.modules.bind import unsupported
-from hlo.moved import with_old_fields, with_old_names
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from simplifier.unknown import Unknown
@@ -36,7 +35,6 @@ class IotaRule:
     dimension: int
 
 
-@with_old_fields(applied="uses_computation")
 @dataclass(frozen=True, slots=True)
 class ElementwiseRule:
     """The element is ``function(operand elements)``.
@@ -52,7 +50,6 @@ class ElementwiseRule:
     reads_nothing: bool = False
 
 
-@with_old_fields(joins="joins_parts")
 @dataclass(frozen=True, slots=True)
 class CopyRule:
     """The element is the operand element that the maps lead to, after `function` if one is given.
@@ -76,7 +73,6 @@ class CopyRule:
     is_view: bool = False
 
 
-@with_old_fields(applied="uses_computation", is_placed="is_scatter", wide="accumulator_dtype")
 @dataclass(frozen=True, slots=True)
 class ReductionRule:
     """The element is a reduction over the range variables of the maps.
@@ -246,24 +242,3 @@ def _why_opaque(instruction: Instruction) -> str:
     if instruction.op is not None:
         return NO_RULE
     return unsupported(instruction) or "the opcode is not registered"
-
-
-OLD_NAMES: Final = {
-    "Constant": "ConstantRule",
-    "Copy": "CopyRule",
-    "Element": "ElementRule",
-    "Elementwise": "ElementwiseRule",
-    "Iota": "IotaRule",
-    "Opaque": "OpaqueRule",
-    "Reduction": "ReductionRule",
-}
-"""Deprecated names of the rules."""
-
-
-def _look_up(name: str) -> Any:
-    if name in globals():
-        return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-__getattr__ = with_old_names(__name__, OLD_NAMES, _look_up)

@@ -28,7 +28,6 @@ domain: d0 in [0, 1], d1 in [0, 1], d2 in [0, 2], d3 in [0, 1], rt0 in [0, 4]
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -228,13 +227,6 @@ class Gather:
         position = self.to_indices.evaluate(self.coordinates(offset))
         assert position is not None, "each element of the result reads an index"
         return position
-
-    @checked
-    def index_read(self, offset: int) -> tuple[int, ...]:
-        """Return `index_position`; a deprecated name."""
-        message = "Gather.index_read is deprecated: use Gather.index_position"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.index_position(offset)
 
     @checked
     def in_batch(self, offset: int) -> tuple[int, int]:

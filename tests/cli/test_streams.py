@@ -121,7 +121,7 @@ def test_interrupts_are_handled_before_other_modules_are_imported() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOADED], env=ENVIRONMENT, capture_output=True, text=True, check=True
     )
-    own = {"hlo", "hlo.moved", "hlo.public_names", "hlo.repairs", "indexing", "indexing.cli"}
+    own = {"hlo", "hlo.public_names", "hlo.repairs", "indexing", "indexing.cli"}
     assert set(done.stdout.split()) - {"__future__"} == own
 
 

@@ -9,8 +9,7 @@ import pytest
 
 import hlo
 from indexing import cli
-from indexing.codegen import loop_nest, running
-from indexing.codegen.nest import LoopNest
+from indexing.codegen import running
 from indexing.codegen.running import nests_of
 from indexing.execution import random_inputs
 from indexing.execution import run as execute
@@ -196,20 +195,3 @@ def test_the_command_notes_what_falls_back_to_kernels(
         ]
         rows = np.arange(35, dtype=np.int32).reshape(5, 7)[::-1]
         assert np.load("out.npz")["out0"].tolist() == (2 * rows.T).tolist()
-
-
-def test_held_bytes_is_a_deprecated_name_of_tile_bytes() -> None:
-    nest = loop_nest(hlo.parse(WHOLE).entry)
-    assert isinstance(nest, LoopNest)
-    program = nest.vectorized()
-    with pytest.warns(DeprecationWarning, match=r"use Vectorized\.tile_bytes"):
-        assert program.held_bytes((2, 3)) == program.tile_bytes((2, 3)) == 2 * 3 * 4
-
-
-def test_given_and_origin_are_deprecated_names() -> None:
-    nest = loop_nest(hlo.parse(WHOLE).entry)
-    assert isinstance(nest, LoopNest)
-    with pytest.warns(DeprecationWarning, match=r"use Nest\.parameters"):
-        assert nest.given == nest.parameters
-    with pytest.warns(DeprecationWarning, match="use Buffer.role"):
-        assert nest.output.origin == nest.output.role

@@ -73,9 +73,10 @@ def test_every_instruction_and_fusion_is_checked(run: Run) -> None:
     ]
 
 
-@pytest.mark.parametrize("option", ["--max-elements", "--most"])
-def test_instructions_with_large_arrays_are_skipped_with_the_reason(run: Run, option: str) -> None:
-    status, lines, errors = run("m.hlo", "--no-xla", option, "11", "-i", "f", "-i", "less/c")
+def test_instructions_with_large_arrays_are_skipped_with_the_reason(run: Run) -> None:
+    status, lines, errors = run(
+        "m.hlo", "--no-xla", "--max-elements", "11", "-i", "f", "-i", "less/c"
+    )
     assert status == 0
     assert lines == [
         "ok: m.hlo: less: c: compare: numpy, loops, poke",
@@ -83,8 +84,7 @@ def test_instructions_with_large_arrays_are_skipped_with_the_reason(run: Run, op
         "more than 11",
         "m.hlo: 1 ok, 1 skipped, 0 wrong",
     ]
-    note = "note: --most is deprecated: use --max-elements\n"
-    assert errors == (note if option == "--most" else "")
+    assert errors == ""
 
 
 def test_instructions_without_a_kernel_are_skipped_with_the_reason(

@@ -60,17 +60,6 @@ def test_a_loop_that_exceeds_the_limit_is_an_error_with_its_location() -> None:
     assert "raise the limit with --max-iterations" in str(caught.value)
 
 
-def test_max_trips_is_a_deprecated_spelling_of_max_iterations() -> None:
-    with pytest.warns(DeprecationWarning, match="use max_iterations"):
-        (count,) = run(hlo.parse(COUNTING), [s32(7)], max_trips=7)
-    assert int(count) == 7
-    with (
-        pytest.warns(DeprecationWarning, match="use max_iterations"),
-        pytest.raises(hlo.HloError, match="within 6 iterations"),
-    ):
-        run(hlo.parse(COUNTING), [s32(7)], max_trips=6)
-
-
 # ---------------------------------------------------------------- computations of scalars
 
 FACTORIAL = """

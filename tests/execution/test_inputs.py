@@ -164,8 +164,6 @@ def test_without_files_inputs_are_random_and_results_are_printed(
 FAULTS = [
     # a program, further arguments, the message
     (LOOP, ["--max-iterations", "50"], "the loop does not terminate within 50 iterations"),
-    (LOOP, ["--max-trips", "50"], "the loop does not terminate within 50 iterations"),
-    (LOOP, ["--max-iterations", "40", "--max-trips", "50"], "within 40 iterations"),
     (ELIDED, [], "the values of constant `c` are elided"),
     (UNSOUND, [], "error[shape]: `n` is declared s32[6], but its inferred shape is s32[5]"),
     (
@@ -241,18 +239,6 @@ def test_long_results_are_printed_without_values(
     file = save(tmp_path / "i.hlo", "ENTRY e { ROOT i = s32[4,5] iota(), iota_dimension=1 }")
     assert cli.run(["run", file]) == 0
     assert capsys.readouterr().out == "out0: s32[4,5] (20 elements, see --output)\n"
-
-
-def test_max_trips_is_a_hidden_spelling_of_max_iterations(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = save(tmp_path / "m.hlo", PAIR)
-    assert cli.run(["run", file, "--max-trips", "9"]) == 0
-    assert capsys.readouterr().err == "note: --max-trips is deprecated: use --max-iterations\n"
-    assert cli.run(["run", "--help"]) == 0
-    text = capsys.readouterr().out
-    assert "--max-iterations" in text
-    assert "--max-trips" not in text
 
 
 def test_elided_constants_have_values_from_the_file_or_random_ones(

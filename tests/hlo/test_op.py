@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hlo
-from hlo.ops.attributes import at_least, int_list, integer
+from hlo.ops.attributes import int_list, integer
 from hlo.ops.op import (
     HOLDS,
     OPS,
@@ -102,42 +102,6 @@ def test_constraints_are_inherited_and_overridden() -> None:
     ]
     assert made(dimensions=(7,)).first_fault([Shape("f32", (2,))]) is None
     assert made(dimensions=()).first_fault([Shape("f32", ())])[1].label == "it is a scalar"
-
-
-def test_deprecated_class_attributes_still_work() -> None:
-    with pytest.warns(DeprecationWarning, match="Op") as caught:
-
-        @op("example-old", samples=["f32[2] example-old(f32[2] p)"])
-        class Old(Op):
-            """Declares the operand counts and the default shape under their old names."""
-
-            least = 1
-            most = 2
-
-            @classmethod
-            def left_out(cls, instruction: Any) -> Shape:
-                return Shape("f32", (2,))
-
-            def infer_shape(self, *operands: Shape) -> Shape:
-                return operands[0]
-
-    assert (OPS["example-old"].min_operands, OPS["example-old"].max_operands) == (1, 2)
-    root = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT r = example-old(p) }").entry.root
-    assert OPS["example-old"].default_shape(root) == Shape("f32", (2,))
-    assert [str(warning.message) for warning in caught] == [
-        "Op.least is deprecated: declare min_operands in Old",
-        "Op.most is deprecated: declare max_operands in Old",
-        "Op.left_out is deprecated: declare default_shape in Old",
-    ]
-    assert {warning.filename for warning in caught} == {__file__}
-
-
-def test_deprecated_keywords_of_at_least_still_work() -> None:
-    with pytest.warns(
-        DeprecationWarning, match=r"at_least\(most=\.\.\) is deprecated: use maximum"
-    ):
-        kind = at_least(integer, 0, most=2)  # type: ignore[call-arg]  # the old name
-    assert kind.limits == (("at least", 0), ("at most", 2))
 
 
 def test_an_incomplete_op_is_rejected() -> None:

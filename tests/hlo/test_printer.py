@@ -1,7 +1,5 @@
 """Printing of modules, computations and instructions."""
 
-import pytest
-
 import hlo
 
 TEXT = """HloModule sums, is_scheduled=true
@@ -84,9 +82,3 @@ def test_the_entry_need_not_be_last() -> None:
     module = hlo.parse("ENTRY a { p = f32[] parameter(0) } b { p = f32[] parameter(0) }")
     assert hlo.parse(str(module)) == module
     assert hlo.parse(str(module)).entry.name == "a"
-
-
-def test_remembered_is_a_deprecated_name_of_memoised() -> None:
-    module = hlo.parse("ENTRY e { p = f32[] parameter(0) }")
-    with pytest.warns(DeprecationWarning, match=r"use Module\.memoised"):
-        assert module.remembered("key", lambda: 3) == module.memoised("key", lambda: 4) == 3

@@ -127,8 +127,6 @@ def test_an_offset_has_coordinates_and_reads_an_index() -> None:
     assert small.output == (2, 6, 2)
     assert small.coordinates(18) == (1, 3, 0)
     assert small.index_position(18) == (3,)
-    with pytest.warns(DeprecationWarning, match=r"use Gather\.index_position"):
-        assert small.index_read(18) == (3,)
     assert (gather.coordinates(18), gather.index_position(18)) == ((1, 1, 0, 0), (1, 0))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -14,7 +13,6 @@ from hlo.ops.op import OPS
 from indexing import IndexingMap
 from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef
-from indexing.ops import element as rules
 from indexing.ops.base import MappedOp
 from indexing.ops.element import (
     ConstantRule,
@@ -176,26 +174,3 @@ def test_constant_formulas_have_the_values_of_the_kernel(opcode: str) -> None:
             assert [int(v) for piece in values if piece for v in piece] == [int(result[index])]
             folds += 1
     assert folds
-
-
-@pytest.mark.parametrize("old, new", rules.OLD_NAMES.items())
-def test_a_deprecated_name_of_a_rule_warns_and_gives_the_rule(old: str, new: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"use indexing.ops.element.{new}"):
-        assert getattr(rules, old) is getattr(rules, new)
-
-
-DEPRECATED_KEYWORDS: list[tuple[Any, str, str, Any]] = [
-    (rules.ElementwiseRule,                  "applied",    "uses_computation",  True),
-    (rules.CopyRule,                         "joins",      "joins_parts",       True),
-    (partial(rules.ReductionRule, (0,), (1,)), "applied",    "uses_computation",  True),
-    (partial(rules.ReductionRule, (0,), (1,)), "is_placed",  "is_scatter",        True),
-    (partial(rules.ReductionRule, (0,), (1,)), "wide",       "accumulator_dtype", np.dtype("f8")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("rule, old, new, value", DEPRECATED_KEYWORDS)
-def test_a_deprecated_keyword_of_a_rule_warns_and_sets_the_field(
-    rule: Callable[..., Any], old: str, new: str, value: Any
-) -> None:
-    with pytest.warns(DeprecationWarning, match=rf"Rule\({old}=\.\.\) is deprecated: use {new}"):
-        assert getattr(rule(**{old: value}), new) == value

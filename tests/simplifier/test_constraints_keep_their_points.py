@@ -224,9 +224,3 @@ def test_a_constraint_is_true_false_or_open() -> None:
     assert not middle.is_true
     assert not middle.is_false
     assert str(middle) == "a + b in [5, 9]"
-
-
-def test_mapped_is_a_deprecated_name_of_with_expr() -> None:
-    constraint = Constraint(variable("d0", 0, 9), 2, 5)
-    with pytest.warns(DeprecationWarning, match=r"use Constraint\.with_expr"):
-        assert constraint.mapped(lambda e: e * 2) == constraint.with_expr(constraint.expr * 2)

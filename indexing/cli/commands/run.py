@@ -9,7 +9,6 @@ import click
 
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
-    deprecated_spelling,
     format_option,
     max_input_size_option,
     seed_option,
@@ -59,7 +58,6 @@ MAX_PRINTED = 12
     show_default=True,
     help="Maximum number of iterations of a `while`",
 )
-@deprecated_spelling("--max-trips", "--max-iterations", type=IntegerRange(min=0))
 @click.option(
     "--max-operations",
     metavar="N",

@@ -15,7 +15,6 @@ from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
-    deprecated_spelling,
     files_argument,
     format_option,
     instruction_option,
@@ -55,7 +54,6 @@ HEADINGS = ("status", "computation", "instruction", "opcode", "check", "details"
     help="Skip instructions whose arrays exceed this many elements, and the comparison with XLA "
     "beyond 16 times as many",
 )
-@deprecated_spelling("--most", "--max-elements", type=IntegerRange(min=1))
 @max_input_size_option
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
 @click.option(

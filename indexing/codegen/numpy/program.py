@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod
@@ -201,12 +200,6 @@ class Vectorized:
         """The tiles of the result; raise an error if the sizes do not match it."""
         given = integers("tile", "sizes", sizes)
         return TileGrid.checked(self.nest.name, self.nest.output.dims, given)
-
-    def held_bytes(self, sizes: Sequence[int]) -> int:
-        """Call `tile_bytes`; a deprecated name."""
-        message = "Vectorized.held_bytes is deprecated: use Vectorized.tile_bytes"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.tile_bytes(sizes)
 
     # ------------------------------------------------------------ the programs
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -23,7 +22,6 @@ if TYPE_CHECKING:  # isl is imported on first use: other notations do not need i
     from simplifier.exact import ImportedRelation
 
 
-@with_old_keywords(shown="indexing_map")
 def to_isl(indexing_map: IndexingMap) -> object:
     """Return the relation as an ``islpy.Map``; runtime variables become parameters.
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from hlo.arguments import checked
-from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -28,7 +27,6 @@ JSON_VERSION: Final = 2
 _GRADES: Final[tuple[Grade, ...]] = ("exact", "may")
 
 
-@with_old_keywords(shown="indexing_map")
 def to_json(indexing_map: IndexingMap) -> str:
     """Return the map as the text of a JSON object; sources are written as instruction names.
 

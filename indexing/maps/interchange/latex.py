@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text, require_shallow
 from simplifier.atoms import Atom, Floor, Variable
@@ -19,7 +18,6 @@ from simplifier.mods import split
 from simplifier.semiaffine import SemiAffine
 
 
-@with_old_keywords(shown="indexing_map")
 def to_latex(indexing_map: IndexingMap) -> str:
     r"""Return the map as LaTeX for math mode, with the domain on a second line.
 

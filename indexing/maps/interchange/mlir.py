@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NoReturn, TypeAlias, assert_never
 
 from hlo.arguments import checked
-from hlo.moved import with_old_keywords
 from hlo.text.source import HloError, Source
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.interchange.affine_text import (
@@ -44,7 +43,6 @@ _CODE: Final = "mlir-syntax"
 # ---------------------------------------------------------------- writing
 
 
-@with_old_keywords(shown="indexing_map")
 @checked
 def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
     """Return the map as the text of an MLIR attribute.
@@ -82,7 +80,6 @@ def _text(indexing_map: IndexingMap) -> str:
     return f"{head}, domain: {', '.join(bounds)}" if domain else head
 
 
-@with_old_keywords(shown="indexing_map")
 def to_affine_map(indexing_map: IndexingMap) -> str:
     """Return the results as an ``affine_map``; range and runtime variables become symbols.
 
@@ -99,7 +96,6 @@ def to_affine_map(indexing_map: IndexingMap) -> str:
     return f"affine_map<{_head(plain)} -> ({', '.join(map(expr_text, plain.results))})>"
 
 
-@with_old_keywords(shown="indexing_map")
 def to_affine_set(indexing_map: IndexingMap) -> str:
     """Return the domain as an ``affine_set``; range and runtime variables become symbols.
 

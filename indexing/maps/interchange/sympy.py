@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from hlo.arguments import checked
-from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text, require_shallow
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -69,7 +68,6 @@ class SympyMap(tuple[Any, ...]):
         return sympy.And(*bounds, *self.constraints)
 
 
-@with_old_keywords(shown="indexing_map")
 def to_sympy(indexing_map: IndexingMap) -> SympyMap:
     """Return the results as SymPy expressions of integer symbols, with limits and constraints.
 
