@@ -121,7 +121,7 @@ endef
 compiled: build/.wheel $(VENV)/.develops
 	rm -rf $(COMPILED)
 	$(PIP) --no-deps --target $(COMPILED) dist/*.whl
-	cp -R .ci pyproject.toml .pre-commit-config.yaml $(LOCK) Makefile LICENSE *.md benchmarks changelog.d docs examples notebooks tests $(COMPILED)
+	cp -R .ci .github pyproject.toml .pre-commit-config.yaml $(LOCK) Makefile LICENSE CITATION.cff *.md benchmarks changelog.d docs examples notebooks tests $(COMPILED)
 
 # A compiled function differs from its source in the types that it accepts, in overflow and in recursion.
 # So all fast tests run of the rooms that call the compiled modules most, with most kinds of arguments,

@@ -3,6 +3,10 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 from indexing.cli.build import COMPILED
 from tests.test_layers import MAX_COMPLEXITY, MAX_LINES
@@ -59,3 +63,68 @@ def test_contributing_states_the_limits() -> None:
     assert f"at most {MAX_LINES} lines" in page
     assert f"at most {MAX_COMPLEXITY}" in page
     assert PROJECT["tool"]["ruff"]["lint"]["mccabe"]["max-complexity"] == MAX_COMPLEXITY
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+NOT_IN_CI_RUN = {
+    "make site": "tests/test_site.py builds the site",
+    "python -m pip install cibuildwheel==4.3.3": "needs the images of a container registry",
+    "python -m cibuildwheel --output-dir dist": "needs the images of a container registry",
+    "python -m pip install build": "make check-wheels builds the wheels with pip",
+    "python -m build": "make check-wheels builds the wheels with pip",
+    "python -m pip install dist/*.whl": "make check-wheels installs the wheels",
+    "python .ci/check_wheel.py interpreted": "make check-wheels runs it",
+    "python -m pip install -e .[dev,xla]": "Windows",
+    'python -m pytest -n auto --dist worksteal -m "not slow"': "Windows",
+}
+"""Steps of workflows that `.ci/run` does not run, each with the reason."""
+
+
+def steps_of(workflow: Path) -> list[str]:
+    """Return the shell commands of a workflow."""
+    jobs: dict[str, Any] = yaml.safe_load(workflow.read_text())["jobs"]
+    return [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+
+
+def test_each_step_of_a_workflow_is_run_by_ci_run_or_has_a_reason() -> None:
+    ci = (ROOT / ".ci" / "run").read_text()
+    targets = set(re.findall(r"^run (\S+)$", ci, re.M))
+    steps = [step for workflow in WORKFLOWS for step in steps_of(workflow)]
+    others = {step for step in steps if not targets >= targets_of(step)}
+    assert others == set(NOT_IN_CI_RUN)
+
+
+def targets_of(step: str) -> set[str]:
+    """Return the targets that a step makes; another step is its own target."""
+    if not step.startswith("make "):
+        return {step}
+    return {word for word in step.split()[1:] if "=" not in word}
+
+
+def test_workflows_test_the_declared_versions_of_python() -> None:
+    declared = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == declared
+    assert jobs["windows"]["strategy"]["matrix"]["python"] == declared
+
+
+@pytest.mark.parametrize("file", ["CITATION.cff", "CHANGELOG.md", "docs/man/hlo-indexing.1"])
+def test_files_state_the_version_of_the_project(file: str) -> None:
+    version = PROJECT["project"]["version"]
+    stated = {
+        "CITATION.cff": r"^version: (\S+)$",
+        "CHANGELOG.md": r"^## (\d\S+)$",
+        "docs/man/hlo-indexing.1": r'"hlo-indexing (\S+)"$',
+    }
+    statement = re.search(stated[file], (ROOT / file).read_text(), re.M)
+    assert statement
+    assert statement[1] == version
+
+
+def test_forms_for_issues_have_distinct_fields() -> None:
+    """GitHub refuses a form whose ids or labels repeat."""
+    forms = [p for p in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if p.stem != "config"]
+    for form in forms:
+        fields = yaml.safe_load(form.read_text())["body"]
+        for values in ([f["id"] for f in fields], [f["attributes"]["label"] for f in fields]):
+            assert len(set(values)) == len(values), form

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -222,7 +223,7 @@ def test_workers_with_another_checkout_are_rejected(tmp_path: Path) -> None:
         with closing(workers), pytest.raises(ClusterError) as caught:
             list(workers.results(double, [1]))
     assert caught.value.reason.startswith(f"worker tcp://{LOOPBACK}:")
-    assert "has hlo-indexing 0.1.0 (" in caught.value.reason
+    assert f"has hlo-indexing {version('hlo-indexing')} (" in caught.value.reason
     assert caught.value.help.startswith("install the same versions")
 
 
