@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
-from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.execution.interpreter import plan
 from indexing.execution.pointwise import is_pointwise
 from indexing.execution.values import ExecutionError
 from indexing.ops.base import MappedOp
 from indexing.ops.control import AsyncStart
+from indexing.ops.element import ElementOp
 from indexing.ops.structured_ops import InlineOp, StructuredOp, single_ufunc
 
 MAX_INSTRUCTIONS: Final = 10**8
@@ -59,9 +59,10 @@ def _inner_instructions(instruction: Instruction) -> int:
         return sum(map(executed_instructions, called_by(instruction)["condition"]))
     if instruction.opcode == "conditional":
         return min(map(executed_instructions, called))
-    if instruction.opcode not in APPLIED_TO:
+    if not isinstance(instruction.op, ElementOp):
         return 0
-    count = APPLIED_TO[instruction.opcode](instruction)
+    operands = tuple([operand.shape for operand in instruction.operands])
+    count = instruction.op.applications(instruction.shape, operands)
     return sum([_applied_instructions(c, count) for c in called])
 
 
@@ -72,41 +73,6 @@ def _applied_instructions(computation: Computation, count: int) -> int:
     if is_pointwise(computation):
         count = min(count, 1)
     return count * executed_instructions(computation)
-
-
-def _size(instruction: Instruction) -> int:
-    """Return the number of elements of the first array of a value; 0 if it is unknown."""
-    for _, shape in leaves(instruction.shape):
-        if isinstance(shape, Shape):
-            return shape.size if unbounded_leaf(shape) is None else 0
-    return 0
-
-
-def _sorted_elements(instruction: Instruction) -> int:
-    """Return the number of elements that a sort compares: none along a dimension of size 1."""
-    shape, axis = instruction.operands[0].shape, getattr(instruction.op, "dimensions", (0,))[0]
-    return _size(instruction) if isinstance(shape, Shape) and shape.dims[axis] > 1 else 0
-
-
-def _steps(instruction: Instruction) -> int:
-    """Return 1 if a scan has any steps: it is a loop."""
-    return min(_size(instruction.operands[0]), 1)
-
-
-APPLIED_TO: Final[dict[str, Callable[[Instruction], int]]] = {
-    "map": _size,
-    "reduce": lambda instruction: _size(instruction.operands[0]),
-    "reduce-window": _size,
-    "scatter": lambda instruction: _size(instruction.operands[-1]),
-    "select-and-scatter": lambda instruction: _size(instruction.operands[1]),
-    "sort": _sorted_elements,
-    "scan": _steps,
-    "all-reduce": _size,
-    "all-reduce-start": _size,
-    "reduce-scatter": _size,
-    "collective-reduce": _size,
-}
-"""The number of elements to which an instruction applies its computation, by opcode."""
 
 
 def check_work(computation: Computation, limit: int = MAX_INSTRUCTIONS, devices: int = 1) -> None:

@@ -35,7 +35,7 @@ from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.element import ElementRule, OpaqueRule, Work, no_work
+from indexing.ops.element import ElementRule, OpaqueRule, Work, bounded_count, no_work
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
 
@@ -241,6 +241,9 @@ class ReducingCollective(GlobalCollective):
         """One application of the computation for each element, as for two devices."""
         sizes = [leaf.size for _, leaf in leaves(out) if isinstance(leaf, Shape)]
         return applied[0].times(sum(sizes))
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        return bounded_count(out)
 
     def group_mode(self) -> GroupMode:
         if not self.mode:

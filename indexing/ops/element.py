@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from hlo.modules.bind import unsupported
 from hlo.ops.op import Op
-from hlo.shapes.shape import AnyShape, Shape, leaves
+from hlo.shapes.shape import AnyShape, Shape, leaves, unbounded_leaf
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -143,6 +143,11 @@ def element_count(shape: AnyShape) -> int:
     return arrays[0].size if arrays else 0
 
 
+def bounded_count(shape: AnyShape) -> int:
+    """Return the number of elements of the first array of a shape; 0 if it is unknown."""
+    return element_count(shape) if unbounded_leaf(shape) is None else 0
+
+
 NOT_A_REDUCTION: Final = OpaqueRule(
     "an element of the result is not a reduction of operand elements"
 )
@@ -207,6 +212,17 @@ class ElementOp(Op):
         They are those of `work`, unless `work` computes equal elements once.
         """
         return self.work(out, operands, applied)
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        """Return how many times the kernel applies each of its computations to single elements.
+
+        Windows and updates are assumed to be within bounds; sizes that are unknown count as 0.
+
+        Args:
+            out: shape of the result, which may be a tuple.
+            operands: shapes of the operands.
+        """
+        return 0
 
 
 def no_work(

@@ -28,7 +28,7 @@ from hlo.ops.unify import PartialShape, same_shape
 from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import ElementRule, ElementwiseRule
+from indexing.ops.element import ElementRule, ElementwiseRule, bounded_count
 
 
 @op(
@@ -85,6 +85,9 @@ class Map(VariadicOp):
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         return [IndexingMap.identity(out)] * len(operands)
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        return bounded_count(out)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Array:
         with np.errstate(all="ignore"):

@@ -33,7 +33,7 @@ from hlo.ops.unify import (
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import ElementRule, ReductionRule, Work, element_count
+from indexing.ops.element import ElementRule, ReductionRule, Work, bounded_count, element_count
 from indexing.ops.reductions import reduce_rows, reduced, ufunc_of
 from simplifier.unknown import Unknown
 
@@ -166,6 +166,9 @@ class Reduce(PairedReduction):
     ) -> Work | Unknown:
         steps = element_count(operands[0]) - element_count(out)
         return applied[0].times(max(0, steps))
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        return bounded_count(operands[0])
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -21,7 +21,7 @@ from hlo.ops.unify import Dim, PartialShape, dims_of
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array
-from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ReductionRule, Work
+from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ReductionRule, Work, bounded_count
 from indexing.ops.reduce import PairedReduction, has_elements, paired, results
 from indexing.ops.reductions import ufunc_of
 from indexing.ops.sliding import overlaps, window_totals
@@ -122,6 +122,9 @@ class ReduceWindow(PairedReduction):
         if not isinstance(array, Shape):
             return NO_DECLARED_WORK
         return applied[0].times(window_applications(self.window, array.dims, repeats=True))
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        return bounded_count(out)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

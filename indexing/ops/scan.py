@@ -31,7 +31,7 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import Array, every_element
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.element import ElementRule, OpaqueRule, bounded_count
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -196,6 +196,9 @@ class Scan(StructuredOp):
         sizes = list(_array(shape).dims)
         del sizes[self.dimensions[0]]
         return _array(shape).with_dims(sizes)
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        return min(bounded_count(operands[0]), 1)  # it is a loop
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         axis, split = self.dimensions[0], len(operands) - self.num_carries

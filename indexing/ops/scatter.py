@@ -44,7 +44,7 @@ from hlo.shapes.shape import AnyShape, TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, VariadicOp, list_by_position
-from indexing.ops.element import ElementRule, ReductionRule, Work, element_count
+from indexing.ops.element import ElementRule, ReductionRule, Work, bounded_count, element_count
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import NeededOperands, ParametersRead
@@ -308,6 +308,9 @@ class Scatter(VariadicOp):
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
     ) -> Work | Unknown:
         return applied[0].times(element_count(operands[-1]))
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        return bounded_count(operands[-1])
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

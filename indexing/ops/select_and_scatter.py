@@ -33,6 +33,7 @@ from indexing.ops.element import (
     OpaqueRule,
     ReductionRule,
     Work,
+    bounded_count,
     element_count,
 )
 from indexing.ops.inverse import inverses
@@ -204,6 +205,9 @@ class SelectAndScatter(TernaryOp):
             return NO_DECLARED_WORK
         selections = window_applications(self.window, array.dims, repeats)
         return select.times(selections).plus(scatter.times(element_count(operands[1])))
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        return bounded_count(operands[1])
 
     def kernel(
         self,

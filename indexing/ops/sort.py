@@ -31,7 +31,7 @@ from hlo.ops.unify import PartialShape, Unranked, array, dims_of, may_be_at_most
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp, VariadicOp
-from indexing.ops.element import ElementRule, OpaqueRule, Work, element_count
+from indexing.ops.element import ElementRule, OpaqueRule, Work, bounded_count, element_count
 from indexing.ops.needed_operands import NeededOperands, ParametersRead
 from indexing.ops.numerics import is_integer, total_order
 from simplifier.unknown import Unknown
@@ -110,6 +110,12 @@ class Sort(VariadicOp):
     ) -> Work | Unknown:
         elements = element_count(operands[0])
         return Work(flops=elements * max(0, elements - 1).bit_length())
+
+    def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
+        """Return the number of elements that are compared: none along a dimension of size 1."""
+        first = operands[0]
+        is_compared = isinstance(first, Shape) and first.dims[self.dimensions[0]] > 1
+        return bounded_count(first) if is_compared else 0
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         axis, key = self.dimensions[0], getattr(to_apply, "sort_key", None)
