@@ -35,6 +35,7 @@ from indexing.maps.multiplicity import multiplicity
 from indexing.maps.options import Options
 from indexing.maps.properties import is_injective
 from indexing.ops.access_edge import AccessEdge, unbounded
+from indexing.ops.element import ElementOp
 from indexing.ops.structured_ops import InlineOp
 from simplifier.unknown import first_unknown
 
@@ -48,21 +49,6 @@ MAX_PATHS: Final = 64
 MAX_PAIRS: Final = 1 << 20
 """Limit on pairs of an output element and a parameter element whose counts are enumerated."""
 MAX_COUNT: Final = 1 << 62
-
-COUNTED: Final = frozenset(
-    [
-        *("abs", "add", "and", "ceil", "clamp", "compare", "convert", "cosine", "divide"),
-        *("exponential", "exponential-minus-one", "floor", "is-finite", "log", "log-plus-one"),
-        *("logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power"),
-        *("remainder", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tanh", "xor"),
-        *("atan2", "cbrt", "erf", "round-nearest-afz", "round-nearest-even", "shift-left"),
-        *("shift-right-arithmetic", "shift-right-logical", "tan"),
-        *("bitcast", "broadcast", "concatenate", "copy", "pad", "reshape", "reverse", "slice"),
-        *("transpose", "get-tuple-element", "opt-barrier", "tuple", "constant", "iota"),
-        *("convolution", "dot", "dynamic-slice", "reduce", "reduce-window"),
-    ]
-)
-"""Opcodes whose maps have one point for each read of an operand."""
 
 
 class PathCounts:
@@ -184,10 +170,11 @@ def compare_counts(pair: Pair) -> Unknown | None:
 
 def _uncounted_op(instruction: Instruction) -> Unknown | None:
     """Return why the reads of an instruction are not counted, or None."""
-    opcode = instruction.opcode
-    if opcode in COUNTED or opcode == "parameter" or isinstance(instruction.op, InlineOp):
+    op = instruction.op
+    is_counted = isinstance(op, ElementOp) and op.counts_reads
+    if is_counted or instruction.opcode == "parameter" or isinstance(op, InlineOp):
         return None
-    return Unknown(f"the reads of `{opcode}` are not counted", instruction)
+    return Unknown(f"the reads of `{instruction.opcode}` are not counted", instruction)
 
 
 def _uncounted(edge: AccessEdge) -> str | None:

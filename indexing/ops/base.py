@@ -310,6 +310,7 @@ class NullaryOp(MappedOp):
     """An op without operands, and so without maps."""
 
     __slots__ = ()
+    counts_reads: ClassVar[bool] = True
     min_operands: ClassVar[int] = 0
     max_operands: ClassVar[int | None] = 0
 
@@ -362,6 +363,7 @@ class RoutingOp(ElementOp):
     """An op whose result consists of unchanged leaves of its operands."""
 
     __slots__ = ()
+    counts_reads: ClassVar[bool] = True
     takes_arrays: ClassVar[bool] = False
 
     @abstractmethod

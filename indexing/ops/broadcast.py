@@ -43,6 +43,7 @@ class Broadcast(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "BroadcastInDim".
     """
 
+    counts_reads: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())

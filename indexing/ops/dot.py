@@ -72,6 +72,7 @@ class Dot(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "DotGeneral".
     """
 
+    counts_reads: ClassVar[bool] = True
     max_operands: ClassVar[int | None] = 4
 
     shape: Shape | None = declared(default=None)

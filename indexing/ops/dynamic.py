@@ -104,6 +104,7 @@ def _clamped(sizes: Dims, window: Dims, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, with start clamped so that the window is inside."""
 
+    counts_reads: ClassVar[bool] = True
     obstacle: ClassVar[str] = START_IS_CLAMPED
     rule: ClassVar[ElementRule] = CopyRule()
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)

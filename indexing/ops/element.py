@@ -163,9 +163,11 @@ class ElementOp(Op):
     Class attributes:
         rule: the element rule, if it is the same for all attributes and shapes.
         work_of_element: the work for one element of an elementwise op.
+        counts_reads: True if the maps have one point for each read of an operand.
     """
 
     __slots__ = ()
+    counts_reads: ClassVar[bool] = False
     takes_partial: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
     work_of_element: ClassVar[Work] = Work(flops=1)

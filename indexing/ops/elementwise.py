@@ -94,6 +94,7 @@ class ElementwiseOp(MappedOp):
     """An op that applies a scalar function to the operand elements at each index."""
 
     __slots__ = ()
+    counts_reads: ClassVar[bool] = True
 
     @property
     def function(self) -> ScalarFunction:

@@ -118,6 +118,7 @@ class Reshape(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Reshape".
     """
 
+    counts_reads: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     shape: Shape = declared()
     inferred_dimension: int | None = attribute(integer, default=None)

@@ -17,14 +17,7 @@ from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import may_be
-from hlo.shapes.shape import (
-    AnyShape,
-    TupleShape,
-    dtype,
-    leaf_shape,
-    leaves,
-    unbounded_leaf,
-)
+from hlo.shapes.shape import AnyShape, TupleShape, dtype, leaf_shape, leaves, unbounded_leaf
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet
