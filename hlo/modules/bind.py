@@ -53,17 +53,18 @@ def op_class(instruction: Instruction) -> type[Op] | None:
 
     None if the class does not support the instruction (`unsupported`).
     """
-    cls = _registered_class(instruction)
+    cls = registered_class(instruction)
     return None if cls is not None and cls.unsupported(instruction) else cls
 
 
 def unsupported(instruction: Instruction) -> str:
     """Return why an instruction with a registered opcode has no op; "" for all others."""
-    cls = _registered_class(instruction)
+    cls = registered_class(instruction)
     return cls.unsupported(instruction) if cls else ""
 
 
-def _registered_class(instruction: Instruction) -> type[Op] | None:
+def registered_class(instruction: Instruction) -> type[Op] | None:
+    """Return the class of the opcode or target, also of an instruction that it does not support."""
     if instruction.opcode != CUSTOM_CALL:
         return find_op(instruction.opcode)
     target = instruction.text_of("custom_call_target")

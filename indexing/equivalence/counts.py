@@ -35,7 +35,7 @@ from indexing.maps.multiplicity import multiplicity
 from indexing.maps.options import Options
 from indexing.maps.properties import is_injective
 from indexing.ops.access_edge import AccessEdge, unbounded
-from indexing.ops.element import ElementOp
+from indexing.ops.element import declarations_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.unknown import first_unknown
 
@@ -170,9 +170,7 @@ def compare_counts(pair: Pair) -> Unknown | None:
 
 def _uncounted_op(instruction: Instruction) -> Unknown | None:
     """Return why the reads of an instruction are not counted, or None."""
-    op = instruction.op
-    is_counted = isinstance(op, ElementOp) and op.counts_reads
-    if is_counted or instruction.opcode == "parameter" or isinstance(op, InlineOp):
+    if declarations_of(instruction).counts_reads or isinstance(instruction.op, InlineOp):
         return None
     return Unknown(f"the reads of `{instruction.opcode}` are not counted", instruction)
 

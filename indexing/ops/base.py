@@ -363,6 +363,7 @@ class RoutingOp(ElementOp):
     """An op whose result consists of unchanged leaves of its operands."""
 
     __slots__ = ()
+    is_view: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     takes_arrays: ClassVar[bool] = False
 

@@ -57,6 +57,7 @@ class Bitcast(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Bitcast"; ``docs/shapes.md`` for minor-to-major.
     """
 
+    is_view: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     kernel_takes_shapes: ClassVar[bool] = True
     shape: Shape = declared()

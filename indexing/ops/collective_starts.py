@@ -104,6 +104,7 @@ class CollectiveStart(Collective):
 class AllGatherStart(CollectiveStart, GlobalCollective):
     """Start an all-gather."""
 
+    written: ClassVar[tuple[int, ...] | None] = (1,)
     takes_arrays: ClassVar[bool] = True
     shape: TupleShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -147,6 +148,7 @@ class AllGatherDone(Done):
 class CollectivePermuteStart(CollectiveStart, PermutingCollective):
     """Start a collective-permute."""
 
+    written: ClassVar[tuple[int, ...] | None] = (1,)
     shape: TupleShape = declared(any_shape=True)
 
     @constraint("C2", "results must have the shapes of the operands, unless slices are sent")

@@ -61,6 +61,7 @@ class While(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
 
+    moves_bytes: ClassVar[bool] = False
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
@@ -111,6 +112,7 @@ class Conditional(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
 
+    moves_bytes: ClassVar[bool] = False
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 2
     shape: AnyShape = declared(any_shape=True)
@@ -203,6 +205,7 @@ class AsyncStart(StructuredOp):
     Source: XLA ``docs/async_ops.md``.
     """
 
+    written: ClassVar[tuple[int, ...] | None] = (1,)
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)

@@ -6,6 +6,7 @@ Source: XLA ``docs/operation_semantics.md``, "PartitionId" and "ReplicaId".
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ class DeviceId(NullaryOp):
     """An op that returns an id; a kernel runs on a single device with id 0."""
 
     __slots__ = ()
+    moves_bytes: ClassVar[bool] = False
 
     @abstractmethod
     def of_device(self, devices: Devices, device: int) -> Affine:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
-from hlo.modules.bind import unsupported
+from hlo.modules.bind import registered_class, unsupported
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, Shape, leaves, unbounded_leaf
 from simplifier.unknown import Unknown
@@ -164,10 +164,16 @@ class ElementOp(Op):
         rule: the element rule, if it is the same for all attributes and shapes.
         work_of_element: the work for one element of an elementwise op.
         counts_reads: True if the maps have one point for each read of an operand.
+        is_view: True if the result shares the memory of operands.
+        moves_bytes: False if neither the instruction itself nor a view reads or writes memory.
+        written: the elements of a tuple result that the instruction writes; None for all.
     """
 
     __slots__ = ()
     counts_reads: ClassVar[bool] = False
+    is_view: ClassVar[bool] = False
+    moves_bytes: ClassVar[bool] = True
+    written: ClassVar[tuple[int, ...] | None] = None
     takes_partial: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
     work_of_element: ClassVar[Work] = Work(flops=1)
@@ -232,6 +238,12 @@ def no_work(
 ) -> Work | Unknown:
     """Return the work of an op without arithmetic, for ops without an element rule."""
     return NO_WORK
+
+
+def declarations_of(instruction: Instruction) -> type[ElementOp]:
+    """Return the class that declares facts of an instruction; `ElementOp` if it has no such op."""
+    cls = registered_class(instruction)
+    return cls if cls is not None and issubclass(cls, ElementOp) else ElementOp
 
 
 def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:

@@ -17,6 +17,7 @@ from indexing.ops.base import Array, NullaryOp
 class Parameter(NullaryOp):
     """Argument `number` of the computation."""
 
+    moves_bytes: ClassVar[bool] = False
     number: int = contents(integer)
     shape: AnyShape = declared(any_shape=True)
     parameter_replication: tuple[bool, ...] = attribute(
@@ -42,6 +43,7 @@ class Parameter(NullaryOp):
 class Constant(NullaryOp):
     """The literal between the parentheses."""
 
+    moves_bytes: ClassVar[bool] = False
     rule: ClassVar[elements.ElementRule] = elements.ConstantRule()
     literal: str = contents(raw)
     shape: AnyShape = declared(any_shape=True)

@@ -134,6 +134,8 @@ class Done(RoutingOp):
 class Copy(ForwardingOp):
     """``out[i] = operand[i]`` in another buffer or layout; for a tuple, a copy of each array."""
 
+    is_view: ClassVar[bool] = False
+
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
@@ -158,6 +160,7 @@ class OptimizationBarrier(ForwardingOp):
 class Call(InlineOp):
     """The value of the called computation for these operands."""
 
+    moves_bytes: ClassVar[bool] = False
     to_apply: str = attribute(computation)
     is_composite: bool = attribute(boolean, default=False, in_value=False)
     output_to_operand_aliasing: str = attribute(raw, default="", in_value=False)

@@ -82,6 +82,8 @@ class SinkOp(EndpointOp):
 class AfterAll(SinkOp):
     """Return a token after all operands are computed."""
 
+    moves_bytes: ClassVar[bool] = False
+
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return TOKEN
 
@@ -204,6 +206,7 @@ class Outfeed(SinkOp):
 class Send(EndpointOp):
     """Start to send data: ``(data, context, token)``."""
 
+    written: ClassVar[tuple[int, ...] | None] = ()
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 2
     max_operands: ClassVar[int | None] = 2
@@ -264,6 +267,7 @@ def _start_fault(shape: AnyShape, at: int | None) -> Fault:
 class SendDone(SinkOp):
     """Wait for the end of a `send`; the result is a token."""
 
+    moves_bytes: ClassVar[bool] = False
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
     channel_id: int | None = attribute(integer, default=None)
@@ -323,6 +327,7 @@ class RecvDone(RoutingOp):
 class CopyStart(UnaryOp):
     """Start a copy: ``(copy, operand, context)``."""
 
+    written: ClassVar[tuple[int, ...] | None] = (0,)
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     work = no_work
     cross_program_prefetch_index: int | None = attribute(integer, default=None, in_value=False)

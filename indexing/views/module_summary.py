@@ -20,6 +20,7 @@ from indexing.maps.reasons import Reason
 from indexing.memory.counting import counted_maps
 from indexing.memory.executions import Executions, executions
 from indexing.ops.base import RoutingOp
+from indexing.ops.element import declarations_of
 from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
 from indexing.views.summary_records import (
     MAX_ROWS,
@@ -157,8 +158,7 @@ def _holds_arrays(instruction: Instruction) -> bool:
     """Return True if the arrays of the result are not those of other instructions."""
     if instruction.opcode == "parameter":
         return instruction.computation.is_entry
-    is_view = isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
-    return not is_view and instruction.opcode not in {"bitcast", *CALLING}
+    return not declarations_of(instruction).is_view and instruction.opcode not in CALLING
 
 
 # ---------------------------------------------------------------- maps

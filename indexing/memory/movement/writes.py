@@ -4,32 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
-from hlo.modules.find import CALLING
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.dataflow.copies import source_of
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.ops.base import RoutingOp
 from indexing.ops.control import While, callees
+from indexing.ops.element import declarations_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.unknown import Unknown
-
-_NO_BYTES: Final = frozenset(
-    [
-        *("parameter", "constant", *CALLING),
-        *("after-all", "async-update", "partition-id", "replica-id", "send-done"),
-    ]
-)
-"""Opcodes of instructions that move no bytes themselves, besides views."""
-
-_WRITTEN_LEAF: Final = {"copy-start": 0, "all-gather-start": 1, "async-start": 1} | {
-    "collective-permute-start": 1,
-    "send": None,
-}
-"""The element of a tuple result that an instruction writes; all elements by default."""
 
 
 def moves_bytes(instruction: Instruction) -> bool:
@@ -37,14 +21,13 @@ def moves_bytes(instruction: Instruction) -> bool:
 
     A `while`, `call` or `conditional` moves what the instructions of its computations move.
     """
-    return not is_view(instruction) and instruction.opcode not in _NO_BYTES
+    declared = declarations_of(instruction)
+    return declared.moves_bytes and not declared.is_view
 
 
 def is_view(instruction: Instruction) -> bool:
     """Return True if the result shares the memory of operands: a bitcast, tuple or the like."""
-    if instruction.opcode == "bitcast":
-        return True
-    return isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
+    return declarations_of(instruction).is_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +71,11 @@ def written_bytes(instruction: Instruction, updates: tuple[Update, ...]) -> int 
             f"{instruction.opcode} `{instruction.name}`: {leaf} has a dimension of unknown size",
             instruction,
         )
-    place = _WRITTEN_LEAF.get(instruction.opcode, ())
+    written = declarations_of(instruction).written
     in_place = {update.output: update.bytes for update in updates if update.is_in_place}
     total = 0
     for path, leaf_shape in leaves(instruction.shape):
-        is_written = place == () or path[:1] == (place,)
+        is_written = written is None or path[:1] in [(number,) for number in written]
         if is_written and isinstance(leaf_shape, Shape):
             total += in_place.get(path, leaf_shape.bytes)
     return total
