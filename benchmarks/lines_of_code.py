@@ -30,7 +30,7 @@ def code_lines(path: Path) -> int:
     tree = ast.parse(path.read_text())
     other: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom) or _is_text(node):
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Expr) and not _is_code(node):
             other.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     with open(path, "rb") as file:
         tokens = [t for t in tokenize.tokenize(file.readline) if t.type not in _NO_CODE]
@@ -38,13 +38,11 @@ def code_lines(path: Path) -> int:
     return len(lines - other)
 
 
-def _is_text(node: ast.AST) -> bool:
-    """Return True for a docstring, or a text below a constant or field."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+def _is_code(node: ast.Import | ast.ImportFrom | ast.Expr) -> bool:
+    """Return False for an import, a docstring, or a text below a constant or field."""
+    if not isinstance(node, ast.Expr):
+        return False
+    return not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str))
 
 
 def parameters(path: Path) -> Iterator[tuple[int, str]]:
@@ -71,7 +69,8 @@ def main() -> None:
         print(f"{name!s:28}{len(files):6} files {count:8,} lines of code")
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     print(f"{'all packages':28}{len(files):6} files {sum(map(code_lines, files)):8,} lines of code")
-    for count, place in sorted((p for path in files for p in parameters(path)), reverse=True)[:SHOWN]:
+    counts = sorted((p for path in files for p in parameters(path)), reverse=True)
+    for count, place in counts[:SHOWN]:
         print(f"{count:4} parameters: {place}")
 
 
