@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -275,10 +276,11 @@ class CheckedInstruction:
             self.flat, self.results.values()
         )
         status: Outcome = "skipped" if is_hidden else "wrong"
-        trial = Influence(self.flat, self.attempt, self.images, self.draw, self.random)
+        apart = self._with_operands_apart()
+        trial = Influence(apart.flat, apart.attempt, apart.images, apart.draw, apart.random)
         maps_by_operand = output_to_input(self.instruction, number).maps
         for operand, arrays, maps in zip(
-            self.instruction.operands, self.operands, maps_by_operand, strict=True
+            self.instruction.operands, apart.operands, maps_by_operand, strict=True
         ):
             exact = [m for m in maps if m.grade == "exact"]
             pairs = (trial.unseen_read(arrays[0], number, m) for m in exact)
@@ -286,6 +288,17 @@ class CheckedInstruction:
             if pair is not None:
                 claim = claim_text(pair[0], operand.name, pair[1])
                 yield Finding("poke", status, (f"{claim}, but no change there has an effect",))
+
+    def _with_operands_apart(self) -> CheckedInstruction:
+        """Return a copy with an array of its own for each operand.
+
+        Each map to an operand is exact by itself: ``xor(x, x)`` reads x twice, although no value of
+        x has an effect.
+        """
+        apart = copy(self)
+        apart.operands = [[array.copy() for array in arrays] for arrays in self.operands]
+        apart.flat = [array for arrays in apart.operands for array in arrays]
+        return apart
 
     def distinct_operands(self) -> Iterator[tuple[int, Path, Array]]:
         """Yield number, path and array of each operand array that is not given, once."""

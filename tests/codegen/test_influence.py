@@ -47,6 +47,14 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.parametrize("op", ["xor(x, x)", "subtract(x, x)", "remainder(x, x)"])
+def test_an_operand_that_cancels_is_read(op: str) -> None:
+    """The map to each operand is exact: an operand is perturbed without the other one."""
+    module = hlo.parse(f"ENTRY e {{ x = s16[5] parameter(0)  ROOT r = s16[5] {op} }}")
+    report = validated(module.entry.root, seed=0, max_elements=100)
+    assert [f.status for f in report.findings if f.check == "poke"] == ["ok"]
+
+
 @pytest.fixture
 def _every_operand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every op that calls a computation claim to read all of its operands."""
