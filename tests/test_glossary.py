@@ -36,6 +36,7 @@ ENGLISH = words("""
     method move next not number numbering of on once one or other own part quality question
     reason repair result run search several specified speed start supported term that the
     through to together total trust two use value was what where with without your
+    dependencies deprecation operating public releases stability systems version versions
 """)
 FIELD = words("""
     access bank compiler conflict derivation dump equivalence file hlo jax jitted protobuf text

@@ -31,7 +31,7 @@ FAULTS = [
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=0}}, {SELECT}", "C2", "{size=0}", "`size` of dimension 0 is 0"),
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=2}}, {SELECT}", "C3", None, "the source is f32[3], the window has [2] positions"),
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[1] z), window={{size=1}}, {SELECT}", "C4", None, "the init value is f32[1]"),
-    (f"f32[3] select-and-scatter(f32[3] p, f64[3] q, f32[] z), window={{size=1}}, {SELECT}", "C4", None, "operand 1 is f64[3], operand 0 is f32[3]"),
+    (f"f32[3] select-and-scatter(f32[3] p, s32[3] q, f32[] z), window={{size=1}}, {SELECT}", "C4", None, "operand 1 is s32[3], operand 0 is f32[3]"),
     ("f32[2] scaled-dot(f32[2,3] p, f32[3] q, f32[2] r, f32[3] s), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "C5", None, "operand 0 is f32[2,3], its scale is f32[2]"),
     ("f32[2] scaled-dot(f32[2,3] p, f32[3] q, f32[] r, f32[2] s), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "C5", None, "operand 1 is f32[3], its scale is f32[2]"),
     ("f32[2] ragged-dot(f32[2,3] p, f32[3] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={2}", "C1", "{2}", "[2], the left operand has rank 2"),
