@@ -34,6 +34,7 @@ from indexing.equivalence.values.numbering import attributes_of, is_unique
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.combiners import COMMUTATIVE
 from indexing.ops.element import ElementwiseRule, element_of
 from simplifier.linear import Expr
 
@@ -46,7 +47,6 @@ MAX_COMPARED: Final = 16
 MAX_READS: Final = 32
 """Limit on the array elements in a formula."""
 
-_COMMUTATIVE: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or", "xor"])
 _SUMS: Final = frozenset(["add", "subtract", "negate"])
 
 Index = tuple[Expr, ...]
@@ -137,7 +137,7 @@ class Sources:
         kind = shape.element_type
         if instruction.opcode in _SUMS and ELEMENT_TYPES[kind].kind in ("integral", "unsigned"):
             return self._sum(instruction.opcode, kind, operands)
-        if instruction.opcode in _COMMUTATIVE:
+        if instruction.opcode in COMMUTATIVE:
             operands.sort(key=lambda each: (each.name, str(each.at)))
         types = tuple([str(o.shape.element_type) for o in instruction.operands])  # type: ignore[union-attr]
         name = self._name(
@@ -235,7 +235,7 @@ class Sources:
             tuple([self.array(ArrayRef(operand, path, calls)) for path, _ in leaves(operand.shape)])
             for operand in instruction.operands
         ]
-        if instruction.opcode in _COMMUTATIVE:
+        if instruction.opcode in COMMUTATIVE:
             operands.sort()
         literal = instruction.literal.normal if instruction.literal is not None else None
         if literal is not None and "..." in literal:

@@ -133,10 +133,12 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
     """``out[i] = function(left[i], right[i])``.
 
     Class attributes:
+        commutes: True if the operands may be exchanged.
         takes: the accepted kinds of element types, such as `FLOATS`.
     """
 
     __slots__ = ()
+    commutes: ClassVar[bool] = False
     takes: ClassVar[tuple[str, ...]] = ANY
     types: ClassVar[tuple[str, ...]] = ("T", "T")
 
@@ -242,6 +244,13 @@ class BinaryTableOp(TableOp, BinaryElementwise):
     __slots__ = ()
 
 
+class CommutativeTableOp(BinaryTableOp):
+    """An op of the table with two operands that may be exchanged."""
+
+    __slots__ = ()
+    commutes: ClassVar[bool] = True
+
+
 # fmt: off
 _UNARY = [
     #     opcode                   formula               function                types
@@ -280,24 +289,28 @@ _UNARY = [
     OpRow("tanh",                  "tanh(x)",            np.tanh,                ANALYTIC),
 ]
 
-_BINARY = [
+_COMMUTATIVE = [
     #     opcode                    formula               function                   types
     OpRow("add",                    "x + y",              np.add,                    ANY),
     OpRow("and",                    "x ∧ y, bitwise",     np.bitwise_and,            BITS),
-    OpRow("atan2",                  "angle of (y, x)",    numerics.angle,            ANALYTIC),
-    OpRow("divide",                 "x / y",              numerics.divide,           NUMBERS),
     OpRow("maximum",                "max(x, y)",          np.maximum,                ANY),
     OpRow("minimum",                "min(x, y)",          np.minimum,                ANY),
     OpRow("mulhi",                  "upper half of x·y",  numerics.high_product,     INTEGERS),
     OpRow("multiply",               "x · y",              np.multiply,               ANY),
     OpRow("or",                     "x ∨ y, bitwise",     np.bitwise_or,             BITS),
+    OpRow("xor",                    "x ⊕ y, bitwise",     np.bitwise_xor,            BITS),
+]
+
+_BINARY = [
+    #     opcode                    formula               function                   types
+    OpRow("atan2",                  "angle of (y, x)",    numerics.angle,            ANALYTIC),
+    OpRow("divide",                 "x / y",              numerics.divide,           NUMBERS),
     OpRow("power",                  "x^y",                numerics.power,            NUMBERS),
     OpRow("remainder",              "x − y·trunc(x / y)", numerics.remainder,        REALS),
     OpRow("shift-left",             "x · 2^y",            numerics.shift_left,       INTEGERS),
     OpRow("shift-right-arithmetic", "⌊x / 2^y⌋",          numerics.shift_arithmetic, INTEGERS),
     OpRow("shift-right-logical",    "⌊x / 2^y⌋ unsigned", numerics.shift_logical,    INTEGERS),
     OpRow("subtract",               "x − y",              np.subtract,               NUMBERS),
-    OpRow("xor",                    "x ⊕ y, bitwise",     np.bitwise_xor,            BITS),
 ]
 # fmt: on
 
@@ -312,6 +325,8 @@ TRANSCENDENTAL = frozenset(
 
 for _row in _UNARY:
     _row.register(UnaryTableOp, "x")
+for _row in _COMMUTATIVE:
+    _row.register(CommutativeTableOp, "xy")
 for _row in _BINARY:
     _row.register(BinaryTableOp, "xy")
 

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
+from indexing.ops.combiners import COMBINERS as BY_OPCODE
 from indexing.ops.element import ReductionRule
 from indexing.ops.functions import neutral
 
+COMBINERS: Final = {each.reduction: each for each in BY_OPCODE.values() if each.opcode != "xor"}
+"""The combiner of each reduction that a sharding may name."""
 
-class Combiner(NamedTuple):
-    """The function that combines partial values of one reduction.
-
-    Attributes:
-        opcode: the opcode of the scalar instruction.
-        function: the NumPy function.
-    """
-
-    opcode: str
-    function: np.ufunc
-
-
-COMBINERS: Final = {
-    "sum": Combiner("add", np.add),
-    "prod": Combiner("multiply", np.multiply),
-    "max": Combiner("maximum", np.maximum),
-    "min": Combiner("minimum", np.minimum),
-    "and": Combiner("and", np.bitwise_and),
-    "or": Combiner("or", np.bitwise_or),
-}
-"""The combiner of each reduction."""
-
-_NAMES: Final = {combiner.opcode: name for name, combiner in COMBINERS.items()}
 # of predicates, addition and multiplication are the logical functions
 _OF_PREDICATES: Final = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
@@ -83,6 +63,7 @@ def _name_of(value: Instruction, output_id: int, count: int) -> str | None:
     ends = {parameters[output_id], parameters[count + output_id]}
     if len(value.operands) != 2 or set(value.operands) != ends:
         return None
-    name = _NAMES.get(value.opcode)
+    combiner = BY_OPCODE.get(value.opcode)
+    name = combiner.reduction if combiner and combiner.reduction in COMBINERS else None
     is_predicate = isinstance(value.shape, Shape) and value.shape.element_type == "pred"
     return _OF_PREDICATES.get(name or "", name) if is_predicate else name

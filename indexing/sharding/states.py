@@ -13,7 +13,7 @@ from indexing.sharding.combiners import COMBINERS
 REDUCTIONS: Final = tuple(COMBINERS)
 """The functions that combine partial values."""
 
-IDEMPOTENT: Final = frozenset({"max", "min", "and", "or"})
+IDEMPOTENT: Final = frozenset([kind for kind, each in COMBINERS.items() if each.is_idempotent])
 """The reductions of which ``x`` and ``x`` is ``x``: equal values are partial values, too."""
 
 _NOTATION: Final = re.compile(rf"B|S\((\d+)\)|P\(({'|'.join(REDUCTIONS)})\)")

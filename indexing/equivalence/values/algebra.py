@@ -31,6 +31,7 @@ from indexing.equivalence.values.integer_laws import integer_expr
 from indexing.equivalence.values.law_table import EXACT_LAWS
 from indexing.equivalence.values.laws import Application, ValueLaw
 from indexing.equivalence.values.terms import Formula, FormulaSubstitution, FormulaTable
+from indexing.ops import combiners
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
@@ -39,9 +40,8 @@ from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
 from simplifier.substitute import Substitution
 
-COMMUTATIVE: Final = frozenset(
-    ["add", "multiply", "maximum", "minimum", "and", "or", "xor", "sum", "product"]
-)
+COMMUTATIVE: Final = combiners.COMMUTATIVE | {"sum", "product"}
+"""Commutative functions: those of HLO, and sums and products of several terms."""
 PARTS_OF_COMPLEX: Final = frozenset(["complex", "real", "imag"])
 """Functions of complex numbers that are evaluated: they do not round."""
 

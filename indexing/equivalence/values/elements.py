@@ -24,7 +24,6 @@ from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.bits import reinterpreted
 from indexing.equivalence.values.definitions import defined
 from indexing.equivalence.values.expansions import expanded
-from indexing.equivalence.values.folds import KNOWN
 from indexing.equivalence.values.frames import Frame
 from indexing.equivalence.values.functions import is_float, is_integral
 from indexing.equivalence.values.integer_laws import fits
@@ -48,6 +47,7 @@ from indexing.equivalence.values.updates import updated
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import dims
+from indexing.ops.combiners import COMBINERS
 from indexing.ops.element import (
     ConstantRule,
     CopyRule,
@@ -238,7 +238,7 @@ class Elements:
         operands = [leaf.argument for tree in results[0].operands for leaf in tree.values()]
         is_pair = sorted(operands, key=str) == [(0, ()), (1, ())]
         opcode = results[0].instruction.opcode
-        return opcode if is_pair and opcode in KNOWN else ""
+        return opcode if is_pair and opcode in COMBINERS else ""
 
     def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | None:
         """Return the result of a computation of scalars; None if it has other arrays.

@@ -19,7 +19,7 @@ class Fold:
     """``result = combiner(result, values)`` over the ranges, where the guards hold.
 
     Attributes:
-        combiner: the opcode if it is one of `KNOWN`, else "".
+        combiner: the opcode if it is one of `COMBINERS`, else "".
         functions: the results of any other combiner, over symbols.
         leaf: the number of the result.
         element_type: its type.

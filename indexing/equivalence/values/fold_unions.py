@@ -19,11 +19,12 @@ from typing import Final
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.closures import OpenBody
 from indexing.equivalence.values.fold_ranges import Fold, depends_on
-from indexing.equivalence.values.folds import IDEMPOTENT, KNOWN, instantiated
+from indexing.equivalence.values.folds import IDEMPOTENT, instantiated
 from indexing.equivalence.values.neutral_elements import is_neutral, neutral_value
 from indexing.equivalence.values.terms import Formula, FormulaTable
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
+from indexing.ops.combiners import COMBINERS
 from simplifier import exact
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
@@ -83,7 +84,7 @@ def _parts_of_sum(term: Formula) -> Sequence[Formula]:
     if term.kind == "choose":
         return term.arguments
     opcode = _opcode(term)
-    if opcode not in KNOWN:
+    if opcode not in COMBINERS:
         return ()
     return [t for t in term.arguments if _opcode(t) in ("", opcode)]  # others combine otherwise
 

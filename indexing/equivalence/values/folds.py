@@ -32,14 +32,12 @@ from indexing.equivalence.values.neutral_elements import (
     neutral_value,
 )
 from indexing.equivalence.values.terms import Formula
+from indexing.ops.combiners import COMBINERS
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
-KNOWN: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or", "xor"])
-"""Combiners that are commutative and associative; of floats up to rounding, as HLO accepts."""
-
-IDEMPOTENT: Final = frozenset(["maximum", "minimum", "and", "or"])
+IDEMPOTENT: Final = frozenset([each.opcode for each in COMBINERS.values() if each.is_idempotent])
 
 _ARGUMENTS: Final = [("argument", number, ()) for number in (0, 1)]
 
@@ -113,7 +111,7 @@ def _known(fold: Fold) -> Fold:
     if result.kind != "apply" or sorted(arguments) != _ARGUMENTS or len(types) > 1:
         return fold
     opcode, attributes = result.head
-    if opcode not in KNOWN or attributes:
+    if opcode not in COMBINERS or attributes:
         return fold
     return replace(fold, combiner=opcode, functions=())
 
