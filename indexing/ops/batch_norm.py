@@ -125,6 +125,8 @@ class BatchNormTraining(BatchNorm):
     is its own mean, and the normalized value does not depend on the element.
     """
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = (
         "the only element of a feature is its own mean: the normalized value does not depend on it"
     )
@@ -177,6 +179,8 @@ class BatchNormInference(BatchNorm):
     The operands are the array, scale, offset, mean and variance.
     """
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     min_operands: ClassVar[int] = 5
     max_operands: ClassVar[int | None] = 5
     epsilon: float = attribute(number)
@@ -227,6 +231,8 @@ class BatchNormGrad(BatchNorm):
     ``(scale · r · (N·g − Σg − c · r² · Σ(g·c)) / N,  r · Σ(g·c),  Σg)``.
     """
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     min_operands: ClassVar[int] = 5
     max_operands: ClassVar[int | None] = 5

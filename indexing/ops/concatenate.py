@@ -35,6 +35,7 @@ class Concatenate(VariadicOp):
     Source: XLA ``docs/operation_semantics.md``, "ConcatInDim (Concatenate)".
     """
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = ("T", "..")
     dimensions: tuple[int, ...] = attribute(int_list)

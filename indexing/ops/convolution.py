@@ -82,6 +82,7 @@ class Convolution(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
     """
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     obstacle: ClassVar[str] = (
         "elements of the kernel over padding are left out only with the option exact"

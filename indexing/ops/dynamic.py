@@ -104,6 +104,7 @@ def _clamped(sizes: Dims, window: Dims, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, with start clamped so that the window is inside."""
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     obstacle: ClassVar[str] = START_IS_CLAMPED
     rule: ClassVar[ElementRule] = CopyRule()
@@ -167,6 +168,7 @@ class DynamicUpdateSlice(VariadicOp):
     The window has the sizes of the update.
     """
 
+    is_splittable: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     min_operands: ClassVar[int] = 2

@@ -167,6 +167,9 @@ class ElementOp(Op):
         is_view: True if the result shares the memory of operands.
         moves_bytes: False if neither the instruction itself nor a view reads or writes memory.
         written: the elements of a tuple result that the instruction writes; None for all.
+        is_splittable: True if the instruction can work on shards, along factors of its sharding
+            rule.
+        computes_slices: True if it computes all slices alike, along dimensions that it keeps.
     """
 
     __slots__ = ()
@@ -174,6 +177,8 @@ class ElementOp(Op):
     is_view: ClassVar[bool] = False
     moves_bytes: ClassVar[bool] = True
     written: ClassVar[tuple[int, ...] | None] = None
+    is_splittable: ClassVar[bool] = False
+    computes_slices: ClassVar[bool] = False
     takes_partial: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
     work_of_element: ClassVar[Work] = Work(flops=1)

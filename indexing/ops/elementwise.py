@@ -94,6 +94,7 @@ class ElementwiseOp(MappedOp):
     """An op that applies a scalar function to the operand elements at each index."""
 
     __slots__ = ()
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
 
     @property

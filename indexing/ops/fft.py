@@ -43,6 +43,8 @@ class Fft(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Fft".
     """
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     fft_type: str = attribute(enum("FFT", "IFFT", "RFFT", "IRFFT"))
     fft_length: tuple[int, ...] = attribute(int_list)

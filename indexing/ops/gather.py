@@ -75,6 +75,7 @@ from simplifier.linear import Affine
 class Gather(BinaryOp):
     """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``."""
 
+    is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = START_IS_CLAMPED
     rule: ClassVar[ElementRule] = CopyRule()
     offset_dims: tuple[int, ...] = attribute(int_list)

@@ -71,6 +71,7 @@ class Iota(NullaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Iota".
     """
 
+    is_splittable: ClassVar[bool] = True
     shape: Shape = declared()
     iota_dimension: int = attribute(integer)
 

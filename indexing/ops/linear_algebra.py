@@ -58,6 +58,8 @@ class Cholesky(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "one map has all rows up to the element; the option exact has two"
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
@@ -148,6 +150,8 @@ class TriangularSolve(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     types: ClassVar[tuple[str, ...]] = ("T: inexact", "T")
     left_side: bool = attribute(boolean, default=False)

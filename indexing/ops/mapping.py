@@ -46,6 +46,7 @@ class Map(VariadicOp):
     The element type of the result is that of `to_apply`; it is declared in the text.
     """
 
+    is_splittable: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = ElementwiseRule(uses_computation=True)
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())

@@ -39,6 +39,7 @@ class Pad(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Pad".
     """
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     obstacle: ClassVar[str] = (
         "elements of operand 0 are left out of the padding only with the option exact"

@@ -117,6 +117,7 @@ class Reduce(PairedReduction):
     Source: XLA ``docs/operation_semantics.md``, "Reduce".
     """
 
+    is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = "a variadic reduction of nothing reads only its own init value"
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,6 +74,7 @@ class ReduceWindow(PairedReduction):
     Source: XLA ``docs/operation_semantics.md``, "ReduceWindow".
     """
 
+    is_splittable: ClassVar[bool] = True
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
 

@@ -118,6 +118,7 @@ class Reshape(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Reshape".
     """
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     shape: Shape = declared()

@@ -101,6 +101,7 @@ class Scatter(VariadicOp):
     target is undefined.
     """
 
+    is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = "an update may replace the element"
     min_operands: ClassVar[int] = 3
     update_window_dims: tuple[int, ...] = attribute(int_list)

@@ -82,6 +82,7 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
+    is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = "the elements that the windows select depend on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     window: tuple[WindowDimension, ...] = attribute(window, default=())

@@ -31,6 +31,7 @@ class Slice(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Slice".
     """
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     slice: tuple[attributes.SliceDimension, ...] = attribute(slices)

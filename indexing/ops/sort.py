@@ -64,6 +64,8 @@ class Sort(VariadicOp):
     All operands are permuted in the same way: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "the order of the elements depends on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -186,6 +188,8 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
 class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and their indices."""
 
+    is_splittable: ClassVar[bool] = True
+    computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "the order of the elements depends on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     k: int = attribute(integer)

@@ -30,6 +30,7 @@ from indexing.ops.element import CopyRule, ElementRule
 class Transpose(UnaryOp):
     """``out[i_0, ..] = operand[j_0, ..]`` where ``i_k = j_{dimensions[k]}``."""
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -65,6 +66,7 @@ class Transpose(UnaryOp):
 class Reverse(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = size_k − 1 − i_k`` for k in dimensions, or ``i_k``."""
 
+    is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)

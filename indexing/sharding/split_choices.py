@@ -36,14 +36,6 @@ MAX_CHOICES: Final = 64
 """Limit on the choices of splits that go with one split of a result."""
 
 
-_SLICED: Final = frozenset(
-    [
-        *("sort", "topk", "fft", "cholesky", "triangular-solve"),
-        *("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
-    ]
-)
-"""Ops without an element rule that compute slices alike along dimensions that they keep."""
-
 _InputOption: TypeAlias = tuple[int, ArrayState, tuple[int, int], int]
 """The number of an input, its state and halo, and the number of shards; 0 for any number."""
 
@@ -234,7 +226,7 @@ def _placed_dimensions(instruction: Instruction) -> tuple[int, ...]:
             is_splat = values is not None and values.size and (values == values.flat[0]).all()
             return () if is_splat else tuple(range(shape.rank))
         case OpaqueRule(), _ if isinstance(instruction.op, MappedOp) and instruction.operands:
-            return _unkept_dimensions(instruction, is_sliced=instruction.opcode in _SLICED)
+            return _unkept_dimensions(instruction, is_sliced=instruction.op.computes_slices)
         case CopyRule(parts=parts), _ if parts > 1:  # the index has the number of the part
             return _unkept_dimensions(instruction, is_sliced=True)
     return ()

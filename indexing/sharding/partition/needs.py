@@ -17,7 +17,7 @@ from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Axis, Mesh
 from indexing.maps.arrays import array_leaves
 from indexing.ops.convolution import Convolution
-from indexing.ops.elementwise import ElementwiseOp
+from indexing.ops.element import declarations_of
 from indexing.ops.gather import Gather
 from indexing.ops.pad import Pad
 from indexing.ops.ragged_dot import RaggedDot
@@ -29,17 +29,6 @@ from indexing.sharding.combiners import COMBINERS
 from indexing.sharding.partition.moves import Axes
 from indexing.sharding.partition.windows import halo_of
 from indexing.sharding.rules import ShardingRule
-
-SPLITTABLE: Final = frozenset(
-    [
-        *("batch-norm-grad", "batch-norm-inference", "batch-norm-training", "bitcast-convert"),
-        *("broadcast", "cholesky", "concatenate", "convolution", "dot", "dynamic-slice"),
-        *("dynamic-update-slice", "fft", "gather", "iota", "map", "pad", "ragged-dot", "reduce"),
-        *("reduce-window", "reshape", "reverse", "scaled-dot", "scatter", "select-and-scatter"),
-        *("slice", "sort", "topk", "transpose", "triangular-solve"),
-    ]
-)
-"""Opcodes of local instructions on shards, besides elementwise ones."""
 
 _CREATING: Final = frozenset({"broadcast", "iota"})  # dimensions that no operand has
 _REDUCING: Final = frozenset({"convolution", "dot", "dynamic-slice", "gather", "reduce", "scatter"})
@@ -56,7 +45,7 @@ def _can_split(instruction: Instruction, rule: ShardingRule, number: int, count:
         return True
     shapes = [shape for each in (*instruction.operands, instruction)
               for _, _, shape in array_leaves(each.shape)]  # fmt: skip
-    is_splittable = instruction.opcode in SPLITTABLE or isinstance(instruction.op, ElementwiseOp)
+    is_splittable = declarations_of(instruction).is_splittable
     is_filled = all(shape.size for shape in shapes)
     return is_splittable and is_filled and _is_executable(instruction, rule, number, count)
 
