@@ -27,13 +27,14 @@ from indexing.codegen.validation_limits import why_not_executed
 from indexing.dataflow.soundness import require_sound
 from indexing.maps.answers import Unknown
 from indexing.ops.base import RoutingOp
+from indexing.ops.element import declarations_of
 
 
 def is_checked(instruction: Instruction) -> bool:
     """Return True unless the instruction is a parameter, a constant, or only routes values."""
     if isinstance(instruction.op, RoutingOp):
         return False
-    return instruction.opcode not in ("parameter", "constant")
+    return not declarations_of(instruction).is_given
 
 
 def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:

@@ -23,6 +23,7 @@ from indexing.dataflow.needed import needed_by
 from indexing.equivalence.pairing import pair_of
 from indexing.equivalence.runs import Runs, ValueGap
 from indexing.maps.answers import Unknown
+from indexing.ops.element import declarations_of
 
 Item = TypeVar("Item")
 
@@ -167,7 +168,7 @@ def _common_names(before: Computation, after: Computation) -> list[str]:
     return [
         i.name
         for i in before
-        if i.opcode not in ("parameter", "constant")
+        if not declarations_of(i).is_given
         and isinstance(i.shape, Shape)
         and (other := others.get(i.name)) is not None
         and isinstance(other, Shape)

@@ -29,6 +29,7 @@ from indexing.execution.values import Array, Value, flattened
 from indexing.execution.work import check_work
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves, leaf_at
+from indexing.ops.element import declarations_of
 from indexing.ops.elementwise import TRANSCENDENTAL
 from indexing.ops.unspecified import recorded
 
@@ -51,17 +52,6 @@ MAX_WORK: Final = 200_000
 
 MAX_ELEMENTS: Final = 1 << 20
 """Limit on the elements of an array of an executed program."""
-
-_ORDERED: Final = frozenset(["sort", "scatter", "select-and-scatter", "topk"])
-_ACCUMULATING: Final = frozenset(
-    [
-        *("all-reduce", "all-reduce-start", "batch-norm-grad", "batch-norm-inference"),
-        *("batch-norm-training", "cholesky", "convolution", "custom-call", "dot", "fft"),
-        *("ragged-dot", "reduce", "reduce-scatter", "reduce-window", "scaled-dot", "scan"),
-        *("scatter", "select-and-scatter", "triangular-solve"),
-    ]
-)
-"""Ops whose floating-point results depend on an order that HLO leaves open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +161,7 @@ class Runs:
     @cached_property
     def needs_distinct_values(self) -> bool:
         """True if the order of equal elements is undefined in one of the programs."""
-        return any(i.opcode in _ORDERED for i in self.instructions)
+        return any(declarations_of(i).depends_on_order for i in self.instructions)
 
     @cached_property
     def has_loops(self) -> bool:
@@ -181,10 +171,7 @@ class Runs:
     @cached_property
     def compares_floats_exactly(self) -> bool:
         """True if exact results are compared, and the programs determine them."""
-        return self.exact and not any(
-            i.opcode in _ORDERED or (i.opcode in _ACCUMULATING and _rounding(i) > 0)
-            for i in self.instructions
-        )
+        return self.exact and not any(map(_has_open_order, self.instructions))
 
     @cached_property
     def allowed_difference(self) -> Allowed:
@@ -387,9 +374,15 @@ def _roundings(side: Side) -> list[float]:
     return roundings
 
 
+def _has_open_order(instruction: Instruction) -> bool:
+    """Return True if the result depends on an order that HLO leaves open."""
+    declared = declarations_of(instruction)
+    return declared.depends_on_order or (declared.accumulates and _rounding(instruction) > 0)
+
+
 def _rounding(instruction: Instruction) -> float:
     """Return the tolerance of the coarsest floats that an instruction computes."""
-    if instruction.opcode in ("parameter", "constant"):
+    if declarations_of(instruction).is_given:
         return 0.0
     kinds = [leaf.element_type for _, _, leaf in array_leaves(instruction.shape)]
     return max([tolerance(dtype(kind)) for kind in kinds], default=0.0)

@@ -28,6 +28,7 @@ from indexing.ops.element import (
     ElementOp,
     ElementwiseRule,
     IotaRule,
+    declarations_of,
     element_of,
 )
 from indexing.ops.scan import Scan
@@ -40,9 +41,6 @@ MAX_OPERATIONS: Final = 500_000_000_000
 
 DEVICE_OPERATIONS: Final = 1_000_000
 """What the thread of one of several devices costs, in element operations: about as much time."""
-
-_NO_OPERATIONS: Final = CALLING | {"parameter", "constant"}
-"""Opcodes without operations of their own; `executions_from` counts what instructions call."""
 
 
 def operations_of(instruction: Instruction, devices: int = 1) -> int:
@@ -61,7 +59,8 @@ def operations_of(instruction: Instruction, devices: int = 1) -> int:
     [0, 1000002]
     """
     op = instruction.op
-    if instruction.opcode in _NO_OPERATIONS or isinstance(op, RoutingOp):
+    is_given = declarations_of(instruction).is_given
+    if is_given or instruction.opcode in CALLING or isinstance(op, RoutingOp):
         return 0
     if isinstance(op, InlineOp | AsyncStart):
         return sum(map(inline_operations, instruction.called_computations))

@@ -30,6 +30,7 @@ class BatchNorm(VariadicOp):
     """An op on an array and on vectors with one element for each feature of the array."""
 
     __slots__ = ()
+    accumulates: ClassVar[bool] = True
     arrays: ClassVar[tuple[int, ...]] = (0,)
     """Operands with the dimensions of operand 0; all other operands are vectors."""
     types: ClassVar[tuple[str, ...]] = ("T: floating", "..")

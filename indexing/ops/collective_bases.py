@@ -229,6 +229,7 @@ class GlobalCollective(GroupedCollective):
 class ReducingCollective(GlobalCollective):
     """A collective with a reduction; `mode` sets the group mode explicitly (XLA since 2026)."""
 
+    accumulates: ClassVar[bool] = True
     mode: str = attribute(enum(*MODES), default="")
 
     @signature("to_apply")

@@ -94,6 +94,7 @@ class CustomCall(StructuredOp):
     Source: XLA ``docs/custom_call.md``.
     """
 
+    accumulates: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule("its values are computed outside of the program")
     min_operands: ClassVar[int] = 0
     max_operands: ClassVar[int | None] = None

@@ -72,6 +72,7 @@ class Dot(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "DotGeneral".
     """
 
+    accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     max_operands: ClassVar[int | None] = 4

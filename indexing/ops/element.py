@@ -169,6 +169,9 @@ class ElementOp(Op):
         written: the elements of a tuple result that the instruction writes; None for all.
         is_splittable: True if the instruction can work on shards, along factors of its sharding
             rule.
+        accumulates: True if floating-point results depend on an order that HLO leaves open.
+        depends_on_order: True if exact results depend on an order that HLO leaves open.
+        is_given: True for a value that is given, not computed.
         computes_slices: True if it computes all slices alike, along dimensions that it keeps.
     """
 
@@ -179,6 +182,9 @@ class ElementOp(Op):
     written: ClassVar[tuple[int, ...] | None] = None
     is_splittable: ClassVar[bool] = False
     computes_slices: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+    depends_on_order: ClassVar[bool] = False
+    is_given: ClassVar[bool] = False
     takes_partial: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
     work_of_element: ClassVar[Work] = Work(flops=1)

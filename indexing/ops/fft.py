@@ -43,6 +43,7 @@ class Fft(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Fft".
     """
 
+    accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION

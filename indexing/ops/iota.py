@@ -17,6 +17,7 @@ from indexing.ops.base import Array, NullaryOp
 class Parameter(NullaryOp):
     """Argument `number` of the computation."""
 
+    is_given: ClassVar[bool] = True
     moves_bytes: ClassVar[bool] = False
     number: int = contents(integer)
     shape: AnyShape = declared(any_shape=True)
@@ -43,6 +44,7 @@ class Parameter(NullaryOp):
 class Constant(NullaryOp):
     """The literal between the parentheses."""
 
+    is_given: ClassVar[bool] = True
     moves_bytes: ClassVar[bool] = False
     rule: ClassVar[elements.ElementRule] = elements.ConstantRule()
     literal: str = contents(raw)

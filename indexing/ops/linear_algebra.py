@@ -58,6 +58,7 @@ class Cholesky(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
 
+    accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "one map has all rows up to the element; the option exact has two"
@@ -150,6 +151,7 @@ class TriangularSolve(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
 
+    accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION

@@ -49,6 +49,7 @@ class RaggedDot(TernaryOp):
     ``jax.lax.ragged_dot_general`` for the three modes.
     """
 
+    accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     shape: Shape | None = declared(default=None)
     obstacle: ClassVar[str] = "the groups of rows depend on runtime values"

@@ -85,6 +85,7 @@ class PairedReduction(VariadicOp):
     """A reduction of n arrays of the same sizes by a computation, from n init values."""
 
     __slots__ = ()
+    accumulates: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     min_operands: ClassVar[int] = 2
 

@@ -58,6 +58,7 @@ class Scan(StructuredOp):
     another slice.
     """
 
+    accumulates: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 1
     shape: AnyShape = declared(any_shape=True)

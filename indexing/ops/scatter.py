@@ -101,6 +101,8 @@ class Scatter(VariadicOp):
     target is undefined.
     """
 
+    accumulates: ClassVar[bool] = True
+    depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = "an update may replace the element"
     min_operands: ClassVar[int] = 3

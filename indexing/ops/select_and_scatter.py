@@ -82,6 +82,8 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
+    accumulates: ClassVar[bool] = True
+    depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = "the elements that the windows select depend on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")

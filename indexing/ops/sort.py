@@ -64,6 +64,7 @@ class Sort(VariadicOp):
     All operands are permuted in the same way: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
+    depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "the order of the elements depends on their values"
@@ -188,6 +189,7 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
 class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and their indices."""
 
+    depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "the order of the elements depends on their values"
@@ -229,6 +231,7 @@ class TopKCall(UnaryOp):
     Source: XLA ``xla/service/topk_rewriter.cc``, which replaces a sort and slices by the call.
     """
 
+    depends_on_order: ClassVar[bool] = True
     obstacle: ClassVar[str] = TopK.obstacle
     rule: ClassVar[ElementRule] = TopK.rule
     shape: AnyShape = declared(any_shape=True)

@@ -51,14 +51,13 @@ from indexing.memory.movement.figures import (
     Traffic,
 )
 from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, written_bytes
-from indexing.ops.element import Work
+from indexing.ops.element import Work, declarations_of
 from indexing.ops.structured_ops import InlineOp
 from indexing.ops.work import loop_work_of, work_of
 from simplifier.unknown import Unknown
 
 IMMEDIATE: int = 8
 """Constants in fusions with at most as many elements are part of the code; XLA's limit."""
-_NOT_EVALUATED = frozenset({"parameter", "constant"})
 
 
 @checked
@@ -185,7 +184,7 @@ def _evaluated(
     amounts: list[Amount | Unknown] = []
     for array, each in loop.inner.items():
         inner = array.instruction
-        if inner.opcode == "bitcast" or not (is_view(inner) or inner.opcode in _NOT_EVALUATED):
+        if inner.opcode == "bitcast" or not (is_view(inner) or declarations_of(inner).is_given):
             factors[inner] = larger(factors.get(inner), _factor(array, each, counter))
             amounts.append(_reads(each, counter))
     work = loop_work_of(loop.instruction)
