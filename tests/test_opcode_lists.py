@@ -1,0 +1,95 @@
+"""Facts of an op stand in its class: no other module has a list of opcodes without a reason."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import indexing.ops  # noqa: F401 - registers the ops
+from hlo.ops.op import OPS
+from tests.test_layers import ROOT
+
+WITH_OPS: Final = ("hlo/ops", "indexing/ops")
+WORDS: Final = "words that are opcodes by chance"
+LAWS: Final = "a law rewrites these functions by name"
+SHAPES: Final = "the instruction that is made, or its printed form"
+CALLS: Final = "the ways in which an instruction runs computations"
+TO_MOVE: Final = "not declared in the ops yet"
+
+ALLOWED: Final[dict[str, tuple[int, str]]] = {
+    "hlo/modules/find.py": (2, CALLS),
+    "hlo/shardings/sharding.py": (1, WORDS),
+    "hlo/text/syntax.py": (1, "attributes that name computations"),
+    "indexing/cli/printing.py": (1, "instructions that a help does not list"),
+    "indexing/codegen/text.py": (1, WORDS),
+    "indexing/codegen/whole_modules.py": (1, "bits that XLA draws otherwise"),
+    "indexing/dataflow/loops/conditions.py": (1, LAWS),
+    "indexing/dataflow/loops/scalars.py": (1, LAWS),
+    "indexing/drawing/region_pictures.py": (1, CALLS),
+    "indexing/equivalence/sources.py": (2, LAWS),
+    "indexing/equivalence/values/algebra.py": (1, LAWS),
+    "indexing/equivalence/values/definitions.py": (1, LAWS),
+    "indexing/equivalence/values/exact_laws.py": (4, LAWS),
+    "indexing/equivalence/values/expansions.py": (3, LAWS),
+    "indexing/equivalence/values/functions.py": (4, "functions that libraries round differently"),
+    "indexing/equivalence/values/integer_laws.py": (4, LAWS),
+    "indexing/equivalence/values/laws_page.py": (6, WORDS),
+    "indexing/equivalence/values/matching.py": (1, LAWS),
+    "indexing/equivalence/values/order_laws.py": (2, LAWS),
+    "indexing/equivalence/values/real_laws.py": (2, LAWS),
+    "indexing/equivalence/values/steps.py": (1, LAWS),
+    "indexing/execution/collectives.py": (2, TO_MOVE),
+    "indexing/execution/xla.py": (1, TO_MOVE),
+    "indexing/memory/warps/coalescing.py": (2, "XLA's rule names these opcodes"),
+    "indexing/sharding/array_reads.py": (1, CALLS),
+    "indexing/sharding/called_reads.py": (1, TO_MOVE),
+    "indexing/sharding/partial_laws.py": (6, LAWS),
+    "indexing/sharding/partial_rules.py": (1, TO_MOVE),
+    "indexing/sharding/partition/executed.py": (3, TO_MOVE),
+    "indexing/sharding/partition/flatten.py": (2, CALLS),
+    "indexing/sharding/partition/local_ops.py": (1, "the local instructions of the partitioner"),
+    "indexing/sharding/partition/moves.py": (3, SHAPES),
+    "indexing/sharding/partition/needs.py": (4, TO_MOVE),
+    "indexing/sharding/partition/program.py": (1, CALLS),
+    "indexing/sharding/planning/leaf_classes.py": (2, CALLS),
+    "indexing/sharding/planning/liveness.py": (1, CALLS),
+    "indexing/sharding/planning/partial_values.py": (2, LAWS),
+    "indexing/sharding/planning/sharded.py": (2, TO_MOVE),
+    "indexing/views/records.py": (1, WORDS),
+    "indexing/views/sharding_tables.py": (1, "instructions without a row"),
+    "simplifier/__init__.py": (1, WORDS),
+    "simplifier/division.py": (1, WORDS),
+    "simplifier/exact/encode.py": (1, WORDS),
+}
+"""The number of lists in each module, and the reason."""
+
+
+def opcode_lists(path: Path) -> Iterator[list[str]]:
+    """Yield the opcodes of each display and pattern that has two of them or more."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Set(elts=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
+                values: list[ast.expr | None] = [*parts]
+            case ast.Dict(keys=keys):
+                values = keys
+            case ast.MatchOr(patterns=patterns):
+                values = [p.value for p in patterns if isinstance(p, ast.MatchValue)]
+            case _:
+                continue
+        texts = [v.value for v in values if isinstance(v, ast.Constant)]
+        if len(opcodes := [t for t in texts if isinstance(t, str) and t in OPS]) > 1:
+            yield opcodes
+
+
+def test_lists_of_opcodes_have_a_reason() -> None:
+    """To repair: declare the fact in the classes of the ops, or give the reason here."""
+    lists: Counter[str] = Counter()
+    for package in ("hlo", "indexing", "simplifier"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if not name.startswith(WITH_OPS):
+                lists[name] += len(list(opcode_lists(path)))
+    assert dict(+lists) == {name: count for name, (count, _) in ALLOWED.items()}
