@@ -1,7 +1,7 @@
 """Worker processes that end with this process, and whose death costs one task.
 
-`concurrent.futures` discards all tasks when a worker is killed, and does not name the task that the
-worker had.  Its workers survive a parent that is killed.
+A worker is a pool of one process: the death of one of several processes ends the whole pool, and
+does not tell the task that it had.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process, resource_tracker
-from multiprocessing.connection import wait
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
     from multiprocessing.process import BaseProcess
 
 Task = TypeVar("Task")
@@ -72,37 +73,29 @@ def results(
     >>> list(results(abs, [-3, 4], jobs=2))
     [3, 4]
     """
+    context = get_context(method)
     waiting = deque(enumerate(tasks))
     done: dict[int, Result | WorkerDeath] = {}
-    busy: dict[Any, _Worker] = {}
-    paused: list[_Worker] = []
+    workers = [_Worker(context) for _ in range(min(jobs, len(tasks)))]
+    busy: dict[Future[Result], tuple[int, _Worker]] = {}
     try:
         for number in range(len(tasks)):
             while True:
-                while waiting and waiting[0][0] < number + AHEAD * jobs and len(busy) < jobs:
-                    worker = paused.pop() if paused else None
-                    if worker is None or not worker.gave(waiting):
-                        worker = _started(function, *waiting.popleft(), method)
-                    busy[worker.connection] = worker
+                for worker in workers:
+                    if worker.is_idle and waiting and waiting[0][0] < number + AHEAD * jobs:
+                        position, task = waiting.popleft()
+                        busy[worker.give(function, task)] = position, worker
                 if number in done:
                     break
-                for connection in wait(list(busy)):
-                    worker = busy.pop(connection)
-                    done[worker.task] = outcome = worker.receive()
-                    if not isinstance(outcome, WorkerDeath):
-                        paused.append(worker)
-            while paused and not waiting:
-                paused.pop().gave(waiting)
+                for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                    position, worker = busy.pop(future)
+                    done[position] = worker.outcome(future)
             yield done.pop(number)
     finally:
-        _kill([*busy.values(), *paused])
-
-
-def _kill(workers: Sequence[_Worker]) -> None:
-    for worker in workers:
-        worker.process.kill()
-    for worker in workers:
-        worker.process.join()
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.end()
 
 
 class Workers(Protocol):
@@ -138,59 +131,60 @@ class Processes:
         return results(function, tasks, self.jobs)
 
 
-@dataclass(slots=True)
 class _Worker:
-    """A worker process, from the side of its parent.
+    """A pool of one process, which starts with its first task."""
 
-    Attributes:
-        task: the position of the task that it has.
-    """
+    def __init__(self, context: BaseContext) -> None:
+        self._context = context
+        self._executor: ProcessPoolExecutor | None = None
+        self._process: BaseProcess | None = None
+        self.is_idle = True
 
-    process: BaseProcess
-    connection: Connection[Any, Any]
-    task: int
+    def give(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
+        """Start a task; in another process, if this one died."""
+        self.is_idle = False
+        if self._executor is not None and self._process is not None and self._process.is_alive():
+            with suppress(BrokenProcessPool):  # it dies now
+                return self._executor.submit(function, task)
+        self.end()
+        if self._context.get_start_method() != "fork":
+            resource_tracker.ensure_running()  # starting it unblocks SIGINT: not below
+        self._executor = ProcessPoolExecutor(1, self._context, _prepare)
+        others = active_children()
+        with interrupts_blocked():
+            try:
+                future = self._executor.submit(function, task)
+            finally:
+                new = [each for each in active_children() if each not in others]
+                self._process = new[0] if new else None  # it died at once
+        # Who reads the result of a process that dies while it writes sees the end of the stream
+        # only if nobody else can write.
+        self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
+        return future
 
-    def receive(self) -> Any:
-        """Return the result of the task, or how the process died."""
-        try:
-            return self.connection.recv()
-        except (EOFError, OSError):
-            return WorkerDeath.with_status(self._end())
+    def outcome(self, future: Future[Any]) -> Any:
+        """Return the result of the task, or how its process died."""
+        self.is_idle = True
+        error = future.exception()
+        if error is None:
+            return future.result()
+        if not isinstance(error, BrokenProcessPool):
+            return WorkerDeath(f"raised {type(error).__name__}: {error}")
+        self.end()
+        status = self._process.exitcode if self._process is not None else None
+        return (
+            WorkerDeath("ended at its start") if status is None else WorkerDeath.with_status(status)
+        )
 
-    def gave(self, waiting: deque[tuple[int, Any]]) -> bool:
-        """Move the first of `waiting` to this process; end the process if there is none."""
-        with suppress(OSError):  # it was killed after its last result
-            if waiting:
-                self.connection.send(waiting[0][1:])
-                self.task, _ = waiting.popleft()
-                return True
-            self.connection.send(())
-        self._end()
-        return False
+    def kill(self) -> None:
+        """Kill the process if it has a task."""
+        if not self.is_idle and self._process is not None:
+            self._process.kill()
 
-    def _end(self) -> int:
-        """Wait for the end of the process, and return its exit status."""
-        self.process.join()
-        self.connection.close()
-        assert self.process.exitcode is not None
-        return self.process.exitcode
-
-
-def _started(
-    function: Callable[[Any], Any], position: int, task: Any, method: str | None
-) -> _Worker:
-    """Start a process with its first task."""
-    context = get_context(method)
-    if context.get_start_method() != "fork":
-        resource_tracker.ensure_running()  # starting it unblocks SIGINT: not between the next lines
-    ours, theirs = context.Pipe()
-    process: BaseProcess = context.Process(  # type: ignore[attr-defined]  # typeshed: on subclasses
-        target=_work, args=(function, theirs, task), daemon=True
-    )
-    with interrupts_blocked():
-        process.start()
-    theirs.close()
-    return _Worker(process, ours, position)
+    def end(self) -> None:
+        """Wait for the end of the process."""
+        if self._executor is not None:
+            self._executor.shutdown()
 
 
 @contextmanager
@@ -206,17 +200,13 @@ def interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
-def _work(function: Callable[[Any], Any], connection: Connection[Any, Any], task: Any) -> None:
-    """Send the result of each task, until the parent sends no further task."""
+def _prepare() -> None:
+    """Let a new worker end by signals and with its parent, but not by Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # not on Windows
         if callable(signal.getsignal(number)):  # a forked process has the parent's handlers
             signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    given = (task,)
-    while given:
-        connection.send(function(*given))
-        given = connection.recv()
 
 
 def _end_with_parent() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import Future
 from operator import methodcaller
 from pathlib import Path
 
@@ -72,18 +75,52 @@ def test_a_worker_that_exits_is_dead() -> None:
     assert list(results(os._exit, [3, 0], 2)) == [ended(3), ended(0)]
 
 
+def test_a_task_that_raises_costs_no_other() -> None:
+    assert list(results(int, ["3", "x", "5"], 1)) == [
+        3,
+        WorkerDeath("raised ValueError: invalid literal for int() with base 10: 'x'"),
+        5,
+    ]
+
+
+class KillWithinTheResult:
+    """A task whose result fills the pipe, since its parent pauses; then its process is killed."""
+
+    def __call__(self) -> bytes:
+        os.kill(os.getppid(), signal.SIGSTOP)
+        threading.Timer(0.3, self.kill).start()
+        return b" " * (1 << 25)
+
+    def kill(self) -> None:
+        os.kill(os.getppid(), signal.SIGCONT)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_killed_while_it_writes_its_result_is_dead() -> None:
+    text = (
+        "from indexing.cli.workers import results; from tests.cli.test_workers import *; "
+        "tasks = [Kill(0), KillWithinTheResult(), Kill(0)]; "
+        "print(list(results(call, tasks, 1)) == [0, ended(-9), 0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
 def test_a_worker_killed_between_two_tasks_costs_none(monkeypatch: pytest.MonkeyPatch) -> None:
     from indexing.cli import workers
 
-    receive = workers._Worker.receive
+    outcome = workers._Worker.outcome
 
-    def receive_and_kill(worker: workers._Worker) -> object:
-        outcome = receive(worker)
-        worker.process.kill()
-        worker.process.join()
-        return outcome
+    def outcome_and_kill(worker: workers._Worker, future: Future[object]) -> object:
+        received = outcome(worker, future)
+        for child in multiprocessing.active_children():
+            child.kill()
+            child.join()
+        return received
 
-    monkeypatch.setattr(workers._Worker, "receive", receive_and_kill)
+    monkeypatch.setattr(workers._Worker, "outcome", outcome_and_kill)
     assert list(results(abs, [-1, -2, -3], 1)) == [1, 2, 3]
 
 
