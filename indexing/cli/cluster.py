@@ -16,9 +16,9 @@ from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from indexing.cli.dispatch import SAME_VERSIONS, ClusterError, Dispatcher
+from indexing.cli import dispatch
+from indexing.cli.dispatch import ClusterError
 from indexing.cli.tasks import Task
-from indexing.cli.versions import Environment, differences, environment
 from indexing.cli.workers import WorkerDeath, interrupts_blocked
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ NAME_CERTIFICATE: Final = "name the files in Dask's configuration, distributed.c
 KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows, SIGTERM kills
 LOCAL_ADDRESS: Final = "127.0.0.1"
 LOCAL_CONFIG: Final = {
+    # a task that is given up after the death of one worker is repeated alone
+    "distributed.scheduler.allowed-failures": 0,
     # no pages about the tasks
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -89,8 +91,8 @@ class Cluster:
     ) -> Generator[Result | WorkerDeath]:
         """Yield ``function(task)`` for each task, in order, computed by the workers.
 
-        If a worker dies, its tasks are repeated, each alone on a worker; if that worker dies as
-        well, the result is a `WorkerDeath`.
+        If a worker dies, Dask repeats its task.  A task that it gives up is repeated once, alone;
+        if it gives it up again, the result is a `WorkerDeath`.
 
         Args:
             function: a function of a module, which workers import.
@@ -100,8 +102,7 @@ class Cluster:
                 versions of a worker or of the scheduler differ from those here.
         """
         sent = map(self._sent, tasks)
-        client = self._connected()
-        yield from Dispatcher(client, function, sent, _check, self._note).results()
+        return dispatch.results(self._connected(), function, sent, self._note)
 
     def _sent(self, task: Any) -> Any:
         """Return what the worker gets of a task."""
@@ -207,16 +208,6 @@ def _check_certificate() -> None:
     except OSError as error:  # also an invalid certificate
         reason = f"the certificate cannot be read: {error.strerror or error}"
     raise ClusterError(reason, NAME_CERTIFICATE)
-
-
-def _check(worker: str, theirs: Environment) -> None:
-    """Reject a worker whose answers could differ.
-
-    Raises:
-        ClusterError: a version differs.
-    """
-    if different := differences(environment(), theirs):
-        raise ClusterError(f"worker {worker} has {'; '.join(different)}", SAME_VERSIONS)
 
 
 @contextmanager

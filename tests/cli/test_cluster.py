@@ -198,6 +198,28 @@ def test_the_death_of_a_worker_in_the_middle_changes_nothing(
 
 @with_dask
 @pytest.mark.slow
+def test_a_scheduler_without_a_second_chance_blames_only_the_poisonous_task(
+    tmp_path: Path,
+) -> None:
+    """It gives up a task when one worker dies; a worker that is retired does not die."""
+    from distributed import Client
+
+    names = "alice", "bob", "carol", "dave"
+    setting = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with DaskProcesses(tmp_path, *names, **setting) as processes:
+        workers = Cluster(processes.address, sends_text=False, note=pytest.fail)
+        with closing(workers), Client(processes.address, set_as_default=False) as other:
+            results = workers.results(double_or_die, range(60))
+            outcomes = [next(results)]
+            other.retire_workers(names=["alice"])
+            outcomes += results
+        assert sum(each.poll() == -signal.SIGKILL for each in processes.processes.values()) == 2
+    assert str(outcomes.pop(POISON)).startswith("ended on tcp://")
+    assert outcomes == [2 * number for number in range(60) if number != POISON]
+
+
+@with_dask
+@pytest.mark.slow
 def test_a_lost_scheduler_is_an_error(tmp_path: Path) -> None:
     with DaskProcesses(tmp_path, "alice") as processes:
         workers = Cluster(processes.address, sends_text=False, note=pytest.fail)

@@ -1,121 +1,126 @@
-"""Tasks of a cluster: repeated if their worker ends, and blamed for two deaths, each alone."""
+"""Tasks of a cluster: sent when workers are free, and repeated alone when Dask gives them up."""
 
 from __future__ import annotations
 
-import asyncio
+import pickle
 import random
+import threading
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from indexing.cli import dispatch
-from indexing.cli.dispatch import AHEAD, DEPTH, ClusterError, Dispatcher
+from indexing.cli.dispatch import AHEAD, LOST, ClusterError
 from indexing.cli.workers import WorkerDeath
 from tests.cli.cluster_tasks import double
-from tests.cli.fake_cluster import FakeClient, FakeWorker
 
 pytest.importorskip("distributed", reason="needs the extra [dask]")
 
-Respond = Callable[[FakeClient, FakeWorker, int], Awaitable[None]]
+
+class Threads(ThreadPoolExecutor):
+    """A client of workers that are threads, and its executor.
+
+    Args:
+        respond: called in a worker with each number, and the number of its earlier attempts.
+        workers: the number of workers that take tasks.
+        paused: that of others.
+    """
+
+    def __init__(self, respond: Callable[[int, int], None], workers: int, paused: int = 0) -> None:
+        super().__init__(max(1, workers))
+        self.respond = respond
+        self.status = "running"
+        self.statuses = [*["running"] * workers, *["paused"] * paused]
+        self.running: set[int] = set()
+        self.most_running = 0
+        self.attempts: Counter[int] = Counter()
+
+    def get_executor(self, pure: bool) -> Threads:
+        assert not pure
+        return self
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1
+        return {"workers": {str(k): {"status": each} for k, each in enumerate(self.statuses)}}
+
+    def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
+        number = pickle.loads(arguments[1])[1]
+        self.running.add(number)  # before the future is done
+        self.most_running = max(self.most_running, len(self.running))
+        return super().submit(self._answer, number, function, *arguments)
+
+    def _answer(self, number: int, function: Any, *arguments: Any) -> Any:
+        self.attempts[number] += 1
+        try:
+            self.respond(number, self.attempts[number] - 1)
+            return function(*arguments)
+        finally:
+            self.running.remove(number)
 
 
-def ran(
-    respond: Respond, tasks: Iterable[int], workers: int = 3, latency: int = 0
-) -> tuple[list[int | WorkerDeath], FakeClient]:
-    """Return the results of `double` for `tasks`."""
+def killed(worker: str) -> Exception:
+    """The exception of Dask for a task of a worker that died."""
+    from distributed.scheduler import KilledWorker
 
-    async def responds(worker: FakeWorker, number: int) -> None:
-        await respond(client, worker, number)
-
-    with closing(FakeClient(workers, responds, latency)) as client:
-        found_client: Any = client
-        dispatcher = Dispatcher(found_client, double, tasks, lambda *_: None, pytest.fail)
-        return list(dispatcher.results()), client
+    last: Any = SimpleNamespace(address=worker)
+    error: Exception = KilledWorker("task", last, allowed_failures=3)
+    return error
 
 
-async def wait_for_a_turn(rng: random.Random) -> None:
-    for _ in range(rng.randrange(4)):
-        await asyncio.sleep(0)
+def nothing(number: int, attempts: int) -> None: ...
 
 
-@pytest.mark.parametrize("latency", [0, 3, 20])
+def results(client: Any, tasks: Iterable[int], note: Any = pytest.fail) -> Iterator[Any]:
+    return dispatch.results(client, double, tasks, note)
+
+
 @pytest.mark.parametrize("seed", range(12))
-def test_only_poisonous_tasks_are_blamed(seed: int, latency: int) -> None:
-    """Each kills two workers, or three: the first may have a complete task, too, and blame it."""
+def test_only_poisonous_tasks_are_blamed(seed: int) -> None:
+    """Dask blames all tasks of a worker: an innocent one does not die when it is alone."""
     rng = random.Random(seed)
     count, workers = rng.randrange(60), rng.randrange(1, 5)
     poisonous = set(rng.sample(range(count), min(count, rng.randrange(4))))
+    innocent = set(rng.sample(range(count), min(count, rng.randrange(20)))) - poisonous
 
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
-        await wait_for_a_turn(rng)
-        if number in poisonous:
-            await client.leave(worker)
+    def respond(number: int, attempts: int) -> None:
+        assert attempts == 0 or client.running == {number}
+        if number in poisonous or (number in innocent and attempts == 0):
+            raise killed(f"worker-{number}-{attempts}")
 
-    results, client = ran(respond, range(count), workers, latency)
-    blamed = {number for number, each in enumerate(results) if isinstance(each, WorkerDeath)}
-    assert blamed == poisonous
-    assert [each for each in results if isinstance(each, int)] == [
-        2 * number for number in range(count) if number not in poisonous
+    client = Threads(respond, workers)
+    assert [*results(client, range(count))] == [
+        WorkerDeath(f"ended on worker-{n}-0 and again on worker-{n}-1", dispatch.MEMORY_HELP)
+        if n in poisonous
+        else 2 * n
+        for n in range(count)
     ]
-    assert 2 * len(poisonous) <= client.deaths <= 3 * len(poisonous)
-    assert client.most_tasks <= DEPTH
+    blamed = poisonous | innocent
+    assert client.attempts == Counter({n: 2 if n in blamed else 1 for n in range(count)})
 
 
-def test_a_task_that_was_blamed_once_is_repeated_alone() -> None:
-    """Task 0 is complete, but not received, when task 1 kills their worker."""
-
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
-        if number == 1:
-            await client.leave(worker)
-        elif number == 0 and client.deaths:
-            await asyncio.sleep(0.05)  # task 1 would be sent to the same worker again
-        while number == 0 and not client.deaths and worker.tasks.empty():
-            await asyncio.sleep(0.001)
-
-    results, client = ran(respond, range(4), workers=1, latency=20)
-    assert Counter(number for _, number in client.computed)[0] == 2
-    assert [n for n, each in enumerate(results) if isinstance(each, WorkerDeath)] == [1]
+@pytest.mark.parametrize("workers, paused", [(1, 0), (2, 3), (5, 0)])
+def test_no_task_waits_for_another(workers: int, paused: int) -> None:
+    client = Threads(nothing, workers, paused)
+    assert [*results(client, range(40))] == [2 * n for n in range(40)]
+    assert client.most_running <= workers
 
 
-def test_the_message_names_both_workers() -> None:
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
-        await client.leave(worker)
+def test_workers_that_join_get_tasks() -> None:
+    both = threading.Barrier(2, timeout=60)
 
-    (death,), _ = ran(respond, [5], workers=1)
-    assert str(death) == "ended on worker-0 and again on worker-1"
+    def respond(number: int, attempts: int) -> None:
+        client.statuses = ["running"] * 2
+        if number < 2:
+            both.wait()
 
-
-def test_a_worker_that_leaves_on_purpose_blames_nobody() -> None:
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
-        if Counter(client.computed)[worker.address, number] and len(client.computed) % 2:
-            await client.leave(worker, expected=True)
-
-    results, _ = ran(respond, range(40), workers=2)
-    assert results == [2 * number for number in range(40)]
-
-
-def test_other_workers_repeat_the_tasks_of_a_paused_one() -> None:
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
-        if worker.address == "worker-0" and number > 3:
-            await client.pause(worker)
-            await worker.is_running.wait()
-
-    results, _ = ran(respond, range(30), workers=2)
-    assert results == [2 * number for number in range(30)]
-
-
-def test_an_idle_worker_takes_over_the_task_that_waits_behind_a_long_one() -> None:
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
-        if number == 0:  # longer than all others together
-            while len(client.computed) < 10:
-                await asyncio.sleep(0.001)
-
-    results, client = ran(respond, range(10), workers=2)
-    assert results == [2 * number for number in range(10)]
-    assert Counter(address for address, _ in client.computed)["worker-0"] == 1
+    client = Threads(respond, 2)
+    client.statuses = ["running"]
+    assert [*results(client, range(4))] == [0, 2, 4, 6]
 
 
 def test_tasks_are_taken_when_workers_are_free_and_results_printed() -> None:
@@ -126,46 +131,66 @@ def test_tasks_are_taken_when_workers_are_free_and_results_printed() -> None:
             taken.append(number)
             yield number
 
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
+    def respond(number: int, attempts: int) -> None:
         while number == 0 and len(taken) < AHEAD * 2:
-            await asyncio.sleep(0.001)
+            time.sleep(0.001)
 
-    async def responds(worker: FakeWorker, number: int) -> None:
-        await respond(client, worker, number)
-
-    with closing(FakeClient(2, responds)) as client:
-        fake: Any = client
-        results = Dispatcher(fake, double, tasks(), lambda *_: None, pytest.fail).results()
-        for number, result in enumerate(results):
-            assert result == 2 * number
-            assert len(taken) <= number + 1 + AHEAD * 2
+    for number, result in enumerate(results(Threads(respond, 2), tasks())):
+        assert result == 2 * number
+        assert len(taken) <= number + 1 + AHEAD * 2
 
 
 def test_large_tasks_are_sent_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "MAX_SENT", 1)
-    running: set[int] = set()
-
-    async def respond(client: FakeClient, worker: FakeWorker, number: int) -> None:
-        running.add(number)
-        assert len(running) == 1
-        await asyncio.sleep(0.001)
-        running.remove(number)
-
-    results, _ = ran(respond, range(8))
-    assert results == [2 * number for number in range(8)]
+    client = Threads(nothing, 3)
+    assert [*results(client, range(8))] == [2 * n for n in range(8)]
+    assert client.most_running == 1
 
 
-def test_no_workers_is_an_error_after_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "paused, state",
+    [
+        (0, "the scheduler has no workers"),
+        (2, "all 2 workers are paused, because their memory is almost full"),
+    ],
+)
+def test_no_workers_is_an_error_after_a_note(
+    paused: int, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for limit, seconds in (("POLL", 0.001), ("NOTE_AFTER", 0.002), ("PATIENCE", 0.02)):
         monkeypatch.setattr(dispatch, limit, seconds)
     notes: list[str] = []
+    ended = threading.Event()
 
-    async def respond(worker: FakeWorker, number: int) -> None:
-        raise AssertionError
+    def respond(number: int, attempts: int) -> None:
+        ended.wait(60)
 
-    with closing(FakeClient(0, respond)) as client:
-        fake: Any = client
-        results = Dispatcher(fake, double, [1], lambda *_: None, notes.append).results()
-        with pytest.raises(ClusterError, match="the scheduler has no workers after"):
-            next(results)
-    assert notes == ["the scheduler has no workers: waiting for workers"]
+    client = Threads(respond, 0, paused)
+    with pytest.raises(ClusterError, match=f"{state} after 0.02 s"):
+        next(results(client, [1], notes.append))
+    ended.set()
+    assert notes == [f"{state}: waiting for workers"]
+
+
+def test_a_connection_that_is_lost_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "POLL", 0.001)
+    ended = threading.Event()
+
+    def respond(number: int, attempts: int) -> None:
+        client.status = "closed"
+        ended.wait(60)
+
+    client = Threads(respond, 1)
+    with pytest.raises(ClusterError, match=LOST[0]):
+        next(results(client, [1]))
+    ended.set()
+
+
+def test_a_task_that_dask_cancels_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    future = Future[Any]()
+    future.cancel()
+    future.set_running_or_notify_cancel()
+    client = Threads(nothing, 1)
+    monkeypatch.setattr(client, "submit", lambda *_: future)
+    with pytest.raises(ClusterError, match=LOST[0]):
+        next(results(client, [1]))
