@@ -1,8 +1,8 @@
-"""The journal of ``--resume``: what a run finished, so that the next run continues after it.
+"""The journal of ``--resume``: a list of the files that are done, which the next run skips.
 
-The first line is the question; each further line is a `FileOutcome`, appended after the results of
-the file are written.  A line that a killed run left unfinished is dropped.  A file is done if its
-contents are those of its digest, and the run did not fail without results.
+The first line is the question; each further line is the `FileOutcome` of a file that is done,
+appended after the results of the file are written.  A line that a killed run left unfinished is
+dropped.  A file is done while its contents are those of its digest.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from indexing.cli.failures import OutputError
+from indexing.cli.versions import version_of
 
-VERSION: Final = 1
+VERSION: Final = 2
 _LOCKED_BYTE: Final = (1 << 31) - 2
 RETRIED: Final = frozenset({"error[internal]", "error[io]", "error[memory]", "error[worker]"})
 """Errors that another run need not have: their files give no results, and are tried again."""
@@ -30,13 +30,12 @@ class JournalError(Exception):
 
 @dataclass(slots=True)
 class FileOutcome:
-    """The outcome of one file.
+    """The outcome of a file that is done.
 
     Attributes:
         file: the name of the file.
         sha256: the digest of its contents; "" if it has none.
         failed: True after an error.
-        lines: the number of lines that were printed.
         counts: what was counted, and the errors by code.
         matched: the conditions of the question that the file meets.
         has_answer: True if a selected instruction has an answer.
@@ -46,7 +45,6 @@ class FileOutcome:
     file: str
     sha256: str = ""
     failed: bool = False
-    lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     matched: list[str] = field(default_factory=list)
     has_answer: bool = False
@@ -59,10 +57,10 @@ class FileOutcome:
         Raises:
             ValueError: the record is no outcome.
 
-        >>> FileOutcome.of({"file": "m.hlo", "lines": True})
+        >>> FileOutcome.of({"file": "m.hlo", "sha256": 7})
         Traceback (most recent call last):
             ...
-        ValueError: `lines` is True, expected int
+        ValueError: `sha256` is 7, expected str
         """
         if not isinstance(record, dict):
             raise ValueError("expected an object")
@@ -73,8 +71,8 @@ class FileOutcome:
                 names = " or ".join(each.__name__ for each in _TYPES[key])
                 raise ValueError(f"`{key}` is {value!r}, expected {names}")
         outcome = cls(**{"file": "", **record})
-        if not outcome.file or min(outcome.lines, outcome.end or 0) < 0:
-            raise ValueError("`file` is empty or missing, or a size is negative")
+        if not (outcome.file and outcome.sha256) or (outcome.end or 0) < 0:
+            raise ValueError("`file` or `sha256` is empty or missing, or `end` is negative")
         if any(type(count) is not int for count in outcome.counts.values()):
             raise ValueError(f"`counts` is {dict(outcome.counts)!r}, expected numbers")
         if any(type(each) is not str for each in outcome.matched):
@@ -87,18 +85,11 @@ class FileOutcome:
         """The number of errors of each code."""
         return Counter({k: n for k, n in self.counts.items() if k.startswith("error[")})
 
-    @property
-    def is_done(self) -> bool:
-        """False if the next run tries the file again."""
-        is_kept = self.lines > 0 or not self.failed
-        return bool(self.sha256) and is_kept and RETRIED.isdisjoint(self.counts)
-
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "file": (str,),
     "sha256": (str,),
     "failed": (bool,),
-    "lines": (int,),
     "counts": (dict,),
     "matched": (list,),
     "has_answer": (bool,),
@@ -115,12 +106,12 @@ class Journal:
     ...     module, path = os.path.join(folder, "m.hlo"), os.path.join(folder, "journal")
     ...     print("ENTRY e { ROOT p = f32[] parameter(0) }", file=open(module, "w"))
     ...     first = Journal(path, {"command": "check"})
-    ...     first.add(FileOutcome(module, digest(module), lines=1))
+    ...     first.add(FileOutcome(module, digest(module), end=7))
     ...     first.close()
     ...     second = Journal(path, {"command": "check"})
-    ...     print(second.taken(module).lines, second.taken(module))
+    ...     print(second.taken(module).end, second.taken(module))
     ...     second.close()
-    1 None
+    7 None
     """
 
     def __init__(self, path: str, question: Mapping[str, str]) -> None:
@@ -141,7 +132,7 @@ class Journal:
         try:
             if not locked(self._file.fileno()):
                 raise JournalError(f"{path} is in use by another run")
-            self._read({"version": _version(), **question})
+            self._read({"version": version_of("hlo-indexing"), **question})
         except BaseException:
             self.close()
             raise
@@ -164,7 +155,9 @@ class Journal:
                 if number == 1:
                     previous = _question(record)
                 else:
-                    self._read_outcome(FileOutcome.of(record))
+                    outcome = FileOutcome.of(record)
+                    self.end = self.end if outcome.end is None else outcome.end
+                    self._done[outcome.file].append(outcome)
             except (ValueError, RecursionError) as error:
                 raise self._no_journal(number, str(error)) from None
         if previous != question:
@@ -175,11 +168,6 @@ class Journal:
         return JournalError(
             f"{self.path} is no journal of --resume: line {line}: {reason}: name another file"
         )
-
-    def _read_outcome(self, outcome: FileOutcome) -> None:
-        self.end = self.end if outcome.end is None else outcome.end
-        if outcome.is_done:
-            self._done[outcome.file].append(outcome)
 
     def taken(self, file: str) -> FileOutcome | None:
         """Return the outcome of a file that is done, and remove it; None for another file."""
@@ -192,7 +180,7 @@ class Journal:
         return None
 
     def add(self, outcome: FileOutcome) -> None:
-        """Append the outcome of a file, after its results are written."""
+        """Append the outcome of a file that is done, after its results are written."""
         self._append({each.name: getattr(outcome, each.name) for each in fields(outcome)})
 
     def _append(self, record: Mapping[str, Any]) -> None:
@@ -242,13 +230,6 @@ def locked(descriptor: int) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     return True
-
-
-def _version() -> str:
-    try:
-        return version("hlo-indexing")
-    except PackageNotFoundError:  # run from a checkout
-        return "unknown"
 
 
 def digest(file: str) -> str:

@@ -262,10 +262,11 @@ def _answer_elsewhere(
 
 
 def _finish(reporter: Reporter, corpus: Corpus, file: str, answer: Printer) -> None:
-    """Print the answer for a file, and write its outcome to the journal.
+    """Print the answer for a file, and list it in the journal if it is done.
 
-    With a journal, a file that is tried again leaves no results: without an output file, which can
-    be cut off, they are held back until the file is finished.
+    It is done if it has a digest, and did not fail without results.  With a journal, a file that is
+    tried again leaves no results: without an output file, which can be cut off, they are held back
+    until the file is finished.
     """
     from indexing.cli.journal import RETRIED, FileOutcome
 
@@ -283,18 +284,19 @@ def _finish(reporter: Reporter, corpus: Corpus, file: str, answer: Printer) -> N
         file,
         sha256,
         reporter.failed,
-        reporter.lines - lines,
         reporter.counts - counts,
         sorted(map(repr, reporter.matched - matched)),
         reporter.has_answer,
     )
-    if start is not None and not RETRIED.isdisjoint(outcome.counts):
+    is_broken = not RETRIED.isdisjoint(outcome.counts)
+    if start is not None and is_broken:
         reporter.rewind(start)
     outcome.end = reporter.position()
     reporter.failed |= failed
     reporter.has_answer |= has_answer
     corpus.add(outcome)
-    if corpus.journal is not None:
+    has_results = reporter.lines > lines or not outcome.failed
+    if corpus.journal is not None and sha256 and has_results and not is_broken:
         corpus.journal.add(outcome)
 
 

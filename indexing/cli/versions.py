@@ -25,11 +25,11 @@ def environment() -> Environment:
     ['Python', 'hlo-indexing', 'islpy']
     """
     python = ".".join(platform.python_version_tuple()[:2])
-    own = f"{_version('hlo-indexing')} ({_digest()})"
+    own = f"{version_of('hlo-indexing')} ({_digest()})"
     return {
         "Python": python,
         "hlo-indexing": own,
-        **{name: _version(name) for name in PACKAGES},
+        **{name: version_of(name) for name in PACKAGES},
     }
 
 
@@ -46,7 +46,8 @@ def differences(ours: Environment, theirs: Environment) -> list[str]:
     ]
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
+    """Return the version of an installed package, or "none"."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -28,6 +28,7 @@ import numpy as np
 
 from indexing import cli
 from indexing.cli import group
+from indexing.cli.journal import VERSION
 from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter
 
@@ -136,8 +137,8 @@ def write_files(draw: random.Random) -> None:
 
 def odd_journal(draw: random.Random) -> bytes:
     """Return a journal some of whose values have wrong types, or that is cut off."""
-    head: Any = {"journal": 1, "question": {"version": "1", "command": "check"}}
-    outcome: Any = {"file": "m.hlo", "sha256": "0" * 64, "failed": False, "lines": 1}
+    head: Any = {"journal": VERSION, "question": {"version": "1", "command": "check"}}
+    outcome: Any = {"file": "m.hlo", "sha256": "0" * 64, "failed": False}
     outcome |= {"counts": {"instructions": 2}, "matched": [], "has_answer": False, "end": None}
     for record in (head, outcome):
         for _ in range(draw.randrange(3)):
