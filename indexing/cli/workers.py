@@ -157,9 +157,9 @@ class _Worker:
             finally:
                 new = [each for each in active_children() if each not in others]
                 self._process = new[0] if new else None  # it died at once
-        # Who reads the result of a process that dies while it writes sees the end of the stream
-        # only if nobody else can write.
-        self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
+        # If a process dies while it writes a result, the stream ends only if nobody else can write.
+        with suppress(AttributeError):  # in a later version of Python
+            self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
         return future
 
     def outcome(self, future: Future[Any]) -> Any:
