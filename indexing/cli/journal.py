@@ -152,16 +152,14 @@ class Journal:
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)
-                if number == 1:
-                    previous = _question(record)
-                else:
+                if number == 1 and (previous := _question(record)) != question:
+                    raise JournalError(_difference(self.path, previous, question))
+                if number > 1:
                     outcome = FileOutcome.of(record)
                     self.end = self.end if outcome.end is None else outcome.end
                     self._done[outcome.file].append(outcome)
             except (ValueError, RecursionError) as error:
                 raise self._no_journal(number, str(error)) from None
-        if previous != question:
-            raise JournalError(_difference(self.path, previous, question))
         self._file.truncate(len(complete))
 
     def _no_journal(self, line: int, reason: str) -> JournalError:

@@ -205,7 +205,9 @@ def test_a_file_that_crashes_leaves_no_results_and_is_tried_again(
 
 def test_another_question_or_file_is_refused(corpus: Path, run: Run) -> None:
     run("check dumps/m1.hlo --resume journal -o out")
+    Path("old").write_text('{"journal": 1, "question": {}}\n{"file": "m.hlo", "lines": 3}\n')
     for line, reason in [
+        ("check dumps --resume old", "old is the journal of another run: version is "),
         ("check dumps --resume journal", "--output-file is -, and was "),
         ("check dumps --resume journal -o out --format json", "--format is 'json', and was 'text'"),
         ("summary dumps --resume journal -o out", "command is summary, and was check"),
