@@ -1,7 +1,7 @@
 """Tasks computed by the workers of a Dask cluster, with the results in the order of the tasks.
 
-Dask chooses the workers, and repeats the tasks of a worker that dies.  It gives up a task after as
-many deaths as its `allowed-failures` say, and then blames every task that the worker had.  Such a
+Dask chooses the workers, and repeats the tasks of a worker that dies.  It gives up a task after
+more deaths than its `allowed-failures`, and then blames every task that the worker had.  Such a
 task is repeated once, alone: its next death has one cause.
 """
 
@@ -10,17 +10,19 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+from asyncio import CancelledError
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from indexing.cli.versions import Environment, differences, environment
 from indexing.cli.workers import WorkerDeath
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 AHEAD: Final = 32  # tasks per worker that may be complete before the next one in order
 MAX_SENT: Final = 256 << 20  # bytes of tasks that workers have; one larger task is sent alone
@@ -159,22 +161,30 @@ def results(
     jobs = (_Job(n, pickle.dumps((function, task))) for n, task in enumerate(tasks))
     following = next(jobs, None)
     suspects: deque[_Job] = deque()
-    running: dict[Future[Any], _Job] = {}
+    running: dict[str, tuple[_Job, Future[Any]]] = {}
+    finished: SimpleQueue[Future[Any]] = SimpleQueue()
     done: dict[int, Any] = {}
     number = 0
-    executor = client.get_executor(pure=False)
+
+    def send(job: _Job) -> None:
+        future = client.submit(compute, environment(), job.payload, pure=False)
+        running[future.key] = job, future
+        future.add_done_callback(finished.put)
+
     watch = _Watch(client, note)
     try:
-        while following or suspects or running or done:
+        while following or suspects or running:
             watch.update()
-            while following and _fits(following, number, running.values(), max(1, watch.ready)):
-                running[executor.submit(compute, environment(), following.payload)] = following
+            sent = [job for job, _ in running.values()]
+            if following and _fits(following, number, sent, max(1, watch.ready)):
+                send(following)
                 following = next(jobs, None)
+                continue
             if suspects and not running:
-                job = suspects.popleft()
-                running[executor.submit(compute, environment(), job.payload)] = job
-            for future in wait(running, watch.pause, FIRST_COMPLETED).done:
-                job = running.pop(future)
+                send(suspects.popleft())
+            with suppress(Empty):
+                future = finished.get(timeout=watch.pause)
+                job, _ = running.pop(future.key)
                 outcome = _outcome(job, future)
                 if outcome is job:
                     suspects.append(job)
@@ -184,11 +194,11 @@ def results(
                 yield done.pop(number)
                 number += 1
     finally:
-        if client.status == "running":
-            executor.shutdown(wait=False)
+        for _, future in running.values():
+            future.release()
 
 
-def _fits(job: _Job, number: int, running: Collection[_Job], workers: int) -> bool:
+def _fits(job: _Job, number: int, running: Sequence[_Job], workers: int) -> bool:
     """Return True if a task can be sent while result `number` is awaited.
 
     Each worker has one task; none is sent beside one that is repeated.
@@ -210,20 +220,21 @@ def _outcome(job: _Job, future: Future[Any]) -> Any:
     """
     from distributed.scheduler import KilledWorker
 
-    if future.cancelled():
-        raise ClusterError(*LOST)
-    error = future.exception()
-    if error is None:
+    try:
         return future.result()
-    if isinstance(error, ClusterError):
-        raise error
-    if isinstance(error, KilledWorker):
+    except KilledWorker as error:
         worker = error.last_worker.address
         if job.last_worker:
             return WorkerDeath(f"ended on {job.last_worker} and again on {worker}", MEMORY_HELP)
         job.last_worker = worker
         return job
-    reason = str(error).partition("\n")[0]
-    if "deserialization of the task graph" in reason:
-        raise ClusterError("the scheduler cannot import hlo-indexing", SAME_VERSIONS)
-    raise ClusterError(f"a task fails: {type(error).__name__}: {reason}", SAME_VERSIONS)
+    except ClusterError:
+        raise
+    except (Exception, CancelledError) as error:
+        if future.status != "error":  # the task did not raise it: it has no result
+            raise ClusterError(*LOST) from None
+        reason = str(error).partition("\n")[0]
+        if "deserialization of the task graph" in reason:
+            raise ClusterError("the scheduler cannot import hlo-indexing", SAME_VERSIONS) from None
+        kind = type(error).__name__
+        raise ClusterError(f"a task fails: {kind}: {reason}", SAME_VERSIONS) from None

@@ -9,21 +9,44 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from indexing.cli import dispatch
-from indexing.cli.dispatch import AHEAD, LOST, ClusterError
+from indexing.cli.dispatch import AHEAD, LOST, SAME_VERSIONS, ClusterError
+from indexing.cli.versions import environment
 from indexing.cli.workers import WorkerDeath
 from tests.cli.cluster_tasks import double
 
 pytest.importorskip("distributed", reason="needs the extra [dask]")
 
 
-class Threads(ThreadPoolExecutor):
-    """A client of workers that are threads, and its executor.
+@dataclass(eq=False)
+class Attempt:
+    """A future of Dask."""
+
+    key: str
+    future: Future[Any]
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        self.future.add_done_callback(lambda _: call(self))
+
+    @property
+    def status(self) -> str:
+        return "cancelled" if self.future.cancelled() else "error"
+
+    def result(self) -> Any:
+        return self.future.result()
+
+    def release(self) -> None:
+        self.future.cancel()
+
+
+class Threads:
+    """A client of workers that are threads.
 
     Args:
         respond: called in a worker with each number, and the number of its earlier attempts.
@@ -32,7 +55,7 @@ class Threads(ThreadPoolExecutor):
     """
 
     def __init__(self, respond: Callable[[int, int], None], workers: int, paused: int = 0) -> None:
-        super().__init__(max(1, workers))
+        self.pool = ThreadPoolExecutor(max(1, workers))
         self.respond = respond
         self.status = "running"
         self.statuses = [*["running"] * workers, *["paused"] * paused]
@@ -40,19 +63,17 @@ class Threads(ThreadPoolExecutor):
         self.most_running = 0
         self.attempts: Counter[int] = Counter()
 
-    def get_executor(self, pure: bool) -> Threads:
-        assert not pure
-        return self
-
     def scheduler_info(self, n_workers: int) -> dict[str, Any]:
         assert n_workers == -1
         return {"workers": {str(k): {"status": each} for k, each in enumerate(self.statuses)}}
 
-    def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
+    def submit(self, function: Any, *arguments: Any, pure: bool) -> Attempt:
+        assert not pure
         number = pickle.loads(arguments[1])[1]
         self.running.add(number)  # before the future is done
         self.most_running = max(self.most_running, len(self.running))
-        return super().submit(self._answer, number, function, *arguments)
+        future = self.pool.submit(self._answer, number, function, *arguments)
+        return Attempt(f"{number}-{self.attempts[number]}", future)
 
     def _answer(self, number: int, function: Any, *arguments: Any) -> Any:
         self.attempts[number] += 1
@@ -101,6 +122,16 @@ def test_only_poisonous_tasks_are_blamed(seed: int) -> None:
     ]
     blamed = poisonous | innocent
     assert client.attempts == Counter({n: 2 if n in blamed else 1 for n in range(count)})
+
+
+def test_a_worker_compares_its_versions_before_it_loads_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(address="tcp://w:1"))
+    with pytest.raises(ClusterError, match=r"worker tcp://w:1 has numpy \d.*, here 0$") as caught:
+        dispatch.compute({**environment(), "numpy": "0"}, b"no pickle")
+    received = pickle.loads(pickle.dumps(caught.value))
+    assert (received.reason, received.help) == (str(caught.value), SAME_VERSIONS)
 
 
 @pytest.mark.parametrize("workers, paused", [(1, 0), (2, 3), (5, 0)])
@@ -189,8 +220,7 @@ def test_a_connection_that_is_lost_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 def test_a_task_that_dask_cancels_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     future = Future[Any]()
     future.cancel()
-    future.set_running_or_notify_cancel()
     client = Threads(nothing, 1)
-    monkeypatch.setattr(client, "submit", lambda *_: future)
+    monkeypatch.setattr(client, "submit", lambda *_, pure: Attempt("key", future))
     with pytest.raises(ClusterError, match=LOST[0]):
         next(results(client, [1]))
