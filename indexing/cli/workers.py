@@ -28,6 +28,9 @@ Result = TypeVar("Result")
 AHEAD: Final = 16
 """Number of tasks of each worker whose results wait for an earlier one."""
 
+FILES: Final = 8
+"""Number of open files that a worker costs this process."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeath:
@@ -74,6 +77,7 @@ def results(
     [3, 4]
     """
     context = get_context(method)
+    _allow_files(FILES * min(jobs, len(tasks)))
     waiting = deque(enumerate(tasks))
     done: dict[int, Result | WorkerDeath] = {}
     workers = [_Worker(context) for _ in range(min(jobs, len(tasks)))]
@@ -96,6 +100,18 @@ def results(
             worker.kill()
         for worker in workers:
             worker.end()
+
+
+def _allow_files(count: int) -> None:
+    """Raise the limit of open files by `count`, as far as the system allows it."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        limit = soft + count if hard == resource.RLIM_INFINITY else min(soft + count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 class Workers(Protocol):

@@ -124,6 +124,17 @@ def test_a_worker_killed_between_two_tasks_costs_none(monkeypatch: pytest.Monkey
     assert list(results(abs, [-1, -2, -3], 1)) == [1, 2, 3]
 
 
+def test_many_workers_are_not_too_many_open_files() -> None:
+    text = (
+        "import resource; from indexing.cli.workers import results; "
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; "
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (32, hard)); "
+        "print(list(results(abs, range(9), 9)) == list(range(9)))"
+    )
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
 def test_closing_the_results_kills_the_workers() -> None:
     read, write = os.pipe()
     answers = results(call, [Kill(0), signal.pause], 2, "fork")
