@@ -15,12 +15,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context, parent_process, resource_tracker
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
-    from multiprocessing.process import BaseProcess
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -147,32 +147,50 @@ class Processes:
         return results(function, tasks, self.jobs)
 
 
+class _Context:
+    """A context of `multiprocessing` that remembers the process that it made.
+
+    The process of a pool may have died before `multiprocessing.active_children` could tell it.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self.process: BaseProcess | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def Process(self, **arguments: Any) -> BaseProcess:
+        """Return the process of a pool."""
+        self.process = process = self._context.Process(**arguments)
+        assert isinstance(process, BaseProcess)
+        return process
+
+
 class _Worker:
     """A pool of one process, which starts with its first task."""
 
     def __init__(self, context: BaseContext) -> None:
-        self._context = context
+        self._context: Any = _Context(context)
         self._executor: ProcessPoolExecutor | None = None
-        self._process: BaseProcess | None = None
         self.is_idle = True
+
+    @property
+    def _is_alive(self) -> bool:
+        return self._context.process is not None and self._context.process.is_alive()
 
     def give(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
         """Start a task; in another process, if this one died."""
         self.is_idle = False
-        if self._executor is not None and self._process is not None and self._process.is_alive():
+        if self._executor is not None and self._is_alive:
             with suppress(BrokenProcessPool):  # it dies now
                 return self._executor.submit(function, task)
         self.end()
         if self._context.get_start_method() != "fork":
             resource_tracker.ensure_running()  # starting it unblocks SIGINT: not below
         self._executor = ProcessPoolExecutor(1, self._context, _prepare)
-        others = active_children()
         with interrupts_blocked():
-            try:
-                future = self._executor.submit(function, task)
-            finally:
-                new = [each for each in active_children() if each not in others]
-                self._process = new[0] if new else None  # it died at once
+            future = self._executor.submit(function, task)
         # If a process dies while it writes a result, the stream ends only if nobody else can write.
         with suppress(AttributeError):  # in a later version of Python
             self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
@@ -187,15 +205,12 @@ class _Worker:
         if not isinstance(error, BrokenProcessPool):
             return WorkerDeath(f"raised {type(error).__name__}: {error}")
         self.end()
-        status = self._process.exitcode if self._process is not None else None
-        return (
-            WorkerDeath("ended at its start") if status is None else WorkerDeath.with_status(status)
-        )
+        return WorkerDeath.with_status(self._context.process.exitcode)
 
     def kill(self) -> None:
         """Kill the process if it has a task."""
-        if not self.is_idle and self._process is not None:
-            self._process.kill()
+        if not self.is_idle and self._is_alive:
+            self._context.process.kill()
 
     def end(self) -> None:
         """Wait for the end of the process."""
