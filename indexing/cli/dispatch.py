@@ -101,7 +101,11 @@ class _Watch:
     def __init__(self, client: Client, note: Callable[[str], None]) -> None:
         self._client, self._note = client, note
         self._has_noted = False
-        self._looked = self._last_ready = time.monotonic()
+        self._last_ready = time.monotonic()
+        self.restart()
+
+    def restart(self) -> None:
+        """Look now, because workers join or have left, and soon again."""
         self.pause = POLL / 32
         self.ready = self._look()
 
@@ -176,11 +180,11 @@ def results(
         while following or suspects or running:
             watch.update()
             sent = [job for job, _ in running.values()]
-            if following and _fits(following, number, sent, max(1, watch.ready)):
+            if following and _fits(following, number, sent, watch.ready):
                 send(following)
                 following = next(jobs, None)
                 continue
-            if suspects and not running:
+            if suspects and not running and watch.ready:
                 send(suspects.popleft())
             with suppress(Empty):
                 future = finished.get(timeout=watch.pause)
@@ -190,6 +194,8 @@ def results(
                     suspects.append(job)
                 else:
                     done[job.position] = outcome
+                if job.last_worker:  # a worker has died
+                    watch.restart()
             while number in done:
                 yield done.pop(number)
                 number += 1

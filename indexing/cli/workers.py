@@ -147,7 +147,7 @@ class Processes:
         return results(function, tasks, self.jobs)
 
 
-class _Context:
+class _PoolContext:
     """A context of `multiprocessing` that remembers the process that it made.
 
     The process of a pool may have died before `multiprocessing.active_children` could tell it.
@@ -171,7 +171,7 @@ class _Worker:
     """A pool of one process, which starts with its first task."""
 
     def __init__(self, context: BaseContext) -> None:
-        self._context: Any = _Context(context)
+        self._context: Any = _PoolContext(context)
         self._executor: ProcessPoolExecutor | None = None
         self.is_idle = True
 
