@@ -156,6 +156,7 @@ def comparison_record(
             "reads": [
                 [list(j) for j in each] for each in (verdict.reads_before, verdict.reads_after)
             ],
+            "reads_are_complete": verdict.reads_are_complete,
             "chains": [list(verdict.chain_before), list(verdict.chain_after)],
         }
     totals = (

@@ -6,7 +6,7 @@ import hlo
 from indexing import equivalent
 from indexing.equivalence import Differs, Proved, Undecided
 from indexing.equivalence.chains import MAX_READS
-from indexing.views.verdict_tables import verdict_lines
+from indexing.views.verdict_tables import comparison_record, verdict_lines
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
 
@@ -131,6 +131,8 @@ def test_a_witness_states_whether_all_its_reads_are_listed(size: int, is_complet
     assert verdict.reads_are_complete == is_complete
     lines = [line for line in verdict_lines(verdict) if "reads of parameter" in line]
     assert [", as far as they were followed:" in line for line in lines] == [not is_complete]
+    record = comparison_record("a.hlo", "b.hlo", verdict, ())
+    assert record["witness"]["reads_are_complete"] == is_complete
 
 
 def test_reading_less_is_no_fault_by_itself() -> None:
