@@ -36,13 +36,13 @@ def _estimated(computation: Computation) -> int:
     for instruction in computation.instructions:
         check_representable(instruction)
     live = sum(bytes_of(parameter.shape) for parameter in computation.parameters)
-    allocated = {i.index: _allocated(i) for i in computation.instructions}
+    allocated = {step.instruction.index: _allocated(step.instruction) for step in plan(computation)}
     peak = live
     for step in plan(computation):
         called = [estimated_bytes(c) for c in step.instruction.called_computations]
         live += allocated[step.instruction.index]
         peak = max(peak, live + max(called, default=0))
-        live -= sum(allocated[index] for index in step.dead)
+        live -= sum(allocated.get(index, 0) for index in step.dead)  # parameters stay
     root = computation.root
     results = root.operands if root.opcode == "tuple" else [root]
     return max(peak, live + sum(map(_copied, results)))
@@ -87,7 +87,8 @@ def check_memory(computation: Computation, memory: int | None, devices: int = 1)
     """
     overhead = DEVICE_BYTES if devices > 1 else 0
     required = (estimated_bytes(computation) + overhead) * devices
-    arrays = [i for i in computation.instructions if _allocated(i) or i.opcode == "parameter"]
+    executed = [step.instruction for step in plan(computation)]
+    arrays = [*computation.parameters, *[i for i in executed if _allocated(i)]]
     largest = max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
     check_bytes(required, memory, largest)
 
