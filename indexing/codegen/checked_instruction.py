@@ -21,7 +21,12 @@ from indexing.codegen.differences import ElementIndex, first_difference
 from indexing.codegen.element_types import TYPE_NAMES
 from indexing.codegen.findings import Finding, Outcome, claim_text
 from indexing.codegen.graph import Array
-from indexing.codegen.influence import Influence, may_hide_changes, may_hide_elements
+from indexing.codegen.influence import (
+    Influence,
+    hides_parameters,
+    may_hide_changes,
+    may_hide_elements,
+)
 from indexing.codegen.map_forms import form_faults
 from indexing.codegen.random_operands import random_operands, random_values
 from indexing.codegen.validation_limits import (
@@ -275,7 +280,7 @@ class CheckedInstruction:
         is_hidden = may_hide_elements(self.instruction) or may_hide_changes(
             self.flat, self.results.values()
         )
-        status: Outcome = "skipped" if is_hidden else "wrong"
+        status: Outcome
         apart = self._with_operands_apart()
         trial = Influence(apart.flat, apart.attempt, apart.images, apart.draw, apart.random)
         maps_by_operand = output_to_input(self.instruction, number).maps
@@ -286,6 +291,8 @@ class CheckedInstruction:
             pairs = (trial.unseen_read(arrays[0], number, m) for m in exact)
             pair = next((pair for pair in pairs if pair is not None), None)
             if pair is not None:
+                called = self.instruction.called_computations
+                status = "skipped" if is_hidden or any(map(hides_parameters, called)) else "wrong"
                 claim = claim_text(pair[0], operand.name, pair[1])
                 yield Finding("poke", status, (f"{claim}, but no change there has an effect",))
 

@@ -15,10 +15,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
 from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
 from indexing.dataflow.needed import needed_by
+from indexing.execution import random_inputs, run
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.numerics import is_integer, limits
 
@@ -35,6 +36,9 @@ INDEX_FILLS: Final = 24
 
 CONSTANT_FILLS: Final = (0, 1, 2, -1)
 """Values that fill all operands."""
+
+SCALAR_DRAWS: Final = 40
+"""Number of random values of the parameters of a called computation."""
 
 UNIFORM_FILLS: Final = 12
 """Number of fillings of each operand with a value of its own."""
@@ -260,6 +264,35 @@ def may_hide_elements(instruction: Instruction) -> bool:
         for each in called
         for result in (each.root.operands if each.root.opcode == "tuple" else [each.root])
     )
+
+
+def hides_parameters(computation: Computation) -> bool:
+    """Return True if a parameter of scalars changes no result that depends on it, as far as tried.
+
+    >>> import hlo, indexing.ops
+    >>> entry = hlo.parse('''ENTRY e { p = pred[] parameter(0)  x = f32[] parameter(1)
+    ...   ROOT s = f32[] select(p, x, x) }''').entry
+    >>> hides_parameters(entry)
+    True
+    """
+    results = (
+        computation.root.operands if computation.root.opcode == "tuple" else [computation.root]
+    )
+    parameters = computation.parameters
+    depends = {
+        (k, j)
+        for j, result in enumerate(results)
+        for k in range(len(parameters))
+        if parameters[k] in needed_by([result])
+    }
+    for seed in range(SCALAR_DRAWS):
+        inputs, others = random_inputs(computation, seed), random_inputs(computation, SCALAR_DRAWS + seed)
+        before = run(computation, inputs)
+        for k in {k for k, _ in depends}:
+            after = run(computation, [*inputs[:k], others[k], *inputs[k + 1 :]])
+            pairs = enumerate(zip(before, after, strict=True))
+            depends -= {(k, j) for j, (one, other) in pairs if one.tobytes() != other.tobytes()}
+    return bool(depends)
 
 
 def may_hide_changes(operands: Sequence[Array], results: Iterable[Array]) -> bool:
