@@ -286,7 +286,10 @@ def hides_parameters(computation: Computation) -> bool:
         if parameters[k] in needed_by([result])
     }
     for seed in range(SCALAR_DRAWS):
-        inputs, others = random_inputs(computation, seed), random_inputs(computation, SCALAR_DRAWS + seed)
+        inputs, others = (
+            random_inputs(computation, seed),
+            random_inputs(computation, SCALAR_DRAWS + seed),
+        )
         before = run(computation, inputs)
         for k in {k for k, _ in depends}:
             after = run(computation, [*inputs[:k], others[k], *inputs[k + 1 :]])

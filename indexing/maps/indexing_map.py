@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import ClassVar
 
 import indexing.methods as methods
 from hlo.arguments import brief_text, check_call, checked_on_failure, wrong_argument
@@ -69,6 +71,8 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
     """
 
     __slots__ = ()
+    given_texts: ClassVar[Mapping[Expr, str]] = MappingProxyType({})
+    """Texts of expressions that are not those of the normal form: `indexing.maps.spelled`."""
 
     def __init__(
         self,
@@ -268,7 +272,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
         >>> print(IndexingMap.over((4,), lambda d: [d[0] * 2 + 1]).then(half))
         (d0) -> (d0), domain: d0 in [0, 3]
         """
-        if type(second) is not IndexingMap:
+        if not isinstance(second, IndexingMap):
             raise wrong_argument("then", "second", IndexingMap, second)
         return methods.composed(self, second)
 

@@ -10,6 +10,7 @@ Source: XLA ``docs/indexing.md``, "Implementation".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
@@ -18,12 +19,14 @@ from hlo.text.source import HloError, Source, Span
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.spelled import MIN_DIVISIONS, spelled
 from indexing.maps.symbolic import Bounds
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.reading import TextError, Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
+from simplifier.text_cost import text_cost
 from simplifier.zero_divisor import ZeroDivisorError
 
 
@@ -65,9 +68,11 @@ def _map(tokens: Tokens) -> IndexingMap:
     # substitute the bounded variables, which applies the simplification laws.
     free = {name: Variable(name, -_FAR, _FAR) for name in declared}
     tokens.expect("->", "after the variables")
-    results = result_list(tokens, free)
+    texts: list[tuple[Expr, str]] = []
+    results = result_list(tokens, free, texts)
     tokens.accept(",")
-    bounds, constraints = _domain(tokens, free, {t.text: free[t.text] for t in runtime})
+    sizes = {t.text: free[t.text] for t in runtime}
+    bounds, constraints = _domain(tokens, free, sizes, texts)
     _expect_bounds(tokens, declared, bounds)
     bounded, symbolic = _bounded(tokens, declared, bounds)
     for name in symbolic.keys() & {t.text for t in runtime}:
@@ -83,11 +88,22 @@ def _map(tokens: Tokens) -> IndexingMap:
     parsed = with_replaced_variables(
         unbounded, values, {free[name]: bounded[name] for name in free}
     )
+    given = {} if parsed.is_known_empty else _cheap_texts(texts, Substitution(values))
     if not symbolic:
-        return parsed
+        return spelled(parsed, given)
     implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
     stated = sorted([*implied, *parsed.constraints], key=lambda c: c.expr.key)
-    return replace(parsed, constraints=tuple(stated))
+    return spelled(replace(parsed, constraints=tuple(stated)), given)
+
+
+def _cheap_texts(texts: Iterable[tuple[Expr, str]], swap: Substitution) -> dict[Expr, str]:
+    """Return the texts that may be cheaper than those of their normal forms."""
+    return {swap(expr): text for expr, text in texts if _may_be_cheaper(text)}
+
+
+def _may_be_cheaper(text: str) -> bool:
+    """Return True for several divisions without products such as ``3d0``, whose cost is unknown."""
+    return text_cost(text).divisions >= MIN_DIVISIONS and not _JUXTAPOSED.search(text)
 
 
 def by_name(tokens: Tokens, names: Iterable[Token]) -> dict[str, Token]:
@@ -111,7 +127,10 @@ def _expect_bounds(tokens: Tokens, declared: dict[str, Token], bounds: Container
 
 
 def _domain(
-    tokens: Tokens, free: dict[str, Variable], sizes: dict[str, Variable]
+    tokens: Tokens,
+    free: dict[str, Variable],
+    sizes: dict[str, Variable],
+    texts: list[tuple[Expr, str]],
 ) -> tuple[dict[str, tuple[Expr, Expr]], list[Constraint]]:
     """Parse the optional ``domain:``: the bounds of variables, and the constraints."""
     bounds: dict[str, tuple[Expr, Expr]] = {}
@@ -119,7 +138,7 @@ def _domain(
     if tokens.accept("domain"):
         tokens.expect(":", "after `domain`")
         while tokens.next.kind != "end":
-            _domain_entry(tokens, free, sizes, bounds, constraints)
+            _domain_entry(tokens, free, sizes, bounds, constraints, texts)
             tokens.accept(",")  # optional: `pretty_text` prints a newline instead
     return bounds, constraints
 
@@ -145,6 +164,7 @@ def _bounded(
 
 
 _FAR = 1 << 256
+_JUXTAPOSED = re.compile(r"\d[A-Za-z_]")
 
 
 def variable_names(
@@ -165,15 +185,28 @@ def variable_names(
     return names
 
 
-def result_list(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
-    """Parse the results after the arrow, over the variables `free`."""
+def result_list(
+    tokens: Tokens, free: dict[str, Variable], texts: list[tuple[Expr, str]] | None = None
+) -> list[Expr]:
+    """Parse the results after the arrow, over the variables `free`; add their texts to `texts`."""
     tokens.expect("(", "before the results")
     results: list[Expr] = []
     while not tokens.accept(")"):
         if results:
             tokens.expect(",", "or `)` after a result")
-        results.append(parse_expr(tokens, free))
+        results.append(_spelled_expr(tokens, free, texts))
     return results
+
+
+def _spelled_expr(
+    tokens: Tokens, free: dict[str, Variable], texts: list[tuple[Expr, str]] | None
+) -> Expr:
+    """Parse an expression, and add its text to `texts`."""
+    start = tokens.next.start
+    expr = parse_expr(tokens, free)
+    if texts is not None:
+        texts.append((expr, " ".join(tokens.text[start : tokens.next.start].split())))
+    return expr
 
 
 def _domain_entry(
@@ -182,13 +215,14 @@ def _domain_entry(
     sizes: dict[str, Variable],
     bounds: dict[str, tuple[Expr, Expr]],
     constraints: list[Constraint],
+    texts: list[tuple[Expr, str]],
 ) -> None:
     """Parse ``expression in [lower, upper]``: the bounds of a variable, or a constraint.
 
     The first entry of a variable is its bounds, which may be expressions of symbolic sizes.
     """
     start = tokens.next
-    expr = parse_expr(tokens, free)
+    expr = _spelled_expr(tokens, free, texts)
     tokens.expect("in", "after an expression of the domain")
     hint = "bounds are inclusive: write `[`, and add 1 to the lower bound"
     _expect_closed(tokens, "[", "after `in`", "(", hint)

@@ -23,7 +23,7 @@ from hlo.shapes.shape import UNBOUNDED, Shape
 from indexing.maps.containment import containers
 from indexing.maps.explanation import is_explaining
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.printing import KNOWN_EMPTY, domain_texts, variables_text
+from indexing.maps.printing import KNOWN_EMPTY, domain_texts, result_texts, variables_text
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.views.map_tables import (
     CONTROL,
@@ -212,7 +212,7 @@ class Terminal:
         }
         coloured = self._words({v.name: kind for kind, each in kinds.items() for v in each})
         bounds = [text for text in domain_texts(m) if text not in domain]
-        variables, results = variables_text(m), list(map(str, m.results))
+        variables, results = variables_text(m), result_texts(m)
         end = "," if bounds else ""
         aligned = variables.ljust(padding - sum(len(unit.text) + 1 for unit in grade))
         head = f"{aligned} -> ({', '.join(results)}){end}"

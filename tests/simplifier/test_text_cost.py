@@ -5,18 +5,19 @@ The cost of a text is counted here on Python's own syntax tree, independently of
 """
 
 import ast
+import pickle
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing import parse_map
+from indexing import IndexingMap, parse_map
 from simplifier.atoms import Variable
 from simplifier.linear import constant, from_atom
 from simplifier.reading import parse_expr
 from simplifier.text_cost import text_cost
-from tests.oracles import boxes, fuzz, points, tree_expr, trees
+from tests.oracles import boxes, fuzz, points, sampled, tree_expr, trees
 
 BOX = {"d0": Variable("d0", 0, 65535), "d1": Variable("d1", 0, 999)}
 SMALL = {"d0": Variable("d0", 0, 299), "d1": Variable("d1", 0, 9)}
@@ -110,6 +111,46 @@ def test_few_chains_of_divisions_have_longer_texts(seed: int) -> None:
         assert not of_kind or divisions > 1, "\n".join(of_kind)
         longer += of_kind
     assert len(longer) <= RARE * len(KINDS) * 100, "\n".join(longer)
+
+
+def longer_maps(random: Random, names: list[str], divisions: int, mixed: bool) -> list[str]:
+    """The map of a random composition, as read and simplified, if its text is longer."""
+    text = composition(random, names, divisions, mixed)
+    bounds = ", ".join([f"{name} in [0, {2 ** random.randint(3, 20)}]" for name in names])
+    given = parse_map(f"({', '.join(names)}) -> ({text}), domain: {bounds}")
+    longer = []
+    for each in (given, given.simplify()):
+        printed = str(each).partition(" -> (")[2].partition("), domain")[0]
+        if cost_of(printed) > cost_of(text):
+            longer.append(f"{text} is printed as {each}")
+        again = parse_map(str(each))
+        assert again.results == each.results
+        assert str(again) == str(each)
+    return longer
+
+
+@pytest.mark.sampled
+def test_no_map_is_longer_than_its_text() -> None:
+    for seed in sampled(range(500)):
+        random = Random(seed)
+        longer = longer_maps(random, *random.choice(KINDS))
+        assert not longer, longer
+
+
+SPELLED = "(d0) -> ((((d0 * 7) mod 3 * 12) mod 20 + d0) mod 14), domain: d0 in [0, 1023]"
+
+
+def test_a_map_with_given_texts_is_equal_only_to_one_with_the_same_texts() -> None:
+    """Answers are memoised by map: a text must not appear in the answer for another map."""
+    given = parse_map(SPELLED)
+    plain = IndexingMap(given.dims, (), (), given.results)
+    assert str(given) == str(given.simplify()) == SPELLED
+    assert str(plain) != SPELLED
+    assert given != plain != given
+    assert given == parse_map(SPELLED) == pickle.loads(pickle.dumps(given))
+    assert str(pickle.loads(pickle.dumps(given))) == SPELLED
+    assert given.is_equal(plain) is True
+    assert str(given.fix(d0=3)) == str(plain.fix(d0=3))
 
 
 CHAINS = [
