@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.symbolic import Bounds, both_sides, one_sided
 from simplifier.atoms import Variable, mentioned
-from simplifier.constraints import Constraint
+from simplifier.linear import Expr
 from simplifier.shared import is_deep
 from simplifier.text import exact_text
 from simplifier.unique import MAX_DEPTH
@@ -58,15 +58,14 @@ def _head(m: IndexingMap) -> str:
     return f"{variables_text(m)} -> ({', '.join(result_texts(m))})"
 
 
+def text_in(m: IndexingMap, expr: Expr) -> str:
+    """Return the text of a result, or of the expression of a constraint, of a map."""
+    return m.given_texts.get(expr) or str(expr)
+
+
 def result_texts(m: IndexingMap) -> list[str]:
     """Return the texts of the results of a map."""
-    return [m.given_texts.get(e) or str(e) for e in m.results]
-
-
-def constraint_text(m: IndexingMap, constraint: Constraint) -> str:
-    """Return the text of a constraint of a map."""
-    given = m.given_texts.get(constraint.expr)
-    return f"{given} in [{constraint.lower}, {constraint.upper}]" if given else str(constraint)
+    return [text_in(m, expr) for expr in m.results]
 
 
 def variables_text(m: IndexingMap) -> str:
@@ -86,8 +85,9 @@ def domain_texts(m: IndexingMap) -> Iterator[str]:
         lower, upper, _ = symbolic.get(v) or (None, None, ())
         yield f"{v.name} in [{v.lower if lower is None else lower}, {upper or v.upper}]"
     implied = {number for bounds in symbolic.values() for number in bounds.constraint_ids}
-    others = [c for number, c in enumerate(m.constraints) if number not in implied]
-    yield from [constraint_text(m, c) for c in others]
+    for number, c in enumerate(m.constraints):
+        if number not in implied:
+            yield f"{text_in(m, c.expr)} in [{c.lower}, {c.upper}]"
 
 
 def symbolic_bounds(indexing_map: IndexingMap) -> dict[Variable, Bounds]:

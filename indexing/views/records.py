@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape
 from indexing.maps.memoised import memoised_maps
-from indexing.maps.printing import result_texts
+from indexing.maps.printing import result_texts, text_in
 from indexing.views.map_tables import MapRow, MapTable, map_line, shape_text
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _parts_json(m: IndexingMap) -> str:
         [v.name for v in m.ranges],
         {v.name: v.bounds for v in m.variables},
         result_texts(m),
-        [(m.given_texts.get(c.expr) or str(c.expr), c.lower, c.upper) for c in m.constraints],
+        [(text_in(m, c.expr), c.lower, c.upper) for c in m.constraints],
     )
     return "".join(
         f', "{part}": {json.dumps(value)}' for part, value in zip(_PARTS, values, strict=True)
