@@ -111,18 +111,20 @@ class ReduceWindow(PairedReduction):
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
     ) -> Work | Unknown:
-        array = operands[0]
-        if not isinstance(array, Shape):
-            return NO_DECLARED_WORK
-        return applied[0].times(window_applications(self.window, array.dims))
+        return self._work(operands, applied, repeats=False)
 
     def loop_work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
     ) -> Work | Unknown:
+        return self._work(operands, applied, repeats=True)
+
+    def _work(
+        self, operands: tuple[AnyShape, ...], applied: tuple[Work, ...], repeats: bool
+    ) -> Work | Unknown:
         array = operands[0]
         if not isinstance(array, Shape):
             return NO_DECLARED_WORK
-        return applied[0].times(window_applications(self.window, array.dims, repeats=True))
+        return applied[0].times(window_applications(self.window, array.dims, repeats))
 
     def applications(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> int:
         return bounded_count(out)
