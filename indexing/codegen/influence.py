@@ -262,8 +262,14 @@ def may_hide_elements(instruction: Instruction) -> bool:
     return bool(called) and all(
         set(each.parameters) <= set(needed_by([result]))
         for each in called
-        for result in (each.root.operands if each.root.opcode == "tuple" else [each.root])
+        for result in _results(each)
     )
+
+
+def _results(computation: Computation) -> Sequence[Instruction]:
+    """Return the results of a computation of scalars."""
+    root = computation.root
+    return root.operands if root.opcode == "tuple" else [root]
 
 
 def hides_parameters(computation: Computation) -> bool:
@@ -275,13 +281,10 @@ def hides_parameters(computation: Computation) -> bool:
     >>> hides_parameters(entry)
     True
     """
-    results = (
-        computation.root.operands if computation.root.opcode == "tuple" else [computation.root]
-    )
     parameters = computation.parameters
     depends = {
         (k, j)
-        for j, result in enumerate(results)
+        for j, result in enumerate(_results(computation))
         for k in range(len(parameters))
         if parameters[k] in needed_by([result])
     }
