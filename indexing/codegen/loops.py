@@ -175,7 +175,7 @@ class _Loops:
     def _step(self, reduction: Reduction, totals: list[str], scope: NodeNames) -> None:
         self.let(reduction.values, scope)
         values = [self.expression(value, scope) for value in reduction.values]
-        if reduction.function.style == "infix":
+        if reduction.function.is_arithmetic:
             self.text.add(f"{totals[0]} {reduction.function.name}= {values[0]}")
         else:
             call = self.source.call(reduction.function, *totals, *values)

@@ -72,6 +72,12 @@ class SourceBuilder:
         """Return the name of a function in the program."""
         return self._called[function]
 
+    def callee(self, function: ScalarFunction) -> str:
+        """Return a combiner as an argument of a call: its name, or a function of its operator."""
+        if function.style == "call":
+            return self._called[function]
+        return f"lambda total, value: {self.call(function, 'total', 'value')}"
+
     def defined_functions(self) -> Iterator[ComputationFunction]:
         """Yield the functions that the program must define, callees first."""
         return (

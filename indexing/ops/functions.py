@@ -87,6 +87,11 @@ class ScalarFunction:
         return np.asarray(values).dtype
 
     @property
+    def is_arithmetic(self) -> bool:
+        """The function is an operator with an augmented assignment, as ``+=``; ``<`` has none."""
+        return self.call in INFIX
+
+    @property
     def ufunc(self) -> Any:
         """The NumPy ufunc that reduces an array by this function; None if there is none."""
         return self.call if self.call in REDUCING_UFUNCS else None

@@ -172,8 +172,7 @@ class ReductionWriter:
         where = expanded(block.mask(scatter.guards), space.variables)
         values = [expanded(block.text_of(value), space.variables) for value in scatter.values]
         ufunc = reduction.function.ufunc
-        function = f"np.{ufunc.__name__}" if ufunc else self.source.name(reduction.function)
-        assert ufunc or reduction.function.style == "call", "operators are functions of NumPy"
+        function = f"np.{ufunc.__name__}" if ufunc else self.source.callee(reduction.function)
         arguments = [
             function,
             tuple_text(bases),
