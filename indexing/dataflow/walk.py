@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
@@ -17,7 +18,6 @@ from indexing.dataflow.called import Callee, to_summarise
 from indexing.dataflow.compositions import Compositions, PairBudget
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import Iteration
-from indexing.dataflow.loops.loop_reads import LoopReads
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.summaries import shared_summary
@@ -27,6 +27,9 @@ from indexing.maps.converse import converse
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge, unbounded
 from indexing.ops.structured_ops import MapsByLeaf
+
+if TYPE_CHECKING:
+    from indexing.dataflow.loops.loop_reads import LoopReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +337,8 @@ class Walk:
         return writes
 
     def _closed_form(self, loop: Instruction) -> LoopReads:
+        from indexing.dataflow.loops.loop_reads import LoopReads  # only for loops
+
         def made() -> LoopReads:
             iteration = _iteration(loop)
             plain, inside = Walk(self.edges.inside(None)), Walk(self.edges.inside(iteration))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from indexing.maps.equality import difference
+from indexing import methods
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.memoised import memoised_maps
 from simplifier import laws, trace
@@ -58,7 +58,7 @@ def _same(a: IndexingMap, b: IndexingMap) -> bool:
     """
     if _sources(a) != _sources(b) or hull(a) != hull(b):
         return False
-    return difference(a, b, budget=BUDGET) is None
+    return methods.difference(a, b, budget=BUDGET) is None
 
 
 def _sources(of: IndexingMap) -> Counter[object]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 from hlo.shapes.shape import Shape
 from hlo.shapes.tiling import index_with_guards, position_of
 from indexing.maps.indexing_map import Difference, IndexingMap, dims
-from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import as_expr
@@ -146,6 +145,8 @@ def is_contiguous(reads: IndexingMap, shape: Shape) -> bool | Unknown:
     >>> is_contiguous(rows, parse_shape("f32[4,8]{0,1}"))
     False
     """
+    from simplifier import exact  # loads ISL
+
     places = reads.then(physical_map(shape)).simplify()
     if places.runtime:
         names = ", ".join(rt.name for rt in places.runtime)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypedDict
 
-from indexing.maps.certificate import certified
+from indexing import methods
 from indexing.maps.explanation import composition, is_explaining, simplification
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.simplify import composed_and_simplified, simplified
@@ -53,7 +53,7 @@ class Options:
             return self.simplified(first.then(second))
         if is_explaining():
             simple = composition(first, second)
-            return certified(first.then(second), simple) if self.certify else simple
+            return methods.certified(first.then(second), simple) if self.certify else simple
         if self.certify:
             return self.simplified(first.then(second))
         return composed_and_simplified(first, second)
@@ -66,4 +66,4 @@ class Options:
             simple = simplification(indexing_map)
         else:
             simple = simplified(indexing_map, self.keep_multiplicity)
-        return certified(indexing_map, simple) if self.certify else simple
+        return methods.certified(indexing_map, simple) if self.certify else simple

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from indexing.maps.independence import connected
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.regions.boxes import Box
-from indexing.maps.regions.images import image_box
-from simplifier import exact
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, without_zero_terms
+
+if TYPE_CHECKING:
+    from indexing.maps.regions.boxes import Box
 
 MAX_ENUMERATED: Final = 1 << 14
 """Maximum number of values of range variables to enumerate; more are counted by ISL."""
@@ -155,4 +155,7 @@ def _box(
     """The box of values of `results`, or `None` if they form none, or the budgets are exceeded."""
     if not all(expr.is_affine for expr in (*results, *[c.expr for c in constraints])):
         return None
+    from indexing.maps.regions.images import image_box  # loads ISL
+    from simplifier import exact
+
     return image_box(exact.Relation((), variables, results, constraints), MAX_ENUMERATED, BUDGET)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hlo.shapes.shape import AnyShape, Shape
+from indexing import methods
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.maps.relation import inverse
 from indexing.maps.spaces import range_names
 from simplifier.atoms import Floor, Variable, inside_atoms
 from simplifier.constraints import Constraint
@@ -39,7 +39,7 @@ def inverses(
     solved = [solve(m, operand) for m in maps]
     if all(solved):
         return tuple([m for m in solved if m and not any(d.is_empty for d in m.dims)])
-    return inverse(maps)
+    return methods.inverse(maps)
 
 
 def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
