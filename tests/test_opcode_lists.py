@@ -17,7 +17,6 @@ WORDS: Final = "words that are opcodes by chance"
 LAWS: Final = "a law rewrites these functions by name"
 SHAPES: Final = "the instruction that is made, or its printed form"
 CALLS: Final = "the ways in which an instruction runs computations"
-TO_MOVE: Final = "not declared in the ops yet"
 
 ALLOWED: Final[dict[str, tuple[int, str]]] = {
     "hlo/modules/find.py": (2, CALLS),
@@ -41,23 +40,13 @@ ALLOWED: Final[dict[str, tuple[int, str]]] = {
     "indexing/equivalence/values/order_laws.py": (2, LAWS),
     "indexing/equivalence/values/real_laws.py": (2, LAWS),
     "indexing/equivalence/values/steps.py": (1, LAWS),
-    "indexing/execution/collectives.py": (2, TO_MOVE),
-    "indexing/execution/xla.py": (1, TO_MOVE),
     "indexing/memory/warps/coalescing.py": (2, "XLA's rule names these opcodes"),
-    "indexing/sharding/array_reads.py": (1, CALLS),
-    "indexing/sharding/called_reads.py": (1, TO_MOVE),
     "indexing/sharding/partial_laws.py": (6, LAWS),
-    "indexing/sharding/partial_rules.py": (1, TO_MOVE),
-    "indexing/sharding/partition/executed.py": (3, TO_MOVE),
-    "indexing/sharding/partition/flatten.py": (2, CALLS),
+    "indexing/sharding/partition/flatten.py": (1, CALLS),
     "indexing/sharding/partition/local_ops.py": (1, "the local instructions of the partitioner"),
     "indexing/sharding/partition/moves.py": (3, SHAPES),
-    "indexing/sharding/partition/needs.py": (4, TO_MOVE),
-    "indexing/sharding/partition/program.py": (1, CALLS),
-    "indexing/sharding/planning/leaf_classes.py": (2, CALLS),
     "indexing/sharding/planning/liveness.py": (1, CALLS),
     "indexing/sharding/planning/partial_values.py": (2, LAWS),
-    "indexing/sharding/planning/sharded.py": (2, TO_MOVE),
     "indexing/views/records.py": (1, WORDS),
     "indexing/views/sharding_tables.py": (1, "instructions without a row"),
     "simplifier/__init__.py": (1, WORDS),

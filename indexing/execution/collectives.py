@@ -21,6 +21,7 @@ from indexing.execution.machine import Machine
 from indexing.execution.mesh import has_regions, mesh_of
 from indexing.execution.rendezvous import Aborted
 from indexing.execution.values import Array, Value, assembled, failure, flattened
+from indexing.ops.collective_bases import GlobalCollective
 from indexing.ops.reductions import narrowed, reduce_rows, reduced, ufunc_of, widened
 
 
@@ -55,7 +56,7 @@ def _device_numbers(
     """Return the device numbers of a replica group; None is the group of all devices."""
     device, attributes = machine.device, instruction.attributes
     has_channel = "channel_id" in attributes
-    takes_global = instruction.opcode.startswith(("all-reduce", "all-gather", "reduce-scatter"))
+    takes_global = isinstance(instruction.op, GlobalCollective)
     replicas, partitions = range(device.replicas), range(device.partitions)
     if _is_global(instruction):
         numbers = list(range(len(replicas) * len(partitions)) if ids is None else ids)
@@ -101,7 +102,7 @@ def _is_global(instruction: Instruction) -> bool:
 
 def _numbers_replicas(instruction: Instruction) -> bool:
     """Return True if the groups of an instruction number replicas."""
-    takes_global = instruction.opcode.startswith(("all-reduce", "all-gather", "reduce-scatter"))
+    takes_global = isinstance(instruction.op, GlobalCollective)
     has_channel = "channel_id" in instruction.attributes
     return not _is_global(instruction) and (takes_global or not has_channel)
 

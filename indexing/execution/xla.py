@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.ops.op import OPS
 from hlo.shapes.shape import Shape
 from indexing.devices.groups import replica_groups
 from indexing.execution.values import Array, checked_inputs, flattened
@@ -88,7 +89,7 @@ def _lines(instruction: Instruction, partitions: int) -> list[str]:
     if opcode == "bitcast":
         return _bitcast(instruction)
     source = instruction
-    if opcode.endswith("-done") and opcode not in ("send-done", "recv-done"):
+    if opcode.endswith("-done") and f"{opcode.removesuffix('-done')}-start" in OPS:
         source = _start_of(instruction)
         opcode = source.opcode.removesuffix("-start")
     attributes = {k: v.line for k, v in source.attributes.items() if k not in _dropped(opcode)}

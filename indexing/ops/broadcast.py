@@ -43,6 +43,7 @@ class Broadcast(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "BroadcastInDim".
     """
 
+    creates_dimensions: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)

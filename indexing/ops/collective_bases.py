@@ -85,6 +85,7 @@ class Collective(StructuredOp):
     """
 
     __slots__ = ()
+    has_local_form: ClassVar[bool] = False
     rule: ClassVar[ElementRule] = OpaqueRule("values are received from other devices")
     work = no_work
     has_effect: ClassVar[bool] = True

@@ -116,6 +116,8 @@ class CollectiveReduce(AllReduce):
 class AllReduceDone(ForwardingOp):
     """Wait for an all-reduce and return its result."""
 
+    has_local_form: ClassVar[bool] = False
+
     @classmethod
     def unsupported(cls, instruction: InstructionLike) -> str:
         own = instruction.declared_shape

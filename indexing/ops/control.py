@@ -61,6 +61,8 @@ class While(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
 
+    is_control_flow: ClassVar[bool] = True
+    passes_leaves: ClassVar[bool] = True
     moves_bytes: ClassVar[bool] = False
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 1
@@ -112,6 +114,8 @@ class Conditional(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
 
+    is_control_flow: ClassVar[bool] = True
+    passes_leaves: ClassVar[bool] = True
     moves_bytes: ClassVar[bool] = False
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 2

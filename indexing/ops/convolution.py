@@ -16,7 +16,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, dtype
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, OperandMaps, list_by_position
 from indexing.ops.dot import sum_of_products
-from indexing.ops.element import NO_DECLARED_WORK, ElementRule, Work
+from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, Work
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import correlated
@@ -82,6 +82,7 @@ class Convolution(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
     """
 
+    reduces_shards: ClassVar[ShardReduction] = "partial"
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True

@@ -20,6 +20,7 @@ class DeviceId(NullaryOp):
     """An op that returns an id; a kernel runs on a single device with id 0."""
 
     __slots__ = ()
+    has_local_form: ClassVar[bool] = False
     moves_bytes: ClassVar[bool] = False
 
     @abstractmethod

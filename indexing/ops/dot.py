@@ -28,6 +28,7 @@ from indexing.ops.element import (
     ElementRule,
     OpaqueRule,
     ReductionRule,
+    ShardReduction,
     Work,
     element_count,
 )
@@ -72,6 +73,7 @@ class Dot(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "DotGeneral".
     """
 
+    reduces_shards: ClassVar[ShardReduction] = "partial"
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True

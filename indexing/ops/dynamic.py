@@ -27,7 +27,7 @@ from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, Maps, VariadicOp, every_element
-from indexing.ops.element import CopyRule, ElementRule
+from indexing.ops.element import CopyRule, ElementRule, ShardReduction
 from indexing.ops.regions import WindowConstraints, complement_maps, window
 from simplifier.linear import Affine
 
@@ -104,6 +104,7 @@ def _clamped(sizes: Dims, window: Dims, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, with start clamped so that the window is inside."""
 
+    reduces_shards: ClassVar[ShardReduction] = "masked"
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     obstacle: ClassVar[str] = START_IS_CLAMPED

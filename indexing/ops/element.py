@@ -9,7 +9,7 @@ derived from both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from hlo.modules.bind import registered_class, unsupported
 from hlo.ops.op import Op
@@ -151,6 +151,7 @@ def bounded_count(shape: AnyShape) -> int:
 NOT_A_REDUCTION: Final = OpaqueRule(
     "an element of the result is not a reduction of operand elements"
 )
+ShardReduction: TypeAlias = Literal["none", "partial", "masked"]
 NO_RULE: Final = "no per-element rule is declared for this op"
 
 
@@ -173,6 +174,13 @@ class ElementOp(Op):
         depends_on_order: True if exact results depend on an order that HLO leaves open.
         is_given: True for a value that is given, not computed.
         computes_slices: True if it computes all slices alike, along dimensions that it keeps.
+        passes_leaves: True if it only passes on the arrays of tuples: it has no sharding factors.
+        is_control_flow: True if the devices that execute the instruction execute its computations.
+        has_local_form: False for an exchange with other devices or the host.
+        creates_dimensions: True if shards of dimensions that no operand has are computed alike.
+        reduces_shards: what shards along a reduced factor compute: nothing that can be combined,
+            partial results, or partial results of which all but one are masked.
+        linear_operands: without an element rule, the operands in which it is linear over the reals.
     """
 
     __slots__ = ()
@@ -182,6 +190,12 @@ class ElementOp(Op):
     written: ClassVar[tuple[int, ...] | None] = None
     is_splittable: ClassVar[bool] = False
     computes_slices: ClassVar[bool] = False
+    passes_leaves: ClassVar[bool] = False
+    is_control_flow: ClassVar[bool] = False
+    has_local_form: ClassVar[bool] = True
+    creates_dimensions: ClassVar[bool] = False
+    reduces_shards: ClassVar[ShardReduction] = "none"
+    linear_operands: ClassVar[tuple[int, ...]] = ()
     accumulates: ClassVar[bool] = False
     depends_on_order: ClassVar[bool] = False
     is_given: ClassVar[bool] = False

@@ -43,6 +43,7 @@ class Fft(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Fft".
     """
 
+    linear_operands: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True

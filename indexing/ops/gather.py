@@ -43,7 +43,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, BinaryOp, list_by_position
 from indexing.ops.dynamic import START_IS_CLAMPED
-from indexing.ops.element import CopyRule, ElementRule
+from indexing.ops.element import CopyRule, ElementRule, ShardReduction
 from indexing.ops.numerics import clamp
 from indexing.ops.sliding import windows_of
 from simplifier.linear import Affine
@@ -75,6 +75,7 @@ from simplifier.linear import Affine
 class Gather(BinaryOp):
     """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``."""
 
+    reduces_shards: ClassVar[ShardReduction] = "masked"
     is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = START_IS_CLAMPED
     rule: ClassVar[ElementRule] = CopyRule()

@@ -17,6 +17,7 @@ from indexing.ops.base import Array, NullaryOp
 class Parameter(NullaryOp):
     """Argument `number` of the computation."""
 
+    passes_leaves: ClassVar[bool] = True
     is_given: ClassVar[bool] = True
     moves_bytes: ClassVar[bool] = False
     number: int = contents(integer)
@@ -73,6 +74,7 @@ class Iota(NullaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Iota".
     """
 
+    creates_dimensions: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     shape: Shape = declared()
     iota_dimension: int = attribute(integer)

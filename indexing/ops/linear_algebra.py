@@ -151,6 +151,7 @@ class TriangularSolve(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
 
+    linear_operands: ClassVar[tuple[int, ...]] = (1,)
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True

@@ -49,6 +49,7 @@ class RaggedDot(TernaryOp):
     ``jax.lax.ragged_dot_general`` for the three modes.
     """
 
+    linear_operands: ClassVar[tuple[int, ...]] = (0, 1)
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     shape: Shape | None = declared(default=None)

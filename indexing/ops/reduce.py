@@ -33,7 +33,14 @@ from hlo.ops.unify import (
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import ElementRule, ReductionRule, Work, bounded_count, element_count
+from indexing.ops.element import (
+    ElementRule,
+    ReductionRule,
+    ShardReduction,
+    Work,
+    bounded_count,
+    element_count,
+)
 from indexing.ops.reductions import reduce_rows, reduced, ufunc_of
 from simplifier.unknown import Unknown
 
@@ -118,6 +125,7 @@ class Reduce(PairedReduction):
     Source: XLA ``docs/operation_semantics.md``, "Reduce".
     """
 
+    reduces_shards: ClassVar[ShardReduction] = "partial"
     is_splittable: ClassVar[bool] = True
     obstacle: ClassVar[str] = "a variadic reduction of nothing reads only its own init value"
     dimensions: tuple[int, ...] = attribute(int_list)

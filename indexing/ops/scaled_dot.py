@@ -11,7 +11,7 @@ from hlo.ops.unify import may_divide
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, Entries
 from indexing.ops.dot import SPARSE, Dot
-from indexing.ops.element import ElementRule
+from indexing.ops.element import ElementRule, ShardReduction
 
 
 @op(
@@ -35,6 +35,8 @@ class ScaledDot(Dot):
     Source: XLA ``xla/hlo/ir/hlo_instructions.h``, ``HloScaledDotInstruction``.
     """
 
+    reduces_shards: ClassVar[ShardReduction] = "none"
+    linear_operands: ClassVar[tuple[int, ...]] = (0, 1, 2, 3)
     min_operands: ClassVar[int] = 4
     max_operands: ClassVar[int | None] = 4
 

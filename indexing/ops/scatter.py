@@ -44,7 +44,14 @@ from hlo.shapes.shape import AnyShape, TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, VariadicOp, list_by_position
-from indexing.ops.element import ElementRule, ReductionRule, Work, bounded_count, element_count
+from indexing.ops.element import (
+    ElementRule,
+    ReductionRule,
+    ShardReduction,
+    Work,
+    bounded_count,
+    element_count,
+)
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import NeededOperands, ParametersRead
@@ -101,6 +108,7 @@ class Scatter(VariadicOp):
     target is undefined.
     """
 
+    reduces_shards: ClassVar[ShardReduction] = "partial"
     accumulates: ClassVar[bool] = True
     depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True

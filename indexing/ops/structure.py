@@ -27,6 +27,8 @@ from indexing.ops.structured_ops import InlineOp
 class Tuple(RoutingOp):
     """The tuple of all operands."""
 
+    passes_leaves: ClassVar[bool] = True
+
     def infer_shape(self, *operands: AnyShape) -> TupleShape:
         return TupleShape(operands)
 
@@ -50,6 +52,7 @@ class Tuple(RoutingOp):
 class GetTupleElement(RoutingOp):
     """Element `index` of a tuple."""
 
+    passes_leaves: ClassVar[bool] = True
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
     index: int = attribute(integer)
@@ -100,6 +103,7 @@ class Done(RoutingOp):
     """The result of an asynchronous op: element 1 of ``(operands, result, ..)``."""
 
     __slots__ = ()
+    has_local_form: ClassVar[bool] = False
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
 

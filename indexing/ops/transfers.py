@@ -48,6 +48,7 @@ class EndpointOp(StructuredOp):
 
     __slots__ = ()
 
+    has_local_form: ClassVar[bool] = False
     work = no_work
 
     @abstractmethod
@@ -98,6 +99,7 @@ class AfterAll(SinkOp):
 class AddDependency(RoutingOp):
     """The first operand, after the second operand is computed."""
 
+    has_local_form: ClassVar[bool] = False
     min_operands: ClassVar[int] = 2
     max_operands: ClassVar[int | None] = 2
 
@@ -291,6 +293,7 @@ class SendDone(SinkOp):
 class RecvDone(RoutingOp):
     """Wait for the end of a `recv` and return ``(data, token)``."""
 
+    has_local_form: ClassVar[bool] = False
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
     channel_id: int | None = attribute(integer, default=None)
@@ -346,6 +349,7 @@ class CopyStart(UnaryOp):
 class CopyDone(RoutingOp):
     """Wait for the end of a `copy-start` and return the copy."""
 
+    has_local_form: ClassVar[bool] = False
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
 
@@ -377,6 +381,7 @@ class CopyDone(RoutingOp):
 class Shuffle(StructuredOp):
     """An opcode without published semantics."""
 
+    has_local_form: ClassVar[bool] = False
     shape: AnyShape = declared(any_shape=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:

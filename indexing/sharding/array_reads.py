@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, leaves
 from indexing.maps.indexing_map import IndexingMap
@@ -13,11 +12,6 @@ from indexing.ops.base import MappedOp
 from indexing.ops.element import ElementRule, ReductionRule
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
-
-PASSES_LEAVES: Final = frozenset(
-    {"parameter", "tuple", "get-tuple-element", "while", "conditional"}
-)
-"""Opcodes of instructions that only pass leaves: their rules have no factors."""
 
 
 @dataclass(frozen=True, slots=True)

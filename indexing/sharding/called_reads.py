@@ -17,15 +17,15 @@ from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
-from indexing.ops.base import MappedOp
+from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import (
-    ConstantRule,
     CopyRule,
     ElementRule,
     ElementwiseRule,
     IotaRule,
     OpaqueRule,
     ReductionRule,
+    declarations_of,
     element_of,
 )
 from indexing.sharding.array_reads import ArrayRead, ResultReads, read_of, tight_maps
@@ -66,12 +66,13 @@ def _reads_of_leaf(root: Instruction, number: int, path: tuple[int, ...]) -> Res
 
 def _is_pointwise(instruction: Instruction) -> bool:
     """Return True if each element is a function of the elements that the maps lead to."""
-    if instruction.opcode in ("parameter", "tuple", "get-tuple-element"):
+    declared = declarations_of(instruction)
+    if declared.is_given or issubclass(declared, RoutingOp):
         return True
     match element_of(instruction):
         case CopyRule(parts=parts):
             return parts == 1
-        case ElementwiseRule() | ConstantRule() | IotaRule():
+        case ElementwiseRule() | IotaRule():
             return True
         case _:
             return False

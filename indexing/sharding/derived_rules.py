@@ -10,8 +10,9 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, leaves
 from indexing.dataflow.soundness import require_sound
 from indexing.ops.base import MappedOp
+from indexing.ops.element import declarations_of
 from indexing.ops.structured_ops import InlineOp
-from indexing.sharding.array_reads import PASSES_LEAVES, ResultReads, arrays_of, reads_of_op
+from indexing.sharding.array_reads import ResultReads, arrays_of, reads_of_op
 from indexing.sharding.axes import Axes
 from indexing.sharding.called_reads import reads_of_computation, reads_of_operands
 from indexing.sharding.combiners import reducing_function
@@ -53,7 +54,7 @@ def sharding_rule(subject: Instruction | Computation) -> ShardingRule:
 def _rule_of_instruction(instruction: Instruction) -> ShardingRule:
     out, op = instruction.shape, instruction.op
     operands = tuple([operand.shape for operand in instruction.operands])
-    if instruction.opcode in PASSES_LEAVES:
+    if declarations_of(instruction).passes_leaves:
         return ShardingRule((), _no_factors(arrays_of(*operands)), _no_factors(arrays_of(out)))
     if isinstance(op, MappedOp):
         called = instruction.called_computations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
@@ -13,20 +13,18 @@ from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import Path, array_leaves, leaf_at
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import RoutingOp
-from indexing.ops.element import CopyRule, ElementwiseRule, ReductionRule, element_of
+from indexing.ops.element import (
+    CopyRule,
+    ElementwiseRule,
+    ReductionRule,
+    declarations_of,
+    element_of,
+)
 from indexing.sharding.combiners import combiner_of
 from indexing.sharding.partial_laws import conversion_laws, has_reduction, laws, scaling_laws
 from indexing.sharding.partial_reductions import SplitTerms, returns_update, split_terms
 from indexing.sharding.splat_values import splat_value
 from indexing.sharding.states import BROADCAST, REDUCTIONS, ArrayState, partial, split
-
-_LINEAR: Final = {
-    "fft": (0,),
-    "triangular-solve": (1,),
-    "ragged-dot": (0, 1),
-    "scaled-dot": (0, 1, 2, 3),
-}
-"""Ops without an element rule, with the operands in which they are linear for real numbers."""
 
 
 class OperandState(NamedTuple):
@@ -184,8 +182,8 @@ class PartialRules:
                     self.note(instruction.name, reason, instruction)
 
     def _opaque(self, instruction: Instruction, reduction: str) -> Iterator[OperandStates]:
-        linear = _LINEAR.get(instruction.opcode)
-        if linear is None or any(map(_is_integer, (instruction, *instruction.operands[:2]))):
+        linear = declarations_of(instruction).linear_operands
+        if not linear or any(map(_is_integer, (instruction, *instruction.operands[:2]))):
             self.note(instruction.name, "it has no element rule", instruction)
         elif reduction == "sum":
             every = range(len(instruction.operands))

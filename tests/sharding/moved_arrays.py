@@ -11,7 +11,7 @@ from hlo.shardings.sharding import Sharding
 from indexing.memory.executions import executions_from
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.moves import ShardingMove, cheapest_moves
-from indexing.sharding.planning.leaf_classes import STRUCTURAL, branches_of
+from indexing.sharding.planning.leaf_classes import branches_of, is_structural
 from indexing.sharding.planning.splits import ArraySplit, RuleSplits
 
 
@@ -59,7 +59,7 @@ def _conversions(
 ) -> Iterator[tuple[Instruction, Instruction, int, Sharding, Sharding]]:
     """Yield user, producer, leaf, and the shardings before and after."""
     for instruction, own in assignment.instructions.items():
-        if instruction.opcode in STRUCTURAL:
+        if is_structural(instruction):
             yield from _of_leaves(assignment, instruction)
         else:
             yield from _of_factors(assignment, instruction, own)

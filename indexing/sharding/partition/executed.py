@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from hlo.modules.bind import unsupported
 from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.source import HloError
-from indexing.ops.collective_bases import Collective
+from indexing.ops.element import declarations_of
 from indexing.ops.structured_ops import InlineOp
-
-_BRANCHING: Final = ("while", "conditional")
-_REFUSED: Final = frozenset(
-    [
-        *("add-dependency", "after-all", "infeed", "outfeed", "partition-id", "recv"),
-        *("replica-id", "send", "shuffle"),
-    ]
-)
 
 
 def computations_of(entry: Computation) -> tuple[list[Computation], list[Computation]]:
@@ -31,7 +21,7 @@ def computations_of(entry: Computation) -> tuple[list[Computation], list[Computa
             if computation in executed and isinstance(instruction.op, InlineOp):
                 message = f"{instruction.opcode} `{instruction.name}` must be flattened first"
                 raise HloError(message, instruction.span, "partition", "use `flatten`")
-            is_branching = instruction.opcode in _BRANCHING and computation in executed
+            is_branching = declarations_of(instruction).is_control_flow and computation in executed
             kind = executed if is_branching else applied
             for called in instruction.called_computations:
                 if called not in kind:
@@ -48,8 +38,7 @@ def require_local_form(instruction: Instruction) -> None:
         HloError: it has none.
     """
     reason, opcode = "", instruction.opcode
-    is_collective = isinstance(instruction.op, Collective) or opcode.endswith("-done")
-    if is_collective or opcode in _REFUSED:
+    if not declarations_of(instruction).has_local_form:
         reason = f"{opcode} is an exchange with other devices, the host or an effect"
     elif instruction.op is None:
         reason = unsupported(instruction) or f"{opcode} is not a registered op"

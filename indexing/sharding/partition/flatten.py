@@ -19,6 +19,7 @@ from hlo.modules.recursion import Recursive, unrolled
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from hlo.text.syntax import attributes_text
+from indexing.ops.element import declarations_of
 from indexing.ops.logical import logical_bitcast, without_layouts
 from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import InlineOp
@@ -28,7 +29,6 @@ MAX_FLATTENED: Final = 1 << 20
 
 _HEADERS: Final = ("frontend_attributes", "num_partitions", "replica_count")
 _DROPPED: Final = ("control-predecessors",)
-_BRANCHING: Final = ("while", "conditional")
 
 
 @checked
@@ -189,7 +189,7 @@ class _Inliner:
             message = f"the flattened program has more than {MAX_FLATTENED} instructions"
             raise HloError(message, instruction.span, "budget", "calls repeat computations")
         for called in instruction.called_computations:
-            if instruction.opcode in _BRANCHING:
+            if declarations_of(instruction).is_control_flow:
                 waiting.append(called)
             else:
                 self.applied[called] = None
@@ -217,7 +217,7 @@ def _forwarded(instruction: Instruction, operands: Sequence[str], body: _FlatBod
 
 def _is_kept(instruction: Instruction) -> bool:
     """Return True if an instruction has an effect; computations of branches may have one."""
-    return instruction.opcode in _BRANCHING or has_own_effect(instruction)
+    return declarations_of(instruction).is_control_flow or has_own_effect(instruction)
 
 
 def _bitcast(instruction: Instruction, value: str, body: _FlatBody) -> str:

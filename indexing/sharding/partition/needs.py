@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import Padding, SliceDimension, WindowDimension
@@ -25,29 +25,22 @@ from indexing.ops.reduce_window import ReduceWindow
 from indexing.ops.scatter import Scatter
 from indexing.ops.select_and_scatter import SelectAndScatter
 from indexing.ops.slicing import Slice
+from indexing.ops.structure import ForwardingOp
 from indexing.sharding.combiners import COMBINERS
 from indexing.sharding.partition.moves import Axes
 from indexing.sharding.partition.windows import halo_of
 from indexing.sharding.rules import ShardingRule
 
-_CREATING: Final = frozenset({"broadcast", "iota"})  # dimensions that no operand has
-_REDUCING: Final = frozenset({"convolution", "dot", "dynamic-slice", "gather", "reduce", "scatter"})
-_MASKED: Final = frozenset({"dynamic-slice", "gather"})
-
-
-FORWARDING: Final = frozenset({"copy", "domain", "optimization-barrier", "opt-barrier"})
-"""Opcodes of instructions whose arrays keep their shardings."""
-
 
 def _can_split(instruction: Instruction, rule: ShardingRule, number: int, count: int) -> bool:
     """Return True if the local instruction can work on `count` shards along a factor."""
-    if instruction.opcode in FORWARDING or instruction.opcode == "constant" or count == 1:
+    declared = declarations_of(instruction)
+    if issubclass(declared, ForwardingOp) or instruction.opcode == "constant" or count == 1:
         return True
     shapes = [shape for each in (*instruction.operands, instruction)
               for _, _, shape in array_leaves(each.shape)]  # fmt: skip
-    is_splittable = declarations_of(instruction).is_splittable
     is_filled = all(shape.size for shape in shapes)
-    return is_splittable and is_filled and _is_executable(instruction, rule, number, count)
+    return declared.is_splittable and is_filled and _is_executable(instruction, rule, number, count)
 
 
 def usable_axes(
@@ -84,7 +77,7 @@ def _not_contiguous(rule: ShardingRule, axes: Sequence[Axes], mesh: Mesh) -> int
 
 
 def _is_executable(instruction: Instruction, rule: ShardingRule, number: int, count: int) -> bool:
-    factor = rule.factors[number]
+    factor, declared = rule.factors[number], declarations_of(instruction)
     operand_dims = list(rule.dims_of(number, rule.operands))
     result_dims = list(rule.dims_of(number, rule.results))
     match factor.kind:
@@ -93,12 +86,12 @@ def _is_executable(instruction: Instruction, rule: ShardingRule, number: int, co
         case "permutation":
             return halo_of(instruction, rule, number, count) is not None
         case "reduction":
-            is_known = instruction.opcode in _REDUCING and factor.reduction in COMBINERS
+            needed = "masked" if factor.is_masked else "partial"
+            is_known = declared.reduces_shards == needed and factor.reduction in COMBINERS
             is_single = isinstance(instruction.shape, Shape)
-            is_right = factor.is_masked == (instruction.opcode in _MASKED)
             is_known = is_known and _is_contracted(instruction, operand_dims)
-            return is_known and is_single and is_right and not result_dims
-    if not result_dims or not (operand_dims or instruction.opcode in _CREATING):
+            return is_known and is_single and not result_dims
+    if not result_dims or not (operand_dims or declared.creates_dimensions):
         return False
     return _works_on_shards(instruction, operand_dims, result_dims)
 

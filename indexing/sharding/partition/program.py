@@ -14,12 +14,13 @@ from hlo.shardings.mesh import Mesh as Mesh
 from hlo.shardings.printing import hlo_text
 from hlo.shardings.sharding import Sharding
 from indexing.maps.arrays import Path, array_leaves
-from indexing.ops.structure import GetTupleElement
+from indexing.ops.element import declarations_of
+from indexing.ops.structure import ForwardingOp, GetTupleElement
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.executed import computations_of, require_local_form
 from indexing.sharding.partition.local_ops import local_results
 from indexing.sharding.partition.moves import Axes, cheapest_moves, same_axes
-from indexing.sharding.partition.needs import FORWARDING, usable_axes
+from indexing.sharding.partition.needs import usable_axes
 from indexing.sharding.partition.reshard import reshard
 from indexing.sharding.partition.split_instruction import (
     SplitInstruction,
@@ -175,12 +176,13 @@ class _ComputationPartitioner:
                 return [array for op in instruction.operands for array in self.arrays[op]]
             case "get-tuple-element":
                 return self._element(instruction)
-            case "while" | "conditional":
-                return self._branching(instruction)
-            case opcode if opcode in FORWARDING:
-                return self._forwarded(instruction)
             case "constant":
                 return [self._constant(instruction)]
+        declared = declarations_of(instruction)
+        if declared.is_control_flow:
+            return self._branching(instruction)
+        if issubclass(declared, ForwardingOp):
+            return self._forwarded(instruction)
         return self._computed(instruction)
 
     def _parameter(self, instruction: Instruction) -> list[ShardedArray]:

@@ -22,7 +22,7 @@ from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.planning.array_shards import place_of
-from indexing.sharding.planning.leaf_classes import STRUCTURAL
+from indexing.sharding.planning.leaf_classes import is_structural
 from indexing.sharding.rules import ShardingRule
 from simplifier.unknown import Unknown
 
@@ -64,7 +64,7 @@ class WholeGather:
 def whole_gathers(assignment: Assignment) -> Iterator[WholeGather]:
     """Yield the operands that are gathered whole, in the order of the program."""
     for instruction, own in assignment.instructions.items():
-        if instruction.opcode in STRUCTURAL:
+        if is_structural(instruction):
             continue
         arrays = [
             (operand, leaf)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import OpaqueShape, Shape, leaves
 from indexing.ops.control import callees
+from indexing.ops.element import declarations_of
 
 LeafClass: TypeAlias = int
 
-STRUCTURAL: Final = frozenset(
-    {"parameter", "tuple", "get-tuple-element", "while", "conditional", "opt-barrier"}
-)
-"""Opcodes that pass leaves on unchanged."""
+
+def is_structural(instruction: Instruction) -> bool:
+    """Return True if an instruction passes leaves on unchanged."""
+    return instruction.opcode == "opt-barrier" or declarations_of(instruction).passes_leaves
 
 
 class PassedLeaf(NamedTuple):
@@ -112,7 +113,7 @@ class _Classes:
         while waiting:
             for instruction in waiting.pop().instructions:
                 instructions.append(instruction)
-                if instruction.opcode in ("while", "conditional"):
+                if declarations_of(instruction).is_control_flow:
                     for called in instruction.called_computations:
                         if called not in computations:
                             computations[called] = None

@@ -30,9 +30,9 @@ from indexing.sharding.partition.windows import halo_bytes
 from indexing.sharding.planning.costs import BYTES_OF_WORK, ResharderCosts, work_of
 from indexing.sharding.planning.elimination import CostGraph
 from indexing.sharding.planning.leaf_classes import (
-    STRUCTURAL,
     LeafClass,
     LeafClasses,
+    is_structural,
     leaf_classes,
 )
 from indexing.sharding.planning.partial_values import partial_operands
@@ -137,7 +137,7 @@ class _Planner:
         self.works = [
             self._work(instruction, rule_of)
             for instruction in classes.of
-            if instruction.opcode not in STRUCTURAL
+            if not is_structural(instruction)
         ]
         banned = {classes.of[i][leaf]: names for (i, leaf), names in given.banned.items()}
         self.choices = {classes.of[i][leaf]: each for (i, leaf), each in given.choices.items()}

@@ -23,7 +23,7 @@ from indexing.sharding.planning.given_specs import (
     given_specs,
     mesh_of_spec,
 )
-from indexing.sharding.planning.leaf_classes import STRUCTURAL
+from indexing.sharding.planning.leaf_classes import is_structural
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.propagation import GivenSplits, propagated
 from indexing.sharding.planning.sharded import shard
@@ -283,7 +283,7 @@ def _candidates(mesh: Mesh, parameter: Instruction, leaf: int) -> Iterator[Shard
 def _is_splittable(parameter: Instruction, dim: int) -> bool:
     """Return True if a user of a parameter can be split along a dimension."""
     for user in parameter.users:
-        if user.opcode in STRUCTURAL:
+        if is_structural(user):
             return True
         rule = sharding_rule(user)
         for number, operand in enumerate(user.operands):

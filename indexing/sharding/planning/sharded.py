@@ -11,6 +11,8 @@ from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Axis
 from hlo.text.source import HloError
 from indexing.ops.collective_bases import Collective
+from indexing.ops.devices import DeviceId
+from indexing.ops.element import declarations_of
 from indexing.sharding.assignment import Assignment
 from indexing.sharding.collectives import collective_costs
 from indexing.sharding.partition.flatten import flatten
@@ -35,7 +37,6 @@ from indexing.sharding.planning.propagation import GivenSplits, Propagated, prop
 from indexing.sharding.planning.refined_meshes import RefinedMesh
 
 _MANUAL = "xla.sdy.GlobalToLocalShape"
-_OF_DEVICES = frozenset({"partition-id", "replica-id"})
 
 
 @checked
@@ -112,7 +113,7 @@ def _check_program(computation: Computation) -> None:
                     "sharding",
                     help="shard the program without shard_map",
                 )
-            if isinstance(instruction.op, Collective) or instruction.opcode in _OF_DEVICES:
+            if isinstance(instruction.op, (Collective, DeviceId)):
                 raise HloError(
                     f"`{instruction.name}` is a {instruction.opcode}: the program is already "
                     "divided over devices",
@@ -206,8 +207,9 @@ def _name(instruction: Instruction) -> str:
 
 def _padded(assignment: Assignment) -> Iterator[PaddedDimension]:
     for instruction, own in assignment.instructions.items():
-        if instruction.opcode in ("tuple", "get-tuple-element"):
-            continue
+        declared = declarations_of(instruction)
+        if declared.is_view and declared.passes_leaves:
+            continue  # its arrays are those of other instructions
         for (path, shape), sharding in zip(leaves(instruction.shape), own.results, strict=True):
             name = _name(instruction) + (f"{{{','.join(map(str, path))}}}" if path else "")
             for dim, size in enumerate(shape.dims if isinstance(shape, Shape) else ()):
