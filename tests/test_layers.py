@@ -25,7 +25,7 @@ ROOMS = {
     "hlo": ("text", "shapes", "shardings", "ops", "modules", "formats"),
     "simplifier": (),
     "indexing": (
-        *("maps", "devices", "ops", "dataflow"),
+        *("maps", "devices", "ops", "dataflow", "programs"),
         *("tiling", "memory", "sharding"),
         *("execution", "codegen", "equivalence", "frontends"),
         *("drawing", "views", "cli"),

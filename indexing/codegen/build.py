@@ -20,7 +20,7 @@ from indexing.codegen.graph import (
 from indexing.codegen.lowering import rule_of
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
-from indexing.codegen.program_arrays import NoLoopNest, ProgramArray
+from indexing.codegen.program_arrays import NoLoopNest, ProgramArray, arrays_in
 from indexing.codegen.stages import Repeat, Stage
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
@@ -160,6 +160,6 @@ def _single_function(
     rule = element_of(results[0].instruction, results[0].leaf)
     if not isinstance(rule, ElementwiseRule) or rule.function is None:
         return None
-    operands, function = tuple(results[0].operands), rule.function
+    operands, function = tuple(arrays_in(results[0].operands)), rule.function
     is_applied = operands == inputs or (function.commutes and operands == inputs[::-1])
     return function if is_applied else None

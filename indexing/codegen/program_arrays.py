@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -10,7 +10,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.codegen.graph import Buffer, Index
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, Path
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
@@ -31,7 +31,7 @@ class ProgramArray(Buffer):
         ref: the array in the module; of several equal ones, the first.
         leaf: its number among the leaves of the instruction's result.
         shape: its shape.
-        operands: the operands of the instruction, with tuples as tuples and tokens as None.
+        operands: the arrays of each operand of the instruction, by path; tokens have none.
         number: a topological number, larger than those of the operands.
         group: an object shared by all leaves of one instruction.
         known: the value of an induction variable, over the iterations of the loops around it.
@@ -40,7 +40,7 @@ class ProgramArray(Buffer):
     ref: ArrayRef
     leaf: int
     shape: Shape
-    operands: tuple[Tree, ...]
+    operands: tuple[Leaves, ...]
     number: int
     group: object = field(repr=False)
     known: Expr | None = None
@@ -52,12 +52,11 @@ class ProgramArray(Buffer):
 
     def operand(self, number: int) -> ProgramArray:
         """Return operand `number`, which is an array."""
-        array = self.operands[number]
-        assert isinstance(array, ProgramArray)
+        (array,) = self.operands[number].values()
         return array
 
 
-Tree: TypeAlias = "ProgramArray | tuple[Tree, ...] | None"
+Leaves: TypeAlias = Mapping[Path, ProgramArray]
 
 
 class CarriedLeaf(NamedTuple):
@@ -98,10 +97,7 @@ class LoopArrays:
     number: int
 
 
-def arrays_in(tree: Tree) -> Iterator[ProgramArray]:
-    """Yield the arrays of a value, in the order of the leaves."""
-    if isinstance(tree, tuple):
-        for inner in tree:
-            yield from arrays_in(inner)
-    elif tree is not None:
-        yield tree
+def arrays_in(values: Iterable[Leaves]) -> Iterator[ProgramArray]:
+    """Yield the arrays of some values, in the order of the leaves."""
+    for value in values:
+        yield from value.values()

@@ -13,13 +13,12 @@ from indexing.equivalence.values.numbering import (
     NoFormula,
     Numbering,
     attributes_of,
-    has_unique_values,
-    is_unique,
 )
 from indexing.equivalence.values.residuals import changed_attribute
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, array_leaves
 from indexing.ops.structured_ops import InlineOp
+from indexing.programs.arrays import has_unique_values, is_unique, numbers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,8 @@ def effect_difference(
         return None
     numbering = Numbering()
     try:
-        ours = _effects(numbering, before, _inputs(numbering, before, {}))
-        theirs = _effects(numbering, after, _inputs(numbering, after, parameters))
+        ours = _effects(numbering, before, numbering.arguments(before, {}))
+        theirs = _effects(numbering, after, numbering.arguments(after, parameters))
     except NoFormula as error:
         return error.unknown
     if [each.kind for each in ours] != [each.kind for each in theirs]:
@@ -73,15 +72,6 @@ def effect_difference(
     (first, *_) = changed
     reason = f"the operands of the side effect `{first.instruction.name}` are not proved equal"
     return Unknown(reason, first.instruction)
-
-
-def _inputs(
-    numbering: Numbering, computation: Computation, parameters: Mapping[int, int]
-) -> list[Leaves]:
-    return [
-        numbering.argument(parameters.get(number, number), parameter.shape)
-        for number, parameter in enumerate(computation.parameters)
-    ]
 
 
 def _effects(
@@ -103,18 +93,13 @@ def _effects(
         inner = [
             tuple([(each.kind, each.operands) for each in _effects(numbering, c, arguments, True)])
             for c in instruction.called_computations
-            for arguments in [_inputs(numbering, c, {})]
+            for arguments in [numbering.arguments(c, {})]
         ]
-        results = [_numbers(numbering.result(c)) for c in instruction.called_computations]
+        results = numbers_of(map(numbering.result, instruction.called_computations))
         attributes = attributes_of(instruction)
-        kind = instruction.opcode, attributes, tuple(inner), tuple(results)
-        numbers = tuple(map(_numbers, operands))
-        effects.append(SideEffect(instruction, kind, numbers, is_called))
+        kind = instruction.opcode, attributes, tuple(inner), results
+        effects.append(SideEffect(instruction, kind, numbers_of(operands), is_called))
     return effects
-
-
-def _numbers(value: Leaves) -> Hashable:
-    return tuple([(path, array.number) for path, array in value.items()])
 
 
 def _have_equal_operands(

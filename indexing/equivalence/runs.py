@@ -19,7 +19,6 @@ from indexing.equivalence.draws import Draw
 from indexing.equivalence.evidence import Allowed, far_apart
 from indexing.equivalence.pairing import Leaf, Pair, Side
 from indexing.equivalence.partitioned.pairing import runs_on_devices
-from indexing.equivalence.values.numbering import is_unique
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import xla
 from indexing.execution.machine import Machine, RunOptions
@@ -32,6 +31,7 @@ from indexing.maps.arrays import array_leaves, leaf_at
 from indexing.ops.element import declarations_of
 from indexing.ops.elementwise import TRANSCENDENTAL
 from indexing.ops.unspecified import recorded
+from indexing.programs.arrays import is_unique
 
 SEEDS: Final = 4
 """Number of inputs on which programs are executed."""

@@ -30,12 +30,13 @@ from indexing.dataflow.copies import source_of
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.runtime import copied_elements
 from indexing.equivalence.values.engine import compare_values
-from indexing.equivalence.values.numbering import attributes_of, is_unique
+from indexing.equivalence.values.numbering import attributes_of
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.combiners import COMMUTATIVE
 from indexing.ops.element import ElementwiseRule, element_of
+from indexing.programs.arrays import is_unique
 from simplifier.linear import Expr
 
 MAX_DEPTH: Final = 60

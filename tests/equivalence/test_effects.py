@@ -14,9 +14,9 @@ from indexing import equivalent, shard
 from indexing.codegen.running import nests_of
 from indexing.dataflow.loops.unroll import unroll
 from indexing.equivalence import Proved
-from indexing.equivalence.values.numbering import is_unique
 from indexing.execution.effects import needed
 from indexing.maps.answers import Unknown
+from indexing.programs.arrays import is_unique
 from indexing.sharding.partition.flatten import flatten
 
 UNUSED: Final = """HloModule m, num_partitions=2

@@ -33,7 +33,6 @@ from indexing.equivalence.values.numbering import (
     NumberedArray,
     Numbering,
     attributes_of,
-    is_unique,
     target_of,
 )
 from indexing.equivalence.values.sorted_rows import BOUND_DEVICE, ON_EACH_DEVICE
@@ -44,6 +43,7 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.collective_bases import Collective, ReducingCollective
 from indexing.ops.custom_call import FULL_TO_SHARD
 from indexing.ops.devices import DeviceId
+from indexing.programs.arrays import is_unique
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr

@@ -54,9 +54,8 @@ def compare_formulas(pair: PartitionedPair, exact_arithmetic: bool) -> list[Valu
 def _outputs(numbering: Numbering, side: Side) -> list[NumberedArray]:
     """Return the output arrays of a program."""
     require_sound(needed_by([side.root]))
-    computation = side.computation
-    inputs = [numbering.argument(k, p.shape) for k, p in enumerate(computation.parameters)]
-    values = numbering.values(computation, inputs, [side.root])[side.root]
+    inputs = numbering.arguments(side.computation, {})
+    values = numbering.values(side.computation, inputs, [side.root])[side.root]
     paths = [path for path, _ in leaves(side.root.shape)]
     return [values[paths[number]] for number in side.outputs]
 

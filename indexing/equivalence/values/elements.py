@@ -33,7 +33,6 @@ from indexing.equivalence.values.numbering import (
     NumberedArray,
     Numbering,
     attributes_of,
-    is_unique,
     needed,
 )
 from indexing.equivalence.values.steps import Step, own_index
@@ -58,6 +57,7 @@ from indexing.ops.element import (
     ReductionRule,
     element_of,
 )
+from indexing.programs.arrays import is_unique
 from simplifier.linear import Expr
 from simplifier.unknown import first_unknown
 

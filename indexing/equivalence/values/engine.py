@@ -288,9 +288,6 @@ def _outputs(
     roots = [ref.instruction for ref in program]
     require_sound(needed_by(roots))
     computation = roots[0].computation
-    inputs = [
-        numbering.argument(parameters.get(number, number), parameter.shape)
-        for number, parameter in enumerate(computation.parameters)
-    ]
+    inputs = numbering.arguments(computation, parameters)
     values = numbering.values(computation, inputs, roots)
     return [values[ref.instruction][ref.path] for ref in program]

@@ -21,19 +21,15 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from hlo.modules.calls import called_by
-from hlo.modules.effects import has_own_effect, value_attributes
+from hlo.modules.effects import value_attributes
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import AnyShape, Shape, leaves
-from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import element_reads
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.ops.base import RoutingOp
-from indexing.ops.collective_bases import Collective
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, element_of
-from indexing.ops.structured_ops import InlineOp
+from indexing.programs.arrays import ProgramArrays, is_unique, numbers_of
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import first_unknown
@@ -89,13 +85,13 @@ class NumberedArray:
 Leaves: TypeAlias = Mapping[Path, NumberedArray]
 
 
-class Numbering:
+class Numbering(ProgramArrays[NumberedArray]):
     """Value numbers of the arrays of several programs."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.arrays: dict[Hashable, NumberedArray] = {}
         self.results: dict[Computation, Leaves] = {}
-        self._inlined: dict[Hashable, Leaves] = {}
         self._instructions_of: dict[tuple[Module, int], Instruction] = {}
         self._effects: dict[tuple[int, Hashable], int] = {}
         self._count = 0
@@ -108,12 +104,16 @@ class Numbering:
     def result(self, computation: Computation) -> Leaves:
         """Return the result of a computation as a function of its arguments."""
         if computation not in self.results:
-            inputs = [self.argument(k, p.shape) for k, p in enumerate(computation.parameters)]
+            inputs = self.arguments(computation, {})
             self.results[computation] = self.inlined(computation, inputs)
         return self.results[computation]
 
-    def argument(self, number: int, shape: AnyShape) -> Leaves:
-        """Return the leaves of an argument of a computation."""
+    def arguments(self, computation: Computation, numbers: Mapping[int, int]) -> list[Leaves]:
+        """Return the arguments of a computation; some parameters have other `numbers`."""
+        parameters = enumerate(computation.parameters)
+        return [self._argument(numbers.get(k, k), each.shape) for k, each in parameters]
+
+    def _argument(self, number: int, shape: AnyShape) -> Leaves:
         arrays = {}
         for path, leaf in leaves(shape):
             array_shape = leaf if isinstance(leaf, Shape) else None
@@ -121,50 +121,17 @@ class Numbering:
             arrays[path] = self._add(key, array_shape, argument=(number, path))
         return arrays
 
-    def inlined(self, computation: Computation, inputs: Sequence[Leaves]) -> Leaves:
-        """Return the result of a computation applied to these arguments."""
-        return self.values(computation, inputs, [computation.root])[computation.root]
-
-    def values(
-        self,
-        computation: Computation,
-        inputs: Sequence[Leaves],
-        roots: Sequence[Instruction],
-    ) -> Mapping[Instruction, Leaves]:
-        """Return the values of a computation's instructions on which `roots` depend.
-
-        Args:
-            inputs: the arguments of the computation.
-        """
+    def enter(self, computation: Computation, inputs: Sequence[Leaves]) -> None:
+        """Count the instructions of a computation, and compare the types of its arguments."""
         self._instructions += len(computation)
         if self._instructions > MAX_INLINED:
             reason = f"budget: more than {MAX_INLINED} instructions, calls inlined"
             raise NoFormula(Unknown(reason, computation.root))
-        values: dict[Instruction, Leaves] = {}
         for parameter, value in zip(computation.parameters, inputs, strict=True):
             _require_equal_types(parameter, value)
-            values[parameter] = value
-        for instruction in needed_by(roots):
-            if instruction not in values:
-                operands = tuple([values[operand] for operand in instruction.operands])
-                values[instruction] = self.value(instruction, operands)
-        return values
 
-    def value(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
-        """Return the value of an instruction applied to these operands."""
-        op = instruction.op
-        if isinstance(op, InlineOp):
-            called = instruction.called_computations[0]
-            call = called, tuple([_numbers(operand) for operand in operands])
-            if call not in self._inlined or has_unique_values(called):
-                self._inlined[call] = self.inlined(called, operands)
-            return self._inlined[call]
-        if isinstance(op, RoutingOp):
-            routed = {}
-            for path, _ in leaves(instruction.shape):
-                number, operand_path = op.route(path)
-                routed[path] = operands[number][operand_path]
-            return routed
+    def computed(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
+        """Return the value of an instruction; equal ones have one."""
         key = self._key(instruction, operands)
         result = {}
         for leaf, (path, shape) in enumerate(leaves(instruction.shape)):
@@ -182,13 +149,13 @@ class Numbering:
         return next(filter(None, known), None)
 
     def _key(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> tuple[Hashable, ...]:
-        numbers = [_numbers(operand) for operand in operands]
+        numbers = list(numbers_of(operands))
         op = instruction.op
         if is_commutative(instruction):
             numbers.sort()
         called = []
         for name, computations in sorted(called_by(instruction).items()):
-            results = [_numbers(self.result(computation)) for computation in computations]
+            results = numbers_of(map(self.result, computations))
             called.append((name if op is None else "", *results))
         literal = None
         if instruction.literal is not None:
@@ -263,20 +230,6 @@ def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
     return tuple(sorted(value_attributes(instruction).items(), key=itemgetter(0)))
 
 
-def is_unique(instruction: Instruction) -> bool:
-    """Return True if equal instructions may have other values, such as random numbers.
-
-    Collectives have an effect, but their values are a function of their operands on all devices.
-    """
-    is_own = has_own_effect(instruction) and not isinstance(instruction.op, Collective)
-    return is_own or any(map(has_unique_values, instruction.called_computations))
-
-
-def has_unique_values(computation: Computation) -> bool:
-    """Return True if equal applications of a computation may have other values."""
-    return bottom_up(computation, has_unique_values, lambda c: any(map(is_unique, c)))
-
-
 def is_commutative(instruction: Instruction) -> bool:
     """Return True if the operands of an elementwise instruction can be exchanged."""
     if len(instruction.operands) != 2 or not isinstance(instruction.op, ElementOp):
@@ -307,10 +260,6 @@ def _shape_key(shape: Shape | None) -> Hashable:
     if shape is None:
         return None
     return shape.element_type, shape.dims, shape.is_dynamic
-
-
-def _numbers(tree: Leaves) -> tuple[tuple[Path, int], ...]:
-    return tuple([(path, array.number) for path, array in tree.items()])
 
 
 def _require_equal_types(parameter: Instruction, value: Leaves) -> None:

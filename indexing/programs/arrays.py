@@ -1,0 +1,123 @@
+"""`ProgramArrays`: the arrays of programs, with calls inlined and tuples routed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from hlo.modules.effects import has_own_effect
+from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import Recursive, bottom_up, unrolled
+from hlo.shapes.shape import leaves
+from indexing.dataflow.needed import needed_by
+from indexing.maps.arrays import Path
+from indexing.ops.base import RoutingOp
+from indexing.ops.collective_bases import Collective
+from indexing.ops.structured_ops import InlineOp
+
+
+class Numbered(Protocol):
+    """An array with a number, which no other array of the programs has."""
+
+    @property
+    def number(self) -> int:
+        """The number of the array, larger than those of its operands."""
+
+
+ArrayT = TypeVar("ArrayT", bound=Numbered)
+Value: TypeAlias = Mapping[Path, ArrayT]
+Values: TypeAlias = Mapping[Instruction, Value[ArrayT]]
+
+
+class ProgramArrays(ABC, Generic[ArrayT]):
+    """The arrays of programs.  A value is a mapping from paths to the arrays of its leaves.
+
+    Attributes:
+        calls: the calls around the instruction that is applied, outermost first.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Instruction] = []
+        self._inlined: dict[Hashable, Value[ArrayT]] = {}
+
+    @abstractmethod
+    def enter(self, computation: Computation, inputs: Sequence[Value[ArrayT]]) -> None:
+        """Check the budget and the arguments of a computation that will be inlined."""
+
+    @abstractmethod
+    def computed(
+        self, instruction: Instruction, operands: tuple[Value[ArrayT], ...]
+    ) -> Value[ArrayT]:
+        """Return the value of an instruction that is neither a call nor routes tuples."""
+
+    def inlined(self, computation: Computation, inputs: Sequence[Value[ArrayT]]) -> Value[ArrayT]:
+        """Return the result of a computation applied to these arguments."""
+        return self.values(computation, inputs, [computation.root])[computation.root]
+
+    def values(
+        self,
+        computation: Computation,
+        inputs: Sequence[Value[ArrayT]],
+        roots: Sequence[Instruction],
+    ) -> Values[ArrayT]:
+        """Return the values of a computation's instructions on which `roots` depend.
+
+        Args:
+            inputs: the arguments of the computation.
+        """
+        return unrolled(self.values_of(computation, inputs, roots))
+
+    def values_of(
+        self,
+        computation: Computation,
+        inputs: Sequence[Value[ArrayT]],
+        roots: Sequence[Instruction],
+    ) -> Recursive[Values[ArrayT]]:
+        """Return `values` within a recursion."""
+        self.enter(computation, inputs)
+        values = dict(zip(computation.parameters, inputs, strict=True))
+        for instruction in needed_by(roots):
+            if instruction not in values:
+                operands = tuple([values[operand] for operand in instruction.operands])
+                values[instruction] = yield from self.applied(instruction, operands)
+        return values
+
+    def applied(
+        self, instruction: Instruction, operands: tuple[Value[ArrayT], ...]
+    ) -> Recursive[Value[ArrayT]]:
+        """Return the value of an instruction applied to these operands, within a recursion."""
+        op = instruction.op
+        if isinstance(op, InlineOp):
+            called = instruction.called_computations[0]
+            call = called, numbers_of(operands)
+            if call not in self._inlined or has_unique_values(called):
+                self.calls.append(instruction)
+                values = yield self.values_of(called, operands, [called.root])
+                self._inlined[call] = values[called.root]
+                self.calls.pop()
+            return self._inlined[call]
+        if isinstance(op, RoutingOp):
+            sources = [(path, *op.route(path)) for path, _ in leaves(instruction.shape)]
+            return {path: operands[number][inside] for path, number, inside in sources
+                    if inside in operands[number]}  # fmt: skip
+        return self.computed(instruction, operands)
+
+
+def numbers_of(values: Iterable[Value[Numbered]]) -> tuple[tuple[tuple[Path, int], ...], ...]:
+    """Return the numbers of the arrays of some values, with their paths."""
+    return tuple([tuple([(p, array.number) for p, array in v.items()]) for v in values])
+
+
+def is_unique(instruction: Instruction) -> bool:
+    """Return True if equal instructions may have other values, such as random numbers.
+
+    Collectives have an effect, but their values are a function of their operands on all devices.
+    """
+    is_own = has_own_effect(instruction) and not isinstance(instruction.op, Collective)
+    return is_own or any(map(has_unique_values, instruction.called_computations))
+
+
+def has_unique_values(computation: Computation) -> bool:
+    """Return True if equal applications of a computation may have other values."""
+    return bottom_up(computation, has_unique_values, lambda c: any(map(is_unique, c)))
