@@ -30,6 +30,22 @@ class Combiner(NamedTuple):
     function: np.ufunc
     is_idempotent: bool = False
 
+    def neutral(self, element_type: str) -> np.generic | None:
+        """Return the neutral element in an element type; None if the type has none.
+
+        >>> COMBINERS["maximum"].neutral("f32"), COMBINERS["and"].neutral("u8")
+        (np.float32(-inf), np.uint8(255))
+        >>> COMBINERS["maximum"].neutral("f8e4m3fn")  # a type without infinities
+        -448
+        >>> print(COMBINERS["maximum"].neutral("c64"), COMBINERS["add"].neutral("f8e8m0fnu"))
+        None None
+        """
+        kind = dtype(element_type)
+        if kind.kind == "c" and self.function in (np.maximum, np.minimum):
+            return None
+        value: np.generic = neutral(self.function, kind)
+        return value if value == value else None
+
 
 COMBINERS: Final = {
     combiner.opcode: combiner
@@ -49,19 +65,3 @@ COMMUTATIVE: Final = frozenset(
     opcode for opcode, op in OPS.items() if issubclass(op, BinaryElementwise) and op.commutes
 )
 """The opcodes of commutative functions of two elements."""
-
-
-def neutral_element(opcode: str, element_type: str) -> np.generic | None:
-    """Return the neutral element of a combiner in an element type; None if the type has none.
-
-    >>> neutral_element("maximum", "f32"), neutral_element("and", "u8")
-    (np.float32(-inf), np.uint8(255))
-    >>> neutral_element("maximum", "c64"), neutral_element("maximum", "f8e4m3fn")
-    (None, None)
-    """
-    function, kind = COMBINERS[opcode].function, dtype(element_type)
-    is_order = function in (np.maximum, np.minimum)
-    if is_order and kind.kind == "c":
-        return None
-    value: np.generic = neutral(function, kind)
-    return value if value == value else None

@@ -121,7 +121,7 @@ def neutral(ufunc: Any, dtype: np.dtype[Any]) -> Any:
         elif numerics.is_integer(np.empty(0, dtype)):
             value = numerics.limits(dtype)[not is_max]
         else:
-            value = -np.inf if is_max else np.inf
+            value = numerics.extremes(dtype)[not is_max]
     return np.asarray(value).astype(dtype)[()]
 
 

@@ -35,6 +35,18 @@ def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
+def extremes(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Smallest and largest value of a floating-point type: infinities, if it has them.
+
+    >>> extremes(np.dtype(np.float32)), extremes(np.dtype(ml_dtypes.float8_e4m3fn))
+    ((-inf, inf), (-448, 448))
+    """
+    if np.isinf(np.asarray(np.inf).astype(dtype)):
+        return -np.inf, np.inf
+    info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call] # the package has no types
+    return info.min, info.max
+
+
 def width(dtype: np.dtype[Any]) -> int:
     """Bits of an integer type."""
     low, high = limits(dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import Shape, dtype, leaf_number, leaves
+from hlo.shapes.shape import Shape, leaf_number, leaves
 from indexing.dataflow.constants import literal
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import output_to_input, to_parameters
@@ -29,7 +29,7 @@ from indexing.ops.element import (
     element_of,
 )
 from indexing.sharding.array_reads import ArrayRead, ResultReads, read_of, tight_maps
-from indexing.sharding.combiners import combiner_of, neutral_value
+from indexing.sharding.combiners import COMBINERS, combiner_of
 from simplifier.unknown import first_unknown
 
 
@@ -168,5 +168,5 @@ def _init_arrays(
     value, shape = literal(ArrayRef(init)), init.shape
     if value is None or combiner is None or not isinstance(shape, Shape):
         return None
-    neutral = neutral_value(combiner, dtype(shape.element_type))
+    neutral = COMBINERS[combiner].neutral(shape.element_type)
     return () if value[()] == neutral else None

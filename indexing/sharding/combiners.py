@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
 from indexing.ops.combiners import COMBINERS as BY_OPCODE
 from indexing.ops.element import ReductionRule
-from indexing.ops.functions import neutral
 
 COMBINERS: Final = {each.reduction: each for each in BY_OPCODE.values() if each.opcode != "xor"}
 """The combiner of each reduction that a sharding may name."""
 
 # of predicates, addition and multiplication are the logical functions
 _OF_PREDICATES: Final = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
-
-
-def neutral_value(reduction: str, kind: np.dtype[Any]) -> Any:
-    """Return the neutral element of a reduction.
-
-    >>> neutral_value("max", np.dtype(np.float32)), neutral_value("sum", np.dtype(np.int8))
-    (np.float32(-inf), np.int8(0))
-    """
-    return neutral(COMBINERS[reduction].function, kind)
 
 
 def combiner_of(instruction: Instruction, rule: ReductionRule, output_id: int) -> str | None:
@@ -40,7 +28,8 @@ def reducing_function(computation: Computation, output_id: int) -> str | None:
 
     Returns:
         "sum", "prod", "max", "min", "and" or "or"; None for another computation: it may not be
-        associative, and the init value would count once for each part.
+        associative, and the init value would count once for each part.  None also for types without
+        a neutral element, such as zero in f8e8m0fnu.
 
     >>> import hlo
     >>> module = hlo.parse('''
@@ -64,6 +53,9 @@ def _name_of(value: Instruction, output_id: int, count: int) -> str | None:
     if len(value.operands) != 2 or set(value.operands) != ends:
         return None
     combiner = BY_OPCODE.get(value.opcode)
-    name = combiner.reduction if combiner and combiner.reduction in COMBINERS else None
-    is_predicate = isinstance(value.shape, Shape) and value.shape.element_type == "pred"
-    return _OF_PREDICATES.get(name or "", name) if is_predicate else name
+    if combiner is None or combiner.reduction not in COMBINERS:
+        return None
+    name, shape = combiner.reduction, value.shape
+    if not isinstance(shape, Shape) or combiner.neutral(shape.element_type) is None:
+        return None
+    return _OF_PREDICATES.get(name, name) if shape.element_type == "pred" else name

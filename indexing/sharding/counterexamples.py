@@ -18,7 +18,7 @@ from indexing.maps.arrays import array_leaves
 from indexing.ops.base import Array, MappedOp, RoutingOp
 from indexing.ops.element import ConstantRule, ReductionRule, element_of
 from indexing.ops.structured_ops import InlineOp, single_ufunc
-from indexing.sharding.combiners import COMBINERS, combiner_of, neutral_value
+from indexing.sharding.combiners import COMBINERS, combiner_of
 from indexing.sharding.splat_values import splat_value
 from indexing.sharding.states import ArrayState, shard_size
 from indexing.sharding.subjects import Subject, SubjectArray
@@ -100,7 +100,7 @@ def _fills(
         reduction = combiner_of(subject.root, rule, 0)
         if reduction is None or [state.reduction for state in results] != [reduction]:
             raise NotComputableError
-        fills[k] = neutral_value(reduction, dtype(subject.inputs[k].shape.element_type))
+        fills[k] = COMBINERS[reduction].neutral(subject.inputs[k].shape.element_type)
     return fills
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, dtype
 from indexing.dataflow.constants import literal
-from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.arrays import ArrayRef, Path, leaf_at
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
-from indexing.sharding.combiners import neutral_value
+from indexing.sharding.combiners import COMBINERS
 
 
 def splat_value(instruction: Instruction, path: Path = ()) -> Any:
@@ -57,12 +57,7 @@ def is_neutral(instruction: Instruction, path: Path, reduction: str) -> bool:
     value = splat_value(instruction, path)
     if value is None:
         return False
-    shape = next(s for p, s in _leaves(instruction) if p == path)
-    neutral = neutral_value(reduction, dtype(shape.element_type))
+    shape = leaf_at(instruction.shape, path)
+    assert isinstance(shape, Shape)
+    neutral = COMBINERS[reduction].neutral(shape.element_type)
     return bool(np.asarray(value, dtype(shape.element_type)) == neutral)
-
-
-def _leaves(instruction: Instruction) -> list[tuple[Path, Shape]]:
-    from indexing.maps.arrays import array_leaves
-
-    return [(path, shape) for _, path, shape in array_leaves(instruction.shape)]

@@ -13,7 +13,7 @@ import indexing
 from hlo import Module, Shape
 from hlo.modules.checks import verify
 from hlo.ops.op import OPS
-from hlo.shapes.shape import dtype
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.codegen.nest import LoopNest
 from indexing.execution import run
 from indexing.ops.elementwise import BinaryElementwise
@@ -92,3 +92,18 @@ def test_nests_apply_any_function_of_two_elements(formula: str, root: str) -> No
         agree(nest.run(*inputs), expected, nest.source)
         agree(nest.vectorized().run(*inputs), expected, nest.vectorized().source)
     assert checked
+
+
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+@pytest.mark.parametrize("kind", [t for t, e in ELEMENT_TYPES.items() if e.kind == "floating"])
+def test_padding_of_windows_is_neutral_in_every_type(kind: str, opcode: str) -> None:
+    parsed = hlo.parse(f"""
+        f {{ a = {kind}[] parameter(0) b = {kind}[] parameter(1) ROOT c = {kind}[] {opcode}(a, b) }}
+        ENTRY e {{ x = {kind}[3] parameter(0) z = {kind}[] parameter(1)
+          ROOT r = {kind}[3] reduce-window(x, z), window={{size=3 pad=1_1}}, to_apply=f }}""")
+    given = [np.array([2, 1, 4]).astype(dtype(kind)), np.ones((), dtype(kind))]
+    nest = indexing.loop_nest(parsed.entry.root)
+    assert isinstance(nest, LoopNest)
+    expected = [2, 4, 4] if opcode == "maximum" else [1, 1, 1]
+    for computed in (nest.run(*given), nest.vectorized().run(*given), *run(parsed, given)):
+        assert np.asarray(computed).astype(np.float64).tolist() == expected

@@ -18,7 +18,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp
 from indexing.ops.collective_bases import Collective
 from indexing.ops.samples import instruction_of
-from indexing.sharding.combiners import COMBINERS, neutral_value
+from indexing.sharding.combiners import COMBINERS
 from indexing.sharding.partial_laws import has_reduction
 from indexing.sharding.states import ArrayState, parse_state
 from indexing.sharding.subjects import Subject, SubjectArray
@@ -160,7 +160,7 @@ def first_fault(
                         is_data = array.shape.element_type == subject.results[0].shape.element_type
                         part = np.zeros_like(part)
                         if is_data:
-                            part[...] = neutral_value(reduction, part.dtype)
+                            part[...] = COMBINERS[reduction].neutral(array.shape.element_type)
                     inside = own(value, state.dimension, number, shards, halo)
                     part[inside] = value[inside]
                     parts.append(part)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import hlo
 from hlo.modules.module import Module
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing import shard
+from indexing.execution import run
 from indexing.sharding import sharding_rule
 from indexing.sharding.assignment import Assignment, InstructionAssignment
 from indexing.sharding.partition.needs import usable_axes
@@ -105,6 +108,20 @@ def test_an_initial_value_is_added_on_one_device_unless_it_is_neutral() -> None:
         module = hlo.parse(SUMS.replace("constant(3)", f"constant({init})").replace("7", "8"))
         local = check(assignment(module, {"p": "x _"}, {"d": "j=x"}), module)
         assert [i.opcode for i in local.module.entry].count("select") == selects
+
+
+@pytest.mark.parametrize("opcode", ["add", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("kind", [t for t, e in ELEMENT_TYPES.items() if e.kind == "floating"])
+def test_padding_is_neutral_in_every_element_type(kind: str, opcode: str) -> None:
+    module = hlo.parse(f"""
+        f {{ a = {kind}[] parameter(0) b = {kind}[] parameter(1) ROOT c = {kind}[] {opcode}(a, b) }}
+        ENTRY e {{ p = {kind}[5] parameter(0) one = {kind}[] constant(1)
+          ROOT d = {kind}[] reduce(p, one), dimensions={{0}}, to_apply=f }}""")
+    ones = [np.ones(5).astype(dtype(kind))]
+    (computed,) = shard(module, {"x": 3}, {"p": ("x",)}).run(ones)
+    (expected,) = run(module, ones)
+    assert float(computed) == float(expected)
+    assert opcode == "add" or float(computed) == 1
 
 
 def test_random_numbers_are_those_of_one_device() -> None:

@@ -7,12 +7,12 @@ import math
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.exact_laws import float_value
 from indexing.equivalence.values.terms import Formula
-from indexing.ops.combiners import COMBINERS, neutral_element
+from indexing.ops.combiners import COMBINERS
 
 
 def neutral_value(algebra: FormulaAlgebra, combiner: str, element_type: str) -> Formula | None:
     """Return the neutral element of a combiner; None if the element type has none."""
-    value = neutral_element(combiner, element_type) if combiner in COMBINERS else None
+    value = COMBINERS[combiner].neutral(element_type) if combiner in COMBINERS else None
     return None if value is None else algebra.table.constant(value, element_type)
 
 
@@ -20,7 +20,7 @@ def is_neutral(combiner: str, init: Formula) -> bool:
     """Return True if a constant is neutral for a combiner; 0 and -0 are neutral for sums."""
     if init.kind != "constant" or combiner not in COMBINERS:
         return False
-    return bool(init.value == neutral_element(combiner, init.type))
+    return bool(init.value == COMBINERS[combiner].neutral(init.type))
 
 
 def is_minus_zero(term: Formula) -> bool:

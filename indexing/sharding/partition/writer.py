@@ -13,7 +13,7 @@ from hlo.formats.parser import parse
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape, dtype
 from hlo.shardings.mesh import Axis, Mesh
-from indexing.sharding.combiners import COMBINERS, neutral_value
+from indexing.sharding.combiners import COMBINERS
 
 INDEX: Final = Shape("s32", ())
 
@@ -196,7 +196,9 @@ class LocalBody:
 
     def neutral(self, reduction: str, element_type: str) -> LocalValue:
         """Return the neutral element of a reduction."""
-        value = neutral_value(reduction, dtype(element_type))
+        value = COMBINERS[reduction].neutral(element_type)
+        if value is None:
+            raise ValueError(f"{element_type} has no neutral element of a {reduction}")
         return self.constant(Shape(element_type, ()), _scalar(value))
 
     # ------------------------------------------------------------ values of devices
