@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hlo.modules.module import Computation, Instruction
@@ -37,10 +37,12 @@ from indexing.ops.base import RoutingOp
 from indexing.ops.control import While, callees
 from indexing.ops.integer_rules import range_of
 from indexing.ops.structured_ops import InlineOp
-from indexing.programs.arrays import ProgramArrays, numbers_of
+from indexing.programs.arrays import ProgramArrays, key_of
 from simplifier.atoms import Variable
 from simplifier.interval import contains
 from simplifier.linear import Expr
+
+_FORWARDING: Final = (InlineOp, RoutingOp)
 
 MAX_COPIED: Final = 1 << 14
 """Limit on the instructions that inlining repeats: a chain of computations, each of which calls the
@@ -93,7 +95,7 @@ class _Flattening(ProgramArrays[ProgramArray]):
         inlined_once: the computations that have been inlined.
         copied: the number of instructions of computations that have been inlined again.
         hidden_calls: the number of outermost `calls` whose operands are inputs, of any value.
-        known: the value of each inlined instruction, with the other calls around it.
+        known: the values of inlined instructions, by the other calls around them.
     """
 
     def __init__(self) -> None:
@@ -103,9 +105,9 @@ class _Flattening(ProgramArrays[ProgramArray]):
         self.inlined_once: set[Computation] = set()
         self.copied = 0
         self.hidden_calls = 0
-        self.known: dict[tuple[Instruction, tuple[Instruction, ...]], Leaves] = {}
+        self.known: dict[tuple[Instruction, ...], Mapping[Instruction, Leaves]] = {}
 
-    def enter(self, computation: Computation, inputs: Sequence[Leaves]) -> None:
+    def enter(self, computation: Computation, values: Mapping[Instruction, Leaves]) -> None:
         """Count the instructions of a repeated computation, and compare the types of arguments."""
         if computation in self.inlined_once:
             self.copied += len(computation)
@@ -113,10 +115,9 @@ class _Flattening(ProgramArrays[ProgramArray]):
         if self.copied > MAX_COPIED:
             reason = f"budget: inlined calls repeat more than {MAX_COPIED} instructions"
             raise NoLoopNest(Unknown(reason, computation.root))
-        calls = self._known_calls()
-        for parameter, value in zip(computation.parameters, inputs, strict=True):
+        for parameter, value in values.items():
             _require_types(self.calls[-1] if self.calls else parameter, parameter.shape, value)
-            self.known[parameter, calls] = value
+        self.known[self._known_calls()] = values
 
     def _known_calls(self) -> tuple[Instruction, ...]:
         """Return the calls around the instruction that follow from the program."""
@@ -129,12 +130,11 @@ class _Flattening(ProgramArrays[ProgramArray]):
             key = self._key(instruction, operands)
             if key not in self.computations:
                 self.computations[key] = yield from self.loop(instruction, operands[0])
-            value = self.computations[key]
-        else:
-            value = yield from super().applied(instruction, operands)
-            if isinstance(op, InlineOp | RoutingOp):
-                _require_types(instruction, instruction.shape, value)
-        self.known[instruction, self._known_calls()] = value
+            return self.computations[key]
+        if not isinstance(op, _FORWARDING):
+            return self.computed(instruction, operands)
+        value = yield from super().applied(instruction, operands)
+        _require_types(instruction, instruction.shape, value)
         return value
 
     def computed(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
@@ -147,7 +147,7 @@ class _Flattening(ProgramArrays[ProgramArray]):
 
     def _key(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> object:
         op, called = instruction.op, instruction.called_computations
-        return op, instruction.opcode, instruction.shape, numbers_of(operands), called
+        return op, instruction.opcode, instruction.shape, key_of(operands), called
 
     # ------------------------------------------------------------ loops
 
@@ -242,7 +242,7 @@ class _Flattening(ProgramArrays[ProgramArray]):
         for rt in count.runtime:
             assert isinstance(rt.array, ArrayRef)
             instruction, path, calls = rt.array
-            array = self.known.get((instruction, calls), {}).get(path)
+            array = self.known.get(calls, {}).get(instruction, {}).get(path)
             if array is None:
                 raise _no_loop(loop, f"`{instruction.name}` decides its number of iterations")
             runtime.append((rt.variable, array, rt.index))

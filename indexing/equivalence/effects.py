@@ -13,12 +13,13 @@ from indexing.equivalence.values.numbering import (
     NoFormula,
     Numbering,
     attributes_of,
+    numbers_of,
 )
 from indexing.equivalence.values.residuals import changed_attribute
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, array_leaves
 from indexing.ops.structured_ops import InlineOp
-from indexing.programs.arrays import has_unique_values, is_unique, numbers_of
+from indexing.programs.arrays import has_unique_values, is_unique
 
 
 @dataclass(frozen=True, slots=True)

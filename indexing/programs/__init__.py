@@ -1,5 +1,5 @@
 """Programs as arrays: calls inlined, tuples routed, equal computations made once.
 
-Imports `maps`, `ops` and `dataflow`.  Invariants: the number of an array is larger than those of
-its operands, and no two arrays of one `ProgramArrays` have the same number.
+Imports `maps`, `ops` and `dataflow`.  Invariant: a computation that is applied twice to the same
+arrays has one result, unless it draws random numbers or has another effect.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction
@@ -16,16 +16,7 @@ from indexing.ops.base import RoutingOp
 from indexing.ops.collective_bases import Collective
 from indexing.ops.structured_ops import InlineOp
 
-
-class Numbered(Protocol):
-    """An array with a number, which no other array of the programs has."""
-
-    @property
-    def number(self) -> int:
-        """The number of the array, larger than those of its operands."""
-
-
-ArrayT = TypeVar("ArrayT", bound=Numbered)
+ArrayT = TypeVar("ArrayT")
 Value: TypeAlias = Mapping[Path, ArrayT]
 Values: TypeAlias = Mapping[Instruction, Value[ArrayT]]
 
@@ -42,8 +33,12 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         self._inlined: dict[Hashable, Value[ArrayT]] = {}
 
     @abstractmethod
-    def enter(self, computation: Computation, inputs: Sequence[Value[ArrayT]]) -> None:
-        """Check the budget and the arguments of a computation that will be inlined."""
+    def enter(self, computation: Computation, values: Values[ArrayT]) -> None:
+        """Check the budget and the arguments of a computation that will be inlined.
+
+        Args:
+            values: the values of its parameters; those of its instructions will be added.
+        """
 
     @abstractmethod
     def computed(
@@ -75,8 +70,8 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         roots: Sequence[Instruction],
     ) -> Recursive[Values[ArrayT]]:
         """Return `values` within a recursion."""
-        self.enter(computation, inputs)
         values = dict(zip(computation.parameters, inputs, strict=True))
+        self.enter(computation, values)
         for instruction in needed_by(roots):
             if instruction not in values:
                 operands = tuple([values[operand] for operand in instruction.operands])
@@ -90,7 +85,7 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         op = instruction.op
         if isinstance(op, InlineOp):
             called = instruction.called_computations[0]
-            call = called, numbers_of(operands)
+            call = called, key_of(operands)
             if call not in self._inlined or has_unique_values(called):
                 self.calls.append(instruction)
                 values = yield self.values_of(called, operands, [called.root])
@@ -104,9 +99,9 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         return self.computed(instruction, operands)
 
 
-def numbers_of(values: Iterable[Value[Numbered]]) -> tuple[tuple[tuple[Path, int], ...], ...]:
-    """Return the numbers of the arrays of some values, with their paths."""
-    return tuple([tuple([(p, array.number) for p, array in v.items()]) for v in values])
+def key_of(values: Iterable[Value[ArrayT]]) -> Hashable:
+    """Return a key that is equal for values with the same arrays."""
+    return tuple([tuple(value.items()) for value in values])
 
 
 def is_unique(instruction: Instruction) -> bool:

@@ -29,7 +29,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, element_of
-from indexing.programs.arrays import ProgramArrays, is_unique, numbers_of
+from indexing.programs.arrays import ProgramArrays, is_unique
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import first_unknown
@@ -121,13 +121,13 @@ class Numbering(ProgramArrays[NumberedArray]):
             arrays[path] = self._add(key, array_shape, argument=(number, path))
         return arrays
 
-    def enter(self, computation: Computation, inputs: Sequence[Leaves]) -> None:
+    def enter(self, computation: Computation, values: Mapping[Instruction, Leaves]) -> None:
         """Count the instructions of a computation, and compare the types of its arguments."""
         self._instructions += len(computation)
         if self._instructions > MAX_INLINED:
             reason = f"budget: more than {MAX_INLINED} instructions, calls inlined"
             raise NoFormula(Unknown(reason, computation.root))
-        for parameter, value in zip(computation.parameters, inputs, strict=True):
+        for parameter, value in values.items():
             _require_equal_types(parameter, value)
 
     def computed(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
@@ -260,6 +260,11 @@ def _shape_key(shape: Shape | None) -> Hashable:
     if shape is None:
         return None
     return shape.element_type, shape.dims, shape.is_dynamic
+
+
+def numbers_of(values: Iterable[Leaves]) -> tuple[tuple[tuple[Path, int], ...], ...]:
+    """Return the numbers of the arrays of some values, with their paths."""
+    return tuple([tuple([(p, array.number) for p, array in v.items()]) for v in values])
 
 
 def _require_equal_types(parameter: Instruction, value: Leaves) -> None:
