@@ -30,11 +30,10 @@ from indexing.dataflow.copies import source_of
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.runtime import copied_elements
 from indexing.equivalence.values.engine import compare_values
-from indexing.equivalence.values.numbering import attributes_of
+from indexing.equivalence.values.numbering import attributes_of, is_commutative, literal_key
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops.combiners import COMMUTATIVE
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.programs.arrays import is_unique
 from simplifier.linear import Expr
@@ -138,7 +137,7 @@ class Sources:
         kind = shape.element_type
         if instruction.opcode in _SUMS and ELEMENT_TYPES[kind].kind in ("integral", "unsigned"):
             return self._sum(instruction.opcode, kind, operands)
-        if instruction.opcode in COMMUTATIVE:
+        if is_commutative(instruction):
             operands.sort(key=lambda each: (each.name, str(each.at)))
         types = tuple([str(o.shape.element_type) for o in instruction.operands])  # type: ignore[union-attr]
         name = self._name(
@@ -236,16 +235,13 @@ class Sources:
             tuple([self.array(ArrayRef(operand, path, calls)) for path, _ in leaves(operand.shape)])
             for operand in instruction.operands
         ]
-        if instruction.opcode in COMMUTATIVE:
+        if is_commutative(instruction):
             operands.sort()
-        literal = instruction.literal.normal if instruction.literal is not None else None
-        if literal is not None and "..." in literal:
-            literal = f"{id(instruction)}"
         called = [self._computation(each) for each in instruction.called_computations]
         return self._name(
             instruction.opcode,
             attributes_of(instruction),
-            literal,
+            literal_key(instruction),
             tuple(operands),
             tuple(called),
         )

@@ -157,9 +157,7 @@ class Numbering(ProgramArrays[NumberedArray]):
         for name, computations in sorted(called_by(instruction).items()):
             results = numbers_of(map(self.result, computations))
             called.append((name if op is None else "", *results))
-        literal = None
-        if instruction.literal is not None:
-            literal = _literal_key(instruction)
+        literal = literal_key(instruction)
         key = instruction.opcode, attributes_of(instruction), tuple(numbers), tuple(called), literal
         if is_unique(instruction):
             program = id(instruction.module)
@@ -250,8 +248,10 @@ def target_of(instruction: Instruction) -> str:
     return "" if text is None else text.printed.strip('"')
 
 
-def _literal_key(instruction: Instruction) -> Hashable:
-    assert instruction.literal is not None
+def literal_key(instruction: Instruction) -> Hashable:
+    """Return a key of an instruction's literal; an elided one is equal to no other."""
+    if instruction.literal is None:
+        return None
     text = instruction.literal.printed
     return (id(instruction), text) if "..." in text else "".join(text.split())
 
