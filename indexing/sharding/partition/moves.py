@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import count, permutations
@@ -65,37 +66,38 @@ class ShardingMove:
 def bytes_sent(kind: str, devices: int, size: int) -> int:
     """Return the bytes that each device of a group sends in a collective, rounded up.
 
-    These are the bytes of ring algorithms, which no algorithm undercuts:
-
-    =================== ===================== ==========================
-    collective          bytes                 `size`
-    =================== ===================== ==========================
-    all-gather          (n − 1) · size        of the operand, a shard
-    all-reduce          2 (n − 1) / n · size  of the operand
-    reduce-scatter      (n − 1) / n · size    of the operand
-    all-to-all          (n − 1) / n · size    of the operand
-    collective-permute  size                  of the operand
-    =================== ===================== ==========================
-
     Args:
         kind: the opcode.
-        devices: n, the devices of each group.
+        devices: the number of devices of each group.
         size: bytes of the operand on one device, padding included.
 
     >>> bytes_sent("all-reduce", 4, 100), bytes_sent("all-gather", 4, 100)
     (150, 300)
     """
+    share = share_sent(kind, devices)
+    return -(-share.numerator * size // share.denominator)
+
+
+@lru_cache(maxsize=1 << 8)
+def share_sent(kind: str, devices: int) -> Fraction:
+    """Return the bytes that each device of a group sends, as a multiple of those of the operand.
+
+    These are the bytes of ring algorithms, which no algorithm undercuts.
+
+    >>> str(share_sent("all-reduce", 4))
+    '3/2'
+    """
     match kind:
         case "all-gather":
-            return (devices - 1) * size
+            return Fraction(devices - 1)
         case "all-reduce":
-            return -(-2 * (devices - 1) * size // devices)
+            return Fraction(2 * (devices - 1), devices)
         case "reduce-scatter" | "all-to-all":
-            return -(-(devices - 1) * size // devices)
+            return Fraction(devices - 1, devices)
         case "collective-permute":
-            return size
+            return Fraction(1)
         case _:
-            return 0
+            return Fraction(0)
 
 
 def array_bytes(element_type: str, dims: tuple[int, ...]) -> int:

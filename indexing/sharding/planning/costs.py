@@ -15,6 +15,7 @@ import numpy as np
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.ops.element import ElementOp, Work
+from indexing.sharding.partition.moves import share_sent
 from indexing.sharding.planning.elimination import Table
 from indexing.sharding.planning.splits import ArraySplit, AxisNames
 
@@ -62,13 +63,13 @@ class ResharderCosts:
         sent, held = self._reductions(source, target, held)
         gathered = 1
         for name, is_kept in self._moved(source, target):
-            if is_kept:  # an all-to-all
-                sent += held * (self.sizes[name] - 1) / self.sizes[name]
+            if is_kept:
+                sent += _sent("all-to-all", self.sizes[name], held)
             else:
                 gathered *= self.sizes[name]
         if any(map(_is_reordered, source.dims, target.dims)):
-            sent += held
-        return sent + held * (gathered - 1) + SHARE_OF_COPIES * held
+            sent += _sent("collective-permute", 1, held)
+        return sent + _sent("all-gather", gathered, held) + SHARE_OF_COPIES * held
 
     def _reductions(
         self, source: ArraySplit, target: ArraySplit, held: float
@@ -78,12 +79,12 @@ class ResharderCosts:
         wanted = {name for names in target.dims for name in names}
         pending = [name for name, kind in source.partial if (name, kind) not in target.partial]
         for name in pending:
-            if name in wanted:  # a reduce-scatter
-                sent += held * (self.sizes[name] - 1) / self.sizes[name]
+            if name in wanted:
+                sent += _sent("reduce-scatter", self.sizes[name], held)
                 held /= self.sizes[name]
         for name in pending:
             if name not in wanted:
-                sent += 2 * held * (self.sizes[name] - 1) / self.sizes[name]
+                sent += _sent("all-reduce", self.sizes[name], held)
         return sent, held
 
     def _moved(self, source: ArraySplit, target: ArraySplit) -> Iterator[tuple[str, bool]]:
@@ -93,6 +94,12 @@ class ResharderCosts:
             for name in names:
                 if place.get(name) != dim:
                     yield name, name in place
+
+
+def _sent(kind: str, devices: int, held: float) -> float:
+    """Return the share that a collective sends of an operand with the share `held`."""
+    share = share_sent(kind, devices)
+    return held * share.numerator / share.denominator
 
 
 def _is_reordered(source: AxisNames, target: AxisNames) -> bool:
