@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hlo.formats.parser_state import ParserState
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import NO_ATTRIBUTES, Computation, Instruction
 from hlo.ops.opcodes import ASYNCHRONOUS, OPCODES
 from hlo.shapes.shape import AnyShape, TupleShape
 from hlo.text.source import HloError, Span
@@ -133,12 +133,17 @@ def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Comp
     assert isinstance(inputs, TupleShape)
     computation = Computation(state.fresh_name("async_wrapped"), state.result, parsed.span.start)
     start, end = parsed.span.start, parsed.span.end
+    attributes = {
+        name: value
+        for name, value in parsed.attributes.items()
+        if name not in _START_ATTRIBUTES and name != THREAD
+    }
     made = [
         Instruction(
             name=f"async_param.{number}" if number else "async_param",
             opcode="parameter",
             shape=parsed.operands[number].declared_shape or shape,
-            literal=AttributeText.of(str(number)),
+            values=(AttributeText.of(str(number)), NO_ATTRIBUTES),
             computation=computation,
             index=number,
             start=start,
@@ -152,11 +157,7 @@ def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Comp
             opcode=op,
             shape=result,
             operands=tuple(made),
-            attributes={
-                name: value
-                for name, value in parsed.attributes.items()
-                if name not in _START_ATTRIBUTES and name != THREAD
-            },
+            values=(None, attributes),
             called_computations=parsed.called,
             computation=computation,
             index=len(made),

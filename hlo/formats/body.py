@@ -24,7 +24,7 @@ from hlo.formats.faults import (
     wrong_operand_shape,
 )
 from hlo.formats.parser_state import ParserState, free_name
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import NO_ATTRIBUTES, Computation, Instruction
 from hlo.shapes.shape import AnyShape, find_shape
 from hlo.text.lexer import (
     COMMENT,
@@ -149,8 +149,7 @@ class BodyReader(ParserState):
             opcode=opcode,
             shape=shape,
             operands=operands,
-            literal=literal,
-            attributes=attributes,
+            values=(literal, attributes),
             called_computations=called,
             computation=computation,
             index=len(names),
@@ -244,7 +243,7 @@ class BodyReader(ParserState):
             name=name or "parameter",
             opcode="parameter",
             shape=shape,
-            literal=AttributeText.of(str(number)),
+            values=(AttributeText.of(str(number)), NO_ATTRIBUTES),
             computation=computation,
             index=len(names),
             start=start,

@@ -213,7 +213,7 @@ class BodyScanner(BodyReader):
                 end=position,
                 operands=operands,
                 form=form,
-                attributes=None,
+                values=None,
                 called_computations=form.called_computations,
             )
             if mark:

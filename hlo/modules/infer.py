@@ -114,8 +114,7 @@ def _copied(
             start=old.start,
             end=old.end,
             operands=tuple([made[operand] for operand in old.operands]),
-            literal=old.literal,
-            attributes=old.attributes,
+            values=old.values,
             called_computations=tuple([computations[c.name] for c in old.called_computations]),
         )
     result.complete(tuple(made.values()), made[computation.root])

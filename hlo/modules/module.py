@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from hlo import methods
 from hlo.html import Preformatted, preformatted
 from hlo.modules.deferred import Deferrable
-from hlo.modules.forms import METADATA, InstructionForm, InstructionText
+from hlo.modules.forms import METADATA, InstructionForm, InstructionText, Values
 from hlo.modules.header import ModuleHeader
 from hlo.modules.module_search import ModuleSearch
 from hlo.modules.op_source import OpSource, op_source
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _UNSET: Any = object()
-_NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
+NO_ATTRIBUTES: Mapping[str, AttributeText] = MappingProxyType({})
 _shape_text = lru_cache(maxsize=1 << 11)(str)  # a module has few distinct shapes
 
 
@@ -92,8 +92,7 @@ class Instruction(InstructionText):
         start: int,
         end: int,
         operands: tuple[Instruction, ...] = (),
-        literal: AttributeText | None = None,
-        attributes: Mapping[str, AttributeText] | None = _NOTHING,
+        values: Values | None,
         called_computations: tuple[Computation, ...] = (),
         form: InstructionForm | None = None,
     ) -> None:
@@ -101,8 +100,7 @@ class Instruction(InstructionText):
         self.opcode = opcode
         self.declared_shape = shape
         self.operands = operands
-        self._literal = literal
-        self._attributes = attributes
+        self._literal, self._attributes = values or (None, None)
         self.form = form
         self.called_computations = called_computations
         self.computation = computation
@@ -211,7 +209,7 @@ class Computation(Deferrable):
         self.start = start
         self.end = start
         self._parameters: tuple[Instruction, ...] | None = None
-        self.attributes: Mapping[str, AttributeText] = _NOTHING
+        self.attributes: Mapping[str, AttributeText] = NO_ATTRIBUTES
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -330,7 +328,7 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
         self.name = name
         self.source = source
         self.semantics = semantics
-        self.attributes: Mapping[str, AttributeText] = _NOTHING
+        self.attributes: Mapping[str, AttributeText] = NO_ATTRIBUTES
         self.tables: Mapping[str, Mapping[int, AttributeText]] = MappingProxyType({})
         self.computations: Mapping[str, Computation] = MappingProxyType({})
         self.entry: Computation = _UNSET
