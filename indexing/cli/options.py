@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from dataclasses import fields
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -20,6 +22,21 @@ def with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def gathered(argument: str, kind: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a command one argument, a dataclass, in place of the arguments named as its fields."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+
+    def decorated(command: F) -> F:
+        @wraps(command)
+        def with_one(**options: Any) -> None:
+            value = kind(**{name: options.pop(name) for name in names})
+            command(**{argument: value}, **options)
+
+        return cast(F, with_one)
+
+    return decorated
 
 
 files_argument = click.argument(
@@ -239,8 +256,9 @@ def exact_option(description: str) -> Callable[[F], F]:
 
 
 def selection_options(command: F) -> F:
-    """The options that select instructions, in addition to ``--instruction``."""
+    """The options that select instructions with ``--instruction``: the argument `selection`."""
     from indexing.views.access_kinds import ACCESS_KINDS
+    from indexing.views.selection import Selection
 
     options = [
         click.option(
@@ -296,7 +314,7 @@ def selection_options(command: F) -> F:
             help="Print at most N instructions of each file",
         ),
     ]
-    return with_options(command, options)
+    return with_options(gathered("selection", Selection)(command), options)
 
 
 def _limit_input(context: click.Context, parameter: click.Parameter, value: int | None) -> None:

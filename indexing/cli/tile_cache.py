@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from indexing.cli.integers import IntegerRange
-from indexing.cli.options import ByteSize, with_options
+from indexing.cli.options import ByteSize, gathered, with_options
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -44,16 +44,33 @@ class CacheSize(ByteSize):
 
 
 @dataclass(frozen=True, slots=True)
-class CacheRequest:
+class CacheOptions:
     """The options of the cache; see `indexing.best_block_orders`."""
 
-    capacity: int
-    orders: tuple[str, ...] | None
-    line: int
+    capacity: int | None
+    orders: str | None
+    line: int | None
+
+    def check(self, has_sizes: bool, excluded: Mapping[str, bool]) -> None:
+        """Raise `click.UsageError` if an option needs another or excludes it, or no line fits."""
+        if self.capacity is None:
+            for option, value in (("--order", self.orders), ("--line", self.line)):
+                if value is not None:
+                    raise click.UsageError(f"{option} needs --cache")
+            return
+        if not has_sizes:
+            raise click.UsageError("--cache needs --sizes")
+        for option, is_given in excluded.items():
+            if is_given:
+                raise click.UsageError(f"--cache cannot be used with {option}")
+        if self.capacity < (line := self.line or DEFAULT_LINE):
+            raise click.UsageError(
+                f"--cache {self.capacity} holds no line of {line} bytes: write a size such as 40MiB"
+            )
 
 
 def cache_options(command: F) -> F:
-    """The options ``--cache`` and those that need it."""
+    """The options ``--cache`` and those that need it: the argument `cache`."""
     options = [
         click.option(
             "--cache",
@@ -76,39 +93,7 @@ def cache_options(command: F) -> F:
             help="With --cache: the bytes of a line; by default, 128",
         ),
     ]
-    return with_options(command, options)
-
-
-def cache_request(
-    capacity: int | None,
-    orders: str | None,
-    line: int | None,
-    has_sizes: bool,
-    excluded: Mapping[str, bool],
-) -> CacheRequest | None:
-    """Return the request; None without ``--cache``.
-
-    Raises:
-        click.UsageError: an option needs ``--cache``, or cannot be used with it; or the cache
-            holds no line.
-    """
-    if capacity is None:
-        for option, value in (("--order", orders), ("--line", line)):
-            if value is not None:
-                raise click.UsageError(f"{option} needs --cache")
-        return None
-    if not has_sizes:
-        raise click.UsageError("--cache needs --sizes")
-    for option, is_given in excluded.items():
-        if is_given:
-            raise click.UsageError(f"--cache cannot be used with {option}")
-    if capacity < (line or DEFAULT_LINE):
-        raise click.UsageError(
-            f"--cache {capacity} holds no line of {line or DEFAULT_LINE} bytes: write a size such "
-            "as 40MiB"
-        )
-    names = None if orders is None else tuple([name.strip() for name in orders.split(",")])
-    return CacheRequest(capacity, names, line or DEFAULT_LINE)
+    return with_options(gathered("cache", CacheOptions)(command), options)
 
 
 def print_misses(
@@ -116,7 +101,8 @@ def print_misses(
     subject: TileSubject,
     place: str,
     tiling: Tiling,
-    request: CacheRequest,
+    capacity: int,
+    options: CacheOptions,
     notation: str,
 ) -> None:
     """Print the misses in each order; report orders that the grid does not have."""
@@ -126,11 +112,11 @@ def print_misses(
     from indexing.views.tile_lines import heading
     from simplifier.unknown import Unknown
 
+    line = options.line or DEFAULT_LINE
+    names = [] if options.orders is None else options.orders.split(",")
     try:
-        orders = [BlockOrder.parse(name, tiling.grid) for name in request.orders or ()]
-        best = best_block_orders(
-            tiling, request.capacity, orders or block_orders(tiling), request.line
-        )
+        orders = [BlockOrder.parse(name.strip(), tiling.grid) for name in names]
+        best = best_block_orders(tiling, capacity, orders or block_orders(tiling), line)
     except ValueError as error:  # of an order
         reporter.error(
             f"error[order]: {place}: {error}", f"  = help: the grid is {list(tiling.grid)}"
@@ -142,11 +128,11 @@ def print_misses(
         lines = tile_records.unknown_lines(subject, best)
         text = [f"{heading(subject, reporter.paint)} unknown: {best.reason}"]
     else:
-        lines = cache_records.misses_json(subject, request.capacity, request.line, best)
+        lines = cache_records.misses_json(subject, capacity, line, best)
         text = [
             f"{heading(subject, reporter.paint)} tiles {list(tiling.sizes)}, LRU cache of "
-            f"{request.capacity:,} bytes, lines of {request.line} bytes",
-            *[f"  {line}" for line in str(best).splitlines()],
+            f"{capacity:,} bytes, lines of {line} bytes",
+            *[f"  {each}" for each in str(best).splitlines()],
         ]
-    for line in lines if notation == "json" else text:
-        reporter.print(line)
+    for each in lines if notation == "json" else text:
+        reporter.print(each)

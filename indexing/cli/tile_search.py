@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from indexing.cli.integers import IntegerRange
-from indexing.cli.options import with_options
+from indexing.cli.options import gathered, with_options
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import LimitsText
 
@@ -24,19 +24,36 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """The options of the search; see `indexing.best_tilings`."""
+class SearchOptions:
+    """The options of the search, None where `indexing.best_tilings` decides."""
 
-    objective: Objective = "bytes"
-    limits: TilingLimits | None = None
-    sizes: SizeChoice = "powers"
-    accept: AcceptedKind = "box"
-    symbolic: bool = False
-    top: int = 10
+    search: bool
+    objective: Objective | None
+    limits: TilingLimits | None
+    candidates: SizeChoice | None
+    accept: AcceptedKind | None
+    symbolic: bool
+    top: int | None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that need ``--search`` and are given, in order."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
+        return {name: value for name, value in values.items() if value not in (None, False)}
+
+    def check(self, excluded: Mapping[str, bool]) -> None:
+        """Raise `click.UsageError` if an option needs ``--search``, or cannot be used with it."""
+        if not self.search:
+            for name in self.given:
+                raise click.UsageError(f"--{name} needs --search")
+            return
+        for option, is_given in excluded.items():
+            if is_given:
+                raise click.UsageError(f"--search cannot be used with {option}")
 
 
 def search_options(command: F) -> F:
-    """The options ``--search`` and those that need it."""
+    """The options ``--search`` and those that need it: the argument `searched`."""
     options = [
         click.option(
             "--search",
@@ -80,31 +97,11 @@ def search_options(command: F) -> F:
             help="With --search: print N tilings; by default, 10",
         ),
     ]
-    return with_options(command, options)
-
-
-def search_request(
-    search: bool, excluded: Mapping[str, bool], **options: Any
-) -> SearchRequest | None:
-    """Return the request; None without ``--search``.
-
-    Raises:
-        click.UsageError: an option needs ``--search``, or cannot be used with it.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    if not search:
-        if given:
-            option = "candidates" if next(iter(given)) == "sizes" else next(iter(given))
-            raise click.UsageError(f"--{option} needs --search")
-        return None
-    for option, is_given in excluded.items():
-        if is_given:
-            raise click.UsageError(f"--search cannot be used with {option}")
-    return SearchRequest(**given)
+    return with_options(gathered("searched", SearchOptions)(command), options)
 
 
 def print_best(
-    reporter: Reporter, subject: TileSubject, request: SearchRequest, notation: str
+    reporter: Reporter, subject: TileSubject, options: SearchOptions, notation: str
 ) -> None:
     """Print the best tilings of an output."""
     from indexing.tiling.tiles.candidates import best_tilings
@@ -112,17 +109,8 @@ def print_best(
     from indexing.views.tile_lines import best_lines, heading
     from simplifier.unknown import Unknown
 
-    best = best_tilings(
-        subject.instruction,
-        objective=request.objective,
-        top=request.top,
-        sizes=request.sizes,
-        limits=request.limits,
-        accept=request.accept,
-        symbolic=request.symbolic,
-        to=subject.to,
-        output_id=subject.output,
-    )
+    given = {"sizes" if k == "candidates" else k: v for k, v in options.given.items()}
+    best = best_tilings(subject.instruction, to=subject.to, output_id=subject.output, **given)
     lines: Iterable[str]
     text: Iterable[str]
     if isinstance(best, Unknown):

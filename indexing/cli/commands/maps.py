@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ from indexing.cli.options import (
     exact_option,
     files_argument,
     format_option,
+    gathered,
     instruction_option,
     max_input_size_option,
     operand_option,
@@ -31,10 +33,27 @@ from indexing.cli.tasks import answer_files
 
 if TYPE_CHECKING:
     from indexing.views.regions import Point
-    from indexing.views.selection import Order
+    from indexing.views.selection import Selection
 
 MAP_ONLY = ("isl", "mlir", "latex")
 FORMATS = click.Choice(["text", "json", *MAP_ONLY, "svg"])
+
+
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """The options of the maps of an instruction."""
+
+    direction: str
+    target: str
+    operand: int | str | None
+    point: Point | None
+    output: int | None
+    all_outputs: bool
+    exact: bool
+    no_simplify: bool
+    verify: bool
+    explain: bool
+    with_source: bool
 
 
 @click.command("maps")
@@ -90,29 +109,13 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY, "svg"])
 @max_input_size_option
 @format_option(FORMATS)
 @corpus_options
+@gathered("options", MapOptions)
 @click.pass_obj
 def command(
     reporter: Reporter,
     corpus: Corpus,
-    names: tuple[str, ...],
-    opcodes: tuple[str, ...],
-    reads: tuple[str, ...],
-    op_names: tuple[str, ...],
-    kinds: tuple[str, ...],
-    everything: bool,
-    order: Order | None,
-    limit: int | None,
-    direction: str,
-    target: str,
-    operand: int | str | None,
-    point: Point | None,
-    output: int | None,
-    all_outputs: bool,
-    exact: bool,
-    no_simplify: bool,
-    verify: bool,
-    explain: bool,
-    with_source: bool,
+    selection: Selection,
+    options: MapOptions,
     notation: str,
 ) -> None:
     """Print indexing maps of the modules in FILE...
@@ -167,61 +170,60 @@ def command(
     """
     from indexing.maps.explanation import explained
     from indexing.views.map_query import DIRECTIONS_BY_OPTION, Query
-    from indexing.views.selection import Selection
 
     workers = corpus.workers
     _check_options(
         {
-            "--to parameters": target == "parameters",
-            "--all": everything,
-            "--verify": verify,
-            "--explain": explain,
-            "--at": point is not None,
-            "--source": with_source,
+            "--to parameters": options.target == "parameters",
+            "--all": selection.everything,
+            "--verify": options.verify,
+            "--explain": options.explain,
+            "--at": options.point is not None,
+            "--source": options.with_source,
             "--format svg": notation == "svg",
         },
         {
-            "--direction input-to-output": direction == "input-to-output",
-            "--direction both": direction == "both",
-            "--instruction": bool(names),
-            "--opcode": bool(opcodes),
-            "--no-simplify": no_simplify,
+            "--direction input-to-output": options.direction == "input-to-output",
+            "--direction both": options.direction == "both",
+            "--instruction": bool(selection.names),
+            "--opcode": bool(selection.opcodes),
+            "--no-simplify": options.no_simplify,
             **{each: workers is not None and workers.option == each for each in ELSEWHERE},
             "--resume": corpus.journal is not None,
             **{f"--format {name}": notation == name for name in MAP_ONLY},
-            "--explain": explain,
-            "--verify": verify,
-            "--source": with_source,
-            "--sort": order is not None,
-            "--limit": limit is not None,
-            "--kind": bool(kinds),
+            "--explain": options.explain,
+            "--verify": options.verify,
+            "--source": options.with_source,
+            "--sort": selection.order is not None,
+            "--limit": selection.limit is not None,
+            "--kind": bool(selection.kinds),
         },
     )
-    if notation == "svg" and point is None:
+    if notation == "svg" and options.point is None:
         raise click.UsageError("--format svg draws the elements that a tile needs: it needs --at")
     query = Query(
-        directions=DIRECTIONS_BY_OPTION[direction],
-        to_parameters=target == "parameters",
-        operand=operand,
-        output_id=output,
-        exact=exact,
-        simplify=not no_simplify,
-        verify=verify,
-        explain=explain,
-        source=with_source,
+        directions=DIRECTIONS_BY_OPTION[options.direction],
+        to_parameters=options.target == "parameters",
+        operand=options.operand,
+        output_id=options.output,
+        exact=options.exact,
+        simplify=not options.no_simplify,
+        verify=options.verify,
+        explain=options.explain,
+        source=options.with_source,
     )
-    selection = Selection(names, opcodes, reads, op_names, kinds, everything, order, limit)
-    request = Request(query, selection, notation, all_outputs, point, len(corpus.files) == 1)
+    is_one_file = len(corpus.files) == 1
+    request = Request(query, selection, notation, options.all_outputs, options.point, is_one_file)
     if notation == "svg":
         from indexing.cli.pictures import draw_maps
 
         draw_maps(reporter, corpus.files, request)
     else:
-        with explained() if explain else nullcontext():
+        with explained() if options.explain else nullcontext():
             answer_files(reporter, corpus, MapQuestion(request))
     report_no_match(reporter, request)
     note_unmarked(reporter, notation)
-    if verify:
+    if options.verify:
         reporter.note_proofs(reporter.counts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,6 +15,7 @@ from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     ByteSize,
     format_option,
+    gathered,
     instruction_option,
     max_input_size_option,
 )
@@ -34,6 +36,15 @@ MAX_PLANS: Final = 200
 
 MAX_LISTED: Final = 8
 """Limit on the parameters that an error lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """Limits of a search: the bytes that a device holds, the plans made, the choices printed."""
+
+    memory_limit: int | None
+    max_plans: int
+    top: int
 
 
 @click.command("shard")
@@ -109,6 +120,7 @@ MAX_LISTED: Final = 8
 @instruction_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "hlo", "svg"]))
+@gathered("limits", SearchLimits)
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -119,9 +131,7 @@ def command(
     search: bool,
     rule: bool,
     sbp: bool,
-    memory_limit: int | None,
-    max_plans: int,
-    top: int,
+    limits: SearchLimits,
     shards: int | None,
     names: tuple[str, ...],
     notation: str,
@@ -170,7 +180,7 @@ def command(
     view = _chosen_view(search=search, rule=rule, sbp=sbp)
     if shards is not None and view != "sbp":
         raise click.UsageError("--shards has no effect without --sbp")
-    if memory_limit is not None and view != "search":
+    if limits.memory_limit is not None and view != "search":
         raise click.UsageError("--memory-limit has no effect without --search")
     if notation in ("hlo", "svg") and view is not None:
         raise click.UsageError(f"--format {notation} has no effect with --{view}")
@@ -183,7 +193,6 @@ def command(
     elif mesh is None:
         raise click.UsageError("--mesh is required, unless --rule or --sbp is given")
     elif view == "search":
-        limits = SearchLimits(memory_limit, max_plans, top)
         request = PlanRequest.of(mesh, specs, out_specs)
         _print_search(reporter, file, request, limits, notation)
     else:
@@ -242,14 +251,6 @@ def _print_plans(
                     reporter.print(line)
 
 
-class SearchLimits(NamedTuple):
-    """Limits of a search: the bytes that a device holds, the plans made, the choices printed."""
-
-    memory: int | None
-    plans: int
-    choices: int
-
-
 def _print_search(
     reporter: Reporter,
     file: str,
@@ -268,9 +269,9 @@ def _print_search(
                 request.mesh,
                 specs=request.specs,
                 out_specs=request.out_specs,
-                memory_limit=limits.memory,
-                max_plans=limits.plans,
-                keep=limits.choices,
+                memory_limit=limits.memory_limit,
+                max_plans=limits.max_plans,
+                keep=limits.top,
             )
             if notation == "json":
                 reporter.print(json.dumps(search_record(module, best)))

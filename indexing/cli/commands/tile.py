@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import click
 from indexing.cli.options import (
     exact_option,
     format_option,
+    gathered,
     instruction_option,
     max_input_size_option,
     operand_option,
@@ -20,21 +22,46 @@ from indexing.cli.options import (
 from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
-from indexing.cli.tile_cache import CacheRequest, cache_options, cache_request, print_misses
+from indexing.cli.tile_cache import CacheOptions, cache_options, print_misses
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
-from indexing.cli.tile_search import print_best, search_options, search_request
+from indexing.cli.tile_search import SearchOptions, print_best, search_options
 
 if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
-    from indexing.tiling.tiles.candidate_sizes import SizeChoice
-    from indexing.tiling.tiles.candidates import AcceptedKind
-    from indexing.tiling.tiles.limits import TilingLimits
-    from indexing.tiling.tiles.measures import Objective
     from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling
-    from indexing.views.map_query import Query
     from indexing.views.tile_lines import TileEntry
     from indexing.views.tile_subjects import TileSubject
     from simplifier.unknown import Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class TileOptions:
+    """The options of the array to tile, and of its tiles."""
+
+    sizes: tuple[int, ...] | None
+    index: tuple[int, ...] | None
+    direction: TileDirection
+    target: Target
+    output: int
+    operand: int | str | None
+    exact: bool
+    explain: bool
+
+    @property
+    def is_forward(self) -> bool:
+        """True if operands are tiled."""
+        return self.direction == "input-to-output"
+
+    def check(self) -> None:
+        """Reject options that contradict each other."""
+        if self.index is not None and self.sizes is None:
+            raise click.UsageError("--at needs --sizes")
+        if self.is_forward and self.target == "parameters":
+            raise click.UsageError(
+                "--to parameters cannot be used with --direction input-to-output"
+            )
+        if not self.is_forward and self.operand is not None:
+            raise click.UsageError("--operand needs --direction input-to-output")
 
 
 @click.command("tile")
@@ -81,29 +108,15 @@ if TYPE_CHECKING:
 @cache_options
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
+@gathered("options", TileOptions)
 @click.pass_obj
 def command(
     reporter: Reporter,
     file: str,
     names: tuple[str, ...],
-    sizes: tuple[int, ...] | None,
-    index: tuple[int, ...] | None,
-    direction: TileDirection,
-    target: Target,
-    output: int,
-    operand: int | str | None,
-    exact: bool,
-    explain: bool,
-    search: bool,
-    objective: Objective | None,
-    limits: TilingLimits | None,
-    candidates: SizeChoice | None,
-    accept: AcceptedKind | None,
-    symbolic: bool,
-    top: int | None,
-    capacity: int | None,
-    orders: str | None,
-    line: int | None,
+    options: TileOptions,
+    searched: SearchOptions,
+    cache: CacheOptions,
     notation: str,
 ) -> None:
     """Print what each tile of an instruction of the module in FILE needs of its operands.
@@ -149,78 +162,44 @@ def command(
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
     """
-    from indexing.views.map_query import Query
-
-    _check_options(sizes, index, direction, target, operand)
-    wanted = search_request(
-        search,
-        objective=objective,
-        limits=limits,
-        sizes=candidates,
-        accept=accept,
-        symbolic=symbolic or None,
-        top=top,
-        excluded={
-            "--sizes": sizes is not None,
-            "--explain": explain,
-            "--direction input-to-output": direction == "input-to-output",
-        },
+    options.check()
+    searched.check(
+        {
+            "--sizes": options.sizes is not None,
+            "--explain": options.explain,
+            "--direction input-to-output": options.is_forward,
+        }
     )
-    cache = cache_request(
-        capacity,
-        orders,
-        line,
-        has_sizes=sizes is not None,
-        excluded={"--at": index is not None, "--explain": explain},
+    cache.check(
+        options.sizes is not None,
+        {"--at": options.index is not None, "--explain": options.explain},
     )
-    if notation == "svg" and (index is None or explain):
+    if notation == "svg" and (options.index is None or options.explain):
         raise click.UsageError("--format svg draws one tile: it needs --at, without --explain")
-    query = Query(operand=operand, output_id=output)
     figures: list[Figure] = []
-    for subject in _subjects(reporter, file, names, query, direction, target, exact):
+    for subject in _subjects(reporter, file, names, options):
         with reporter.reporting(_place(subject)):
             if notation == "svg":
-                figures += _drawn(reporter, subject, sizes or (), index or ())
-            elif wanted is not None:
-                print_best(reporter, subject, wanted, notation)
+                figures += _drawn(reporter, subject, options.sizes or (), options.index or ())
+            elif searched.search:
+                print_best(reporter, subject, searched, notation)
             else:
-                _print(reporter, subject, sizes, index, explain, cache, notation)
+                _print(reporter, subject, options, cache, notation)
     print_figures(reporter, figures)
 
 
-def _check_options(
-    sizes: tuple[int, ...] | None,
-    index: tuple[int, ...] | None,
-    direction: TileDirection,
-    target: Target,
-    operand: int | str | None,
-) -> None:
-    """Reject options that contradict each other."""
-    if index is not None and sizes is None:
-        raise click.UsageError("--at needs --sizes")
-    if direction == "input-to-output" and target == "parameters":
-        raise click.UsageError("--to parameters cannot be used with --direction input-to-output")
-    if direction == "output-to-input" and operand is not None:
-        raise click.UsageError("--operand needs --direction input-to-output")
-
-
 def _subjects(
-    reporter: Reporter,
-    file: str,
-    names: tuple[str, ...],
-    query: Query,
-    direction: TileDirection,
-    target: Target,
-    exact: bool,
+    reporter: Reporter, file: str, names: tuple[str, ...], options: TileOptions
 ) -> Iterator[TileSubject]:
     """Yield the arrays to tile; report names without an instruction, operand or output."""
     from indexing.cli.printing import note_matches, report_missed
+    from indexing.views.map_query import Query
     from indexing.views.selection import Selection
     from indexing.views.tile_subjects import TileSubject
 
     import_module("indexing.ops")  # registers the ops
+    query = Query(operand=options.operand, output_id=options.output)
     selection = Selection(names)
-    is_forward = direction == "input-to-output"
     for module in reporter.modules([file], lazy=selection.is_partial):
         computations = list(module.computations.values())
         for instruction in selection.instructions(module, computations):
@@ -228,22 +207,22 @@ def _subjects(
             if missing := query.missing_in(instruction):
                 reporter.error(f"error[name]: {place} has no {missing}")
                 continue
-            if is_forward and not instruction.operands:
+            if options.is_forward and not instruction.operands:
                 reporter.error(f"error[name]: {place} has no operands")
                 continue
             every = enumerate(instruction.operands)
             numbers = [k for k, operand in every if query.reads(k, operand)]
-            if query.operand is None or not is_forward:
+            if query.operand is None or not options.is_forward:
                 numbers = [0]
             for number in numbers:
                 yield TileSubject(
                     instruction,
                     module.filename,
-                    target,
-                    direction,
-                    query.output_id or 0,
+                    options.target,
+                    options.direction,
+                    options.output,
                     number,
-                    exact,
+                    options.exact,
                 )
         note_matches(reporter, module, selection.conditions, is_one_file=True)
     report_missed(reporter, selection.conditions, is_one_file=True)
@@ -257,10 +236,8 @@ def _place(subject: TileSubject) -> str:
 def _print(
     reporter: Reporter,
     subject: TileSubject,
-    sizes: tuple[int, ...] | None,
-    index: tuple[int, ...] | None,
-    explain: bool,
-    cache: CacheRequest | None,
+    options: TileOptions,
+    cache: CacheOptions,
     notation: str,
 ) -> None:
     """Print the symbolic tiles of an array, its tiles of given sizes, or one of them."""
@@ -269,14 +246,15 @@ def _print(
     from simplifier.unknown import Unknown
 
     paint = reporter.paint if reporter.width is None else plain  # of notes, which are wrapped
-    if sizes is None:
+    index = options.index
+    if options.sizes is None:
         if notation == "json":
             _print_all(reporter, tile_records.symbolic_json(subject))
         else:
             entries = list(tile_lines.symbolic_entries(subject, paint))
             _print_entries(reporter, subject, "symbolic tile", entries)
         return
-    tiling = _tiling(reporter, subject, sizes)
+    tiling = _tiling(reporter, subject, options.sizes)
     if tiling is None:
         return
     if isinstance(tiling, Unknown):
@@ -284,17 +262,18 @@ def _print(
             _print_all(reporter, tile_records.unknown_lines(subject, tiling))
         else:
             _print_entries(reporter, subject, f"unknown: {tiling.reason}", None)
-    elif cache is not None:
-        print_misses(reporter, subject, _place(subject), tiling, cache, notation)
+    elif cache.capacity is not None:
+        place = _place(subject)
+        print_misses(reporter, subject, place, tiling, cache.capacity, cache, notation)
     elif index is not None and not _is_in_grid(reporter, subject, tiling, index):
         return
     elif notation == "json":
         if index is None:
-            _print_all(reporter, tile_records.tiling_json(subject, tiling, explain))
+            _print_all(reporter, tile_records.tiling_json(subject, tiling, options.explain))
         else:
             _print_all(reporter, tile_records.region_json(subject, tiling, index))
     elif index is None:
-        entries = list(tile_lines.tiling_entries(subject, tiling, explain, paint))
+        entries = list(tile_lines.tiling_entries(subject, tiling, options.explain, paint))
         _print_entries(reporter, subject, tile_lines.tiling_title(tiling), entries)
     else:
         entries = list(tile_lines.region_entries(subject, tiling, index, paint))
