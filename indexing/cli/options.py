@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from indexing.cli.completion import complete_instructions, complete_opcodes
 from indexing.cli.integers import IntegerRange
 from indexing.cli.paths import InputPath
+
+if TYPE_CHECKING:
+    from indexing.views.selection import Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,14 +27,18 @@ def with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
     return command
 
 
-def gathered(argument: str, kind: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a command one argument, a dataclass, in place of the arguments named as its fields."""
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+def gathered(argument: str, load: Callable[[], type[Any]]) -> Callable[[F], F]:
+    """Give a command one argument in place of the arguments named as the fields of a dataclass.
+
+    Args:
+        load: returns the dataclass, when the command runs: completion does not load it.
+    """
 
     def decorated(command: F) -> F:
         @wraps(command)
         def with_one(**options: Any) -> None:
-            value = kind(**{name: options.pop(name) for name in names})
+            kind = load()
+            value = kind(**{each.name: options.pop(each.name) for each in fields(kind)})
             command(**{argument: value}, **options)
 
         return cast(F, with_one)
@@ -255,10 +262,15 @@ def exact_option(description: str) -> Callable[[F], F]:
     return click.option("--exact", is_flag=True, help=description)
 
 
+def _selection_class() -> type[Selection]:
+    from indexing.views.selection import Selection
+
+    return Selection
+
+
 def selection_options(command: F) -> F:
     """The options that select instructions with ``--instruction``: the argument `selection`."""
     from indexing.views.access_kinds import ACCESS_KINDS
-    from indexing.views.selection import Selection
 
     options = [
         click.option(
@@ -314,7 +326,7 @@ def selection_options(command: F) -> F:
             help="Print at most N instructions of each file",
         ),
     ]
-    return with_options(gathered("selection", Selection)(command), options)
+    return with_options(gathered("selection", _selection_class)(command), options)
 
 
 def _limit_input(context: click.Context, parameter: click.Parameter, value: int | None) -> None:

@@ -93,7 +93,7 @@ def cache_options(command: F) -> F:
             help="With --cache: the bytes of a line; by default, 128",
         ),
     ]
-    return with_options(gathered("cache", CacheOptions)(command), options)
+    return with_options(gathered("cache", lambda: CacheOptions)(command), options)
 
 
 def print_misses(

@@ -97,7 +97,7 @@ def search_options(command: F) -> F:
             help="With --search: print N tilings; by default, 10",
         ),
     ]
-    return with_options(gathered("searched", SearchOptions)(command), options)
+    return with_options(gathered("searched", lambda: SearchOptions)(command), options)
 
 
 def print_best(

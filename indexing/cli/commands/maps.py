@@ -109,7 +109,7 @@ class MapOptions:
 @max_input_size_option
 @format_option(FORMATS)
 @corpus_options
-@gathered("options", MapOptions)
+@gathered("options", lambda: MapOptions)
 @click.pass_obj
 def command(
     reporter: Reporter,

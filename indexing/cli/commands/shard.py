@@ -120,7 +120,7 @@ class SearchLimits:
 @instruction_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "hlo", "svg"]))
-@gathered("limits", SearchLimits)
+@gathered("limits", lambda: SearchLimits)
 @click.pass_obj
 def command(
     reporter: Reporter,

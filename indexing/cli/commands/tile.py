@@ -108,7 +108,7 @@ class TileOptions:
 @cache_options
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
-@gathered("options", TileOptions)
+@gathered("options", lambda: TileOptions)
 @click.pass_obj
 def command(
     reporter: Reporter,
