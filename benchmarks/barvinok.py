@@ -40,7 +40,7 @@ MAPS: Final = {
     "band": "(d0, d1) -> (d0 + d1, d0 - d1), domain: d0 in [0, 99999], d1 in [0, 99999], "
     "d0 - d1 in [-64, 64]",
 }
-TESTS: Final = ("tests/indexing/test_counts.py", "tests/simplifier/test_exact.py")
+TESTS: Final = ("tests/maps/test_counts.py", "tests/simplifier/test_exact.py")
 
 
 def counts() -> dict[str, tuple[str, float]]:

@@ -18,7 +18,7 @@ import hlo
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.ops.samples import instruction_of
-from tests.indexing.random_loops import RandomLoops
+from tests.dataflow.random_loops import RandomLoops
 from tests.ops import strategies
 from tests.ops.test_convolution import convolutions
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.jax_loops [NAME...]
 
-writes ``tests/indexing/data/loops/jax/NAME.lowered.hlo`` and ``NAME.optimized.hlo``, without
+writes ``tests/dataflow/data/loops/jax/NAME.lowered.hlo`` and ``NAME.optimized.hlo``, without
 metadata; of the backend configurations, those of loops are kept.  The programs are written as users
 write them: recurrent networks and their gradients, decoding with a cache, updates in place, dynamic
 programming, solvers.

@@ -25,7 +25,7 @@ import indexing
 from hlo import Computation, Module, Shape
 from hlo.shapes.shape import AnyShape, leaves
 from indexing import IndexingMap
-from tests.indexing.influence import MAX_POINTS, Mask, Pokes, related
+from tests.dataflow.influence import MAX_POINTS, Mask, Pokes, related
 
 FOLDER: Final = Path(__file__).parent.parent / "tests" / "indexing" / "data" / "loops" / "jax"
 KINDS: Final = ("none", "exact", "subset", "everything", "unknown")

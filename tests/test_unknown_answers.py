@@ -76,7 +76,7 @@ OF_LOOPS = {
     "an index is not affine in the number of the iteration",
     "budget",
 }
-"""Rows whose reasons `tests/indexing` tests, with loops and large programs."""
+"""Rows whose reasons `tests/dataflow` tests, with loops and large programs."""
 
 
 def reasons(answer: indexing.Answer) -> str:

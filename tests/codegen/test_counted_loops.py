@@ -23,7 +23,7 @@ from indexing.execution.inputs import random_inputs
 from indexing.execution.machine import RunOptions
 from indexing.execution.values import ExecutionError
 from indexing.maps.arrays import array_leaves
-from tests.indexing.loop_programs import LoopText, RandomLoop
+from tests.dataflow.loop_programs import LoopText, RandomLoop
 
 DATA = Path(__file__).parent.parent / "indexing" / "data" / "loops"
 SCAN = """

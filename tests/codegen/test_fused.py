@@ -23,7 +23,7 @@ from indexing.execution import evaluate, flattened, random_inputs
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.transpose import Transpose
 from tests.codegen.comparison import agree
-from tests.indexing.test_random_programs import Program, programs
+from tests.dataflow.test_random_programs import Program, programs
 from tests.ops.samples import Array
 from tests.oracles import fuzz
 

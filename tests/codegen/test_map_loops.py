@@ -16,7 +16,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.semiaffine import quotient
-from tests.indexing.any_maps import Values, any_maps
+from tests.maps.any_maps import Values, any_maps
 from tests.oracles import Pair, fuzz
 
 COMPILER = shutil.which("cc")

@@ -17,7 +17,7 @@ from indexing.codegen import observation
 from indexing.codegen.findings import Report
 from indexing.codegen.influence import Influence
 from indexing.codegen.validation import validated
-from tests.indexing.test_unused_runtime import fused
+from tests.dataflow.test_unused_runtime import fused
 from tests.ops.samples import MAPPED, Sample, SampleChecks
 
 CHECKS = SampleChecks()

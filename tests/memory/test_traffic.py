@@ -27,8 +27,8 @@ from indexing.ops.samples import instruction_of
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown, known
-from tests.indexing.test_multiplicity import Element, counted
-from tests.indexing.test_random_programs import Program, programs
+from tests.dataflow.test_random_programs import Program, programs
+from tests.maps.test_multiplicity import Element, counted
 from tests.ops.samples import MAPPED, Sample, SampleChecks
 from tests.oracles import fuzz
 

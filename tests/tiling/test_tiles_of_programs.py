@@ -18,7 +18,7 @@ from hlo.shapes.shape import leaves
 from indexing import Tiling, Unknown
 from indexing.execution import random_inputs, run
 from indexing.tiling.tiles.tiling import Target
-from tests.indexing.test_random_programs import Program, programs
+from tests.dataflow.test_random_programs import Program, programs
 from tests.oracles import fuzz
 from tests.tiling.poison import Array, check_tiles, few_tiles, sources_of
 from tests.tiling.tiling_oracle import check_tiling
