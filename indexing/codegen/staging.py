@@ -143,7 +143,7 @@ class Staging:
                 if buffer is not None:
                     self._definitions[read] = BufferRead(buffer, read.index, read.runtime)
                 else:
-                    definition = Lowering(scope, self.function).element(array, rule, read.index)
+                    definition = Lowering(scope, self.function, array, read.index).node(rule)
                     self._definitions[read] = definition
                     self._choices.add(read, definition)
 
@@ -204,12 +204,10 @@ class Staging:
         scope = Scope(self._pending, array)
         self._staged[array.group] = scope
         self._buffers[scope] = {array.leaf: buffer}
-        lowering = Lowering(scope, self.function)
         if isinstance(rule, ReductionRule):
             scope.is_windowed = rule.is_windowed or rule.is_product
-            self.bodies[scope] = lowering.reduction(array, rule, _index(scope))
-        else:
-            self.bodies[scope] = lowering.element(array, rule, _index(scope))
+        lowering = Lowering(scope, self.function, array, _index(scope))
+        self.bodies[scope] = lowering.body(rule)
 
     def _buffer(self, array: ProgramArray, role: BufferRole = "input") -> Buffer:
         return Buffer(self.names.new(array.name), array.dims, array.dtype, role)
@@ -280,7 +278,7 @@ class Staging:
         scope.dims = dims(update.shape)
         index = _index(scope)
         self._buffers[scope] = {array.leaf: buffer}
-        self._updates[scope] = Lowering(scope, self.function).place_of_update(array, index)
+        self._updates[scope] = Lowering(scope, self.function, array, index).place_of_update()
         self.bodies[scope] = scope.read(update, index)
 
     # ------------------------------------------------------------ inlining

@@ -1,5 +1,9 @@
-"""Programs as arrays: calls inlined, tuples routed, equal computations made once.
+"""Programs as arrays and their elements, for loop nests and formulas alike.
 
-Imports `maps`, `ops` and `dataflow`.  Invariant: a computation that is applied twice to the same
-arrays has one result, unless it draws random numbers or has another effect.
+In come modules; out go arrays, with calls inlined and tuples routed (`arrays`, to be read first),
+and the values of their elements, over an algebra of values (`element`).
+
+Imports `maps`, `ops` and `dataflow`.  Invariants: a computation that is applied twice to the same
+arrays has one result, unless it draws random numbers or has another effect; each element rule is
+read in one place; what a rule or an algebra does not give is an `Unknown`.
 """

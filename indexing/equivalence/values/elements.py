@@ -10,23 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation
-from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import Shape
-from hlo.text.source import HloError
-from indexing.dataflow.queries import element_reads
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.bits import reinterpreted
 from indexing.equivalence.values.definitions import defined
 from indexing.equivalence.values.expansions import expanded
 from indexing.equivalence.values.frames import Frame
-from indexing.equivalence.values.functions import is_float, is_integral
-from indexing.equivalence.values.integer_laws import fits
 from indexing.equivalence.values.loops import controlled
 from indexing.equivalence.values.numbering import (
     NoFormula,
@@ -43,23 +36,13 @@ from indexing.equivalence.values.terms import (
     UnboundVariable,
 )
 from indexing.equivalence.values.updates import updated
-from indexing.maps.answers import Answer, Unknown
+from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import dims
 from indexing.ops.combiners import COMBINERS
-from indexing.ops.element import (
-    ConstantRule,
-    CopyRule,
-    ElementRule,
-    ElementwiseRule,
-    IotaRule,
-    OpaqueRule,
-    ReductionRule,
-    element_of,
-)
+from indexing.ops.element import element_of
 from indexing.programs.arrays import is_unique
 from simplifier.linear import Expr
-from simplifier.unknown import first_unknown
 
 DEFINITIONS: Final = (controlled, defined, updated, reinterpreted, expanded)
 """Formulas of ops that are not made from their maps."""
@@ -172,14 +155,8 @@ class Elements:
         body = self._defined(array, frame)
         if body is not None:
             return body
-        rule: ElementRule = element_of(instruction, array.leaf)
-        answer = None
-        if not isinstance(rule, OpaqueRule | ConstantRule | IotaRule):
-            answer = element_reads(instruction, array.leaf, exact=isinstance(rule, ReductionRule))
-            if first_unknown(*answer.unknown) is not None:
-                rule = OpaqueRule("its maps are unknown")
-        body = self._by_rule(array, frame, rule, answer)
-        return self._opaque(array, frame) if body is None else body
+        made = self._step(array, frame).element(element_of(instruction, array.leaf))
+        return self._opaque(array, frame) if isinstance(made, Unknown) else made
 
     def _defined(self, array: NumberedArray, frame: Frame) -> Formula | None:
         """Return the formula of an op that is not made from its maps; None for other ops."""
@@ -189,32 +166,7 @@ class Elements:
                 return body
         return None
 
-    def _by_rule(
-        self, array: NumberedArray, frame: Frame, rule: ElementRule, answer: Answer | None
-    ) -> Formula | None:
-        """Return the formula by an element rule; None if the rule does not determine it."""
-        assert array.shape is not None
-        element_type = array.shape.element_type
-        match rule:
-            case ConstantRule():
-                return self._constant(array)
-            case IotaRule(dimension):
-                return self._iota(own_index(array.shape)[dimension], element_type)
-            case ElementwiseRule(reads_nothing=True):
-                return self.table.constant(0, element_type)
-        if answer is None:
-            return None
-        step = self._step(array, frame, answer)
-        match rule:
-            case ElementwiseRule():
-                return step.computed(rule)
-            case CopyRule():
-                return step.copied(rule)
-            case ReductionRule():
-                return step.reduced(rule)
-        return None
-
-    def _step(self, array: NumberedArray, frame: Frame, answer: Answer) -> Step:
+    def _step(self, array: NumberedArray, frame: Frame) -> Step:
         assert array.instruction is not None
         assert array.shape is not None
         leaves = [list(tree.values()) for tree in array.operands]
@@ -223,8 +175,8 @@ class Elements:
             array.instruction,
             array.leaf,
             array.shape,
-            answer,
-            operand=lambda number, index: self.at(leaves[number][0], frame, index),
+            array.path,
+            read=lambda number, index: self.at(leaves[number][0], frame, index),
             function=self.function,
             combiner=self.combiner,
             applied=self.applied,
@@ -240,63 +192,26 @@ class Elements:
         opcode = results[0].instruction.opcode
         return opcode if is_pair and opcode in COMBINERS else ""
 
-    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | None:
-        """Return the result of a computation of scalars; None if it has other arrays.
+    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | Unknown:
+        """Return the result of a computation of scalars; unknown if it has other arrays.
 
         The arguments depend on the index of an array that calls the computation.  Therefore, the
-        result is also None if the computation has an op that is known by its operands only.
+        result is also unknown if the computation has an op that is known by its operands only.
         """
         results = list(self.numbering.result(computation).values())
         arrays = list(needed(results))
         if len(results) != 1 or any(a.shape is None or a.shape.dims for a in arrays):
-            return None
+            return Unknown(f"`{computation.name}` has arrays", computation.root)
         frame = Frame({(k, ()): term for k, term in enumerate(arguments)})
         table, outer = self.table, self.table.unbound
         table.unbound = outer.union(*[term.free for term in arguments])
         try:
             return self.body(results[0], frame)
         except UnboundVariable:
-            return None
+            reason = f"`{computation.name}` has an op that is known by its operands only"
+            return Unknown(reason, computation.root)
         finally:
             table.unbound = outer
-
-    def _iota(self, expr: Expr, element_type: str) -> Formula | None:
-        if is_integral(element_type) and fits(expr, element_type):
-            return self.table.index(expr, element_type)
-        if is_float(element_type) and fits(expr, "s32"):
-            return self.algebra.apply("convert", (), element_type, [self.table.index(expr, "s32")])
-        return None
-
-    def _constant(self, array: NumberedArray) -> Formula | None:
-        instruction, shape = array.instruction, array.shape
-        assert instruction is not None
-        assert shape is not None
-        assert instruction.literal is not None
-        try:
-            value: Any = read_literal(instruction.literal.span, instruction.shape)
-        except HloError as error:
-            if error.code != "elided":
-                raise
-            return None
-        for step in array.path:
-            value = value[step]
-        data = np.asarray(value)
-        if data.dtype == object:
-            return self._opaque_constant(array)
-        place = own_index(shape)
-        if _is_multiple_of_iota(data, shape.element_type):
-            return self.table.index(place[0] * int(data[1]), shape.element_type)
-        return self.algebra.tabulated(data, shape.element_type, place)
-
-    def _opaque_constant(self, array: NumberedArray) -> Formula:
-        assert array.instruction is not None
-        assert array.shape is not None
-        assert array.instruction.literal is not None
-        text = "".join(array.instruction.literal.printed.split())
-        head = "constant", text, array.path
-        shape = array.shape
-        opaque = self.table.array("opaque", head, shape.element_type, shape.dims)
-        return self.table.read(opaque, own_index(shape))
 
     # ------------------------------------------------------------ opaque ops
 
@@ -355,14 +270,6 @@ class Elements:
         shape = array.shape
         symbol = self.table.array("symbol", head, shape.element_type, shape.dims)
         return self.table.read(symbol, own_index(shape))
-
-
-def _is_multiple_of_iota(data: Any, element_type: str) -> bool:
-    """Return True for integers ``0, c, 2 * c, …``, which XLA replaces by a product of an iota."""
-    if data.ndim != 1 or data.size < 2 or not is_integral(element_type):
-        return False
-    numbers = [int(value) for value in data]
-    return numbers == [k * numbers[1] for k in range(len(numbers))]
 
 
 def _is_dynamic(array: NumberedArray) -> bool:

@@ -11,6 +11,7 @@ from hlo.modules.module import Computation
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.numbering import NumberedArray, Numbering
 from indexing.equivalence.values.terms import Formula, FormulaTable
+from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import dims
 from simplifier.linear import Expr
@@ -47,8 +48,8 @@ class Bodies(Protocol):
     def function(self, computation: Computation) -> tuple[Formula, ...]:
         """Return the formulas of the results of a computation, over symbols for its arguments."""
 
-    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | None:
-        """Return the result of a computation of scalars; None if it has other arrays."""
+    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | Unknown:
+        """Return the result of a computation of scalars; unknown if it has other arrays."""
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
-
-import numpy as np
+from typing import Any, Final
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
@@ -14,22 +12,20 @@ from indexing.codegen.element_types import TYPE_NAMES
 from indexing.equivalence.values.algebra import FormulaAlgebra
 from indexing.equivalence.values.fold_ranges import Fold
 from indexing.equivalence.values.folds import folded
-from indexing.equivalence.values.functions import Attributes, is_float
+from indexing.equivalence.values.functions import Attributes, is_float, is_integral
+from indexing.equivalence.values.integer_laws import fits
 from indexing.equivalence.values.numbering import attributes_of
 from indexing.equivalence.values.terms import Formula
-from indexing.maps.answers import Answer
-from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops.element import CopyRule, ElementwiseRule, ReductionRule
+from indexing.maps.answers import Unknown
+from indexing.maps.arrays import Path
+from indexing.maps.indexing_map import dims
+from indexing.ops.element import CopyRule, ElementRule, ElementwiseRule, ReductionRule
+from indexing.programs.element import Guards, element, literal_of
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
-from simplifier.interval import contains
+from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
-from simplifier.substitute import Substitution
 
 FLOAT_COMBINERS: Final = ("add", "multiply", "maximum", "minimum")
-
-Guards: TypeAlias = tuple[Constraint, ...]
 
 
 def own_index(shape: Shape) -> tuple[Expr, ...]:
@@ -43,8 +39,8 @@ class Step:
 
     Attributes:
         leaf: the number of the result, of this shape.
-        answer: the maps to the operands.
-        operand: returns the formula of an element of an operand.
+        path: the same as a path.
+        read: returns the formula of an element of an operand.
         function: returns the results of a computation over symbols for its arguments.
         combiner: returns the opcode of a computation that applies one op to both parameters.
         applied: returns the result of a computation of scalars, applied to terms.
@@ -54,20 +50,67 @@ class Step:
     instruction: Instruction
     leaf: int
     shape: Shape
-    answer: Answer
-    operand: Callable[[int, Sequence[Expr]], Formula]
+    path: Path
+    read: Callable[[int, Sequence[Expr]], Formula]
     function: Callable[[Computation], tuple[Formula, ...]]
     combiner: Callable[[Computation], str]
-    applied: Callable[[Computation, Sequence[Formula]], Formula | None]
+    applied: Callable[[Computation, Sequence[Formula]], Formula | Unknown]
 
-    def computed(self, rule: ElementwiseRule) -> Formula | None:
+    @property
+    def keeps_unit_ranges(self) -> bool:
+        """False: a range variable with one value is that value."""
+        return False
+
+    def element(self, rule: ElementRule) -> Formula | Unknown:
+        """Return the formula of an element by the element rule of the op."""
+        return element(self, rule, own_index(self.shape), self)
+
+    def _unknown(self, reason: str) -> Unknown:
+        name = self.instruction.name
+        return Unknown(f"an element of `{name}` {reason}", self.instruction)
+
+    # ------------------------------------------------------------ values
+
+    def constant(self) -> Formula | Unknown:
+        """Return the element of a constant."""
+        data = literal_of(self.instruction, self.path)
+        if isinstance(data, Unknown):
+            return data
+        shape, table = self.shape, self.algebra.table
+        place = own_index(shape)
+        if data.dtype == object:
+            assert self.instruction.literal is not None
+            text = "".join(self.instruction.literal.printed.split())
+            head = "constant", text, self.path
+            opaque = table.array("opaque", head, shape.element_type, shape.dims)
+            return table.read(opaque, place)
+        if _is_multiple_of_iota(data, shape.element_type):
+            return table.index(place[0] * int(data[1]), shape.element_type)
+        return self.algebra.tabulated(data, shape.element_type, place)
+
+    def iota(self, value: Expr) -> Formula | Unknown:
+        """Return the formula of an index, if the types of the array and of XLA contain it."""
+        element_type, table = self.shape.element_type, self.algebra.table
+        if is_integral(element_type) and fits(value, element_type):
+            return table.index(value, element_type)
+        if is_float(element_type) and fits(value, "s32"):
+            return self._converted(table.index(value, "s32"), element_type)
+        return self._unknown(f"is an index that {element_type} does not contain")
+
+    def zero(self) -> Formula:
+        """Return 0, of the type of the array."""
+        return self.algebra.table.constant(0, self.shape.element_type)
+
+    def padding(self, operand: int) -> Unknown:
+        """Return that the bits of padding have no formula."""
+        return self._unknown("may be padding")
+
+    def runtime(self, operand: int, index: tuple[Expr, ...], clamp: Interval) -> Expr:
+        """Return an integer element of an operand as an index, clamped."""
+        return self.algebra.index_of(self.read(operand, index), clamp)
+
+    def apply(self, rule: ElementwiseRule, arguments: Sequence[Formula]) -> Formula | Unknown:
         """Return the formula of an elementwise op."""
-        arguments = []
-        for number in range(len(self.answer.maps)):
-            maps = self._maps(number)
-            if len(maps) != 1 or maps[0].ranges:
-                return None
-            arguments.append(self._single(number))
         if rule.function is None:
             return self.applied(self.instruction.called_computations[0], arguments)
         opcode, attributes = self.instruction.opcode, attributes_of(self.instruction)
@@ -75,140 +118,52 @@ class Step:
         self.algebra.functions[opcode, attributes, element_type] = rule.function
         return self.algebra.apply(opcode, attributes, element_type, arguments)
 
-    def _maps(self, number: int) -> Sequence[IndexingMap]:
-        return self.answer.maps[number]
-
-    def _single(self, number: int) -> Formula:
-        """Return the only element of an operand that the element reads."""
-        at, _ = self.access(self._maps(number)[0])
-        return self.operand(number, at)
-
-    # ------------------------------------------------------------ copies
-
-    def copied(self, rule: CopyRule) -> Formula | None:
-        """Return the formula of an op that copies one element, which its index selects."""
-        if rule.joins_parts or rule.has_padding or rule.parts > 1:
-            return None
-        if any(m.ranges for number in rule.operands for m in self._maps(number)):
-            return None
-        cases, otherwise = self._cases(rule)
-        if otherwise is None:
-            if not cases:
-                return None
-            guards, otherwise = cases.pop()
-            if guards and not (cases and self._is_partition(rule)):
-                return None
+    def choose(
+        self, rule: CopyRule, cases: Sequence[tuple[Guards, Formula]], otherwise: Formula,
+        rest: Guards,
+    ) -> Formula | Unknown:  # fmt: skip
+        """Return the formula of a copied element, with the type of the result."""
         if any(term.type != otherwise.type for _, term in cases):
-            return None
+            return self._unknown("is copied from arrays of several types")
         for guards, term in reversed(cases):
             otherwise = self.algebra.where(guards, term, otherwise)
-        return self._reinterpreted(rule, otherwise)
-
-    def _cases(self, rule: CopyRule) -> tuple[list[tuple[Guards, Formula]], Formula | None]:
-        """Return the element for each map with its guards, and the element if none applies."""
-        cases: list[tuple[Guards, Formula]] = []
-        otherwise: Formula | None = None
-        for number in rule.operands:
-            for indexing_map in self._maps(number):
-                at, guards = self.access(indexing_map)
-                if any(guard.is_false for guard in guards):
-                    continue
-                term = self.operand(number, at)
-                if indexing_map.grade == "may":
-                    otherwise = term
-                else:
-                    cases.append((guards, term))
-        return cases, otherwise
-
-    def _reinterpreted(self, rule: CopyRule, otherwise: Formula) -> Formula | None:
-        """Return a copied element with the type of the result; None if the widths differ."""
         element_type = self.shape.element_type
-        if rule.function is None:
-            return otherwise if otherwise.type == element_type else None
         widths = ELEMENT_TYPES[otherwise.type].bits, ELEMENT_TYPES[element_type].bits
-        if widths[0] != widths[1]:
-            return None
+        if widths[0] != widths[1] or (rule.function is None and otherwise.type != element_type):
+            return self._unknown(f"of {element_type} is copied from {otherwise.type}")
+        if rule.function is None:
+            return otherwise
         key = "bitcast-convert", (), element_type
         self.algebra.functions[key] = rule.function
         return self.algebra.apply(*key, [otherwise])
 
-    def _is_partition(self, rule: CopyRule) -> bool:
-        """Return True if the domains of the maps are boxes that cover the result once."""
-        total = 0
-        for number in rule.operands:
-            for indexing_map in self._maps(number):
-                if any(not c.is_true for c in indexing_map.constraints) or indexing_map.runtime:
-                    return False
-                total += int(np.prod([v.upper - v.lower + 1 for v in indexing_map.dims]))
-        return total == self.shape.size
-
-    # ------------------------------------------------------------ accesses
-
-    def access(self, indexing_map: IndexingMap) -> tuple[tuple[Expr, ...], tuple[Constraint, ...]]:
-        """Return the index of the element that a map leads to, and the conditions for it."""
-        values = dict(zip(indexing_map.dims, own_index(self.shape), strict=True))
-        values |= {v: as_expr(v.lower) for v in indexing_map.ranges if v.lower == v.upper}
-        conditions: list[Constraint] = []
-        for rt in indexing_map.runtime:
-            if not rt.is_fixed:
-                value = self._runtime(rt, values)
-                values[rt.variable] = value
-                if not contains(rt.variable.bounds, value.bounds):
-                    conditions.append(Constraint(value, *rt.variable.bounds))
-        swap = Substitution(values)
-        for v in indexing_map.dims:
-            if not contains(v.bounds, values[v].bounds):
-                conditions.append(Constraint(values[v], *v.bounds))
-        conditions += [c.with_expr(swap(c.expr)) for c in indexing_map.constraints]
-        return tuple(map(swap, indexing_map.results)), tuple(
-            [c for c in conditions if not c.is_true]
-        )
-
-    def _runtime(self, rt: RuntimeVariable, values: dict[Variable, Expr]) -> Expr:
-        assert rt.clamp is not None
-        assert isinstance(rt.source, Instruction)
-        number = self.instruction.operands.index(rt.source)
-        term = self.operand(number, tuple(map(Substitution(values), rt.index)))
-        return self.algebra.index_of(term, rt.clamp)
+    def join(self, rule: CopyRule, parts: Sequence[Formula]) -> Unknown:
+        """Return that the bits of parts have no formula; `bits` defines some."""
+        return self._unknown("joins the bits of elements")
 
     # ------------------------------------------------------------ reductions
 
-    def reduced(self, rule: ReductionRule) -> Formula | None:
+    def reduce(
+        self, rule: ReductionRule, inits: tuple[Formula, ...], values: tuple[Formula, ...],
+        ranges: tuple[Variable, ...], guards: Guards,
+    ) -> Formula | Unknown:  # fmt: skip
         """Return the formula of a reduction."""
-        inits = tuple([self._single(number) for number in rule.inits])
-        values: list[Formula] = []
-        ranges: tuple[Variable, ...] = ()
-        guards: dict[Constraint, None] = {}
-        for number in rule.values:
-            maps = self._maps(number)
-            if not maps:
-                return inits[self.leaf] if inits else self._zero()
-            if len(maps) > 1 or (ranges and ranges != maps[0].ranges):
-                return None
-            (indexing_map,) = maps
-            if indexing_map.grade == "may":
-                return None
-            ranges = indexing_map.ranges
-            at, conditions = self.access(indexing_map)
-            values.append(self.operand(number, at))
-            guards.update(dict.fromkeys(conditions))
+        if not values:
+            return inits[self.leaf] if inits else self.zero()
         ranges = tuple([v for v in ranges if v.lower < v.upper])
-        return self._fold(rule, inits, tuple(values), ranges, tuple(guards))
-
-    def _zero(self) -> Formula:
-        return self.algebra.table.constant(0, self.shape.element_type)
+        return self._fold(rule, inits, values, ranges, guards)
 
     def _fold(
         self, rule: ReductionRule, inits: tuple[Formula, ...], values: tuple[Formula, ...],
-        ranges: tuple[Variable, ...], guards: tuple[Constraint, ...],
-    ) -> Formula | None:  # fmt: skip
+        ranges: tuple[Variable, ...], guards: Guards,
+    ) -> Formula | Unknown:  # fmt: skip
         element_type = self.shape.element_type
         combiner = "add"
         functions: tuple[Formula, ...] = ()
         if rule.uses_computation:
             combiner, functions = self._combiner(len(values))
         if not combiner and any(t.type != values[k].type for k, t in enumerate(inits)):
-            return None
+            return self._unknown("has initial values of other types")
         total = self._total_type(rule, combiner)
         if total != element_type or rule.is_product:
             values = tuple([self._converted(term, total) for term in values])
@@ -217,7 +172,7 @@ class Step:
             values = (self.algebra.apply("multiply", (), total, values),)
         inits = inits or (self.algebra.table.constant(0, total),)
         if combiner and {values[0].type, inits[0].type} != {total}:
-            return None
+            return self._unknown(f"combines other types than {total}")
         fold = Fold(combiner, functions, self.leaf if not combiner else 0, total, inits, values,
                     ranges, guards)  # fmt: skip
         return self._converted(folded(self.algebra, fold), element_type)
@@ -246,3 +201,11 @@ class Step:
             return term
         attributes: Attributes = ()
         return self.algebra.apply("convert", attributes, element_type, [term])
+
+
+def _is_multiple_of_iota(data: Any, element_type: str) -> bool:
+    """Return True for integers ``0, c, 2 * c, …``, which XLA replaces by a product of an iota."""
+    if data.ndim != 1 or data.size < 2 or not is_integral(element_type):
+        return False
+    numbers = [int(value) for value in data]
+    return numbers == [k * numbers[1] for k in range(len(numbers))]

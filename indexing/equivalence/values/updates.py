@@ -22,6 +22,7 @@ from indexing.equivalence.values.frames import Bodies, Frame, element_at
 from indexing.equivalence.values.numbering import NumberedArray
 from indexing.equivalence.values.steps import own_index
 from indexing.equivalence.values.terms import Formula
+from indexing.maps.answers import Unknown
 from indexing.ops.scatter import Scatter
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -72,7 +73,7 @@ def _element(
     old = element_at(bodies, base, frame, inside)
     update = element_at(bodies, updates, frame, index)
     value = bodies.applied(instruction.called_computations[0], [old, update])
-    if value is None:
+    if isinstance(value, Unknown):
         return None
     guards = [Constraint(e, 0, taken - 1) for e, taken in zip(offsets, window, strict=True)]
     chosen = [_is_within(bodies, starts, largest), value, old]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexing.codegen.partition import Box, are_disjoint
+import hlo
+from indexing.maps.indexing_map import IndexingMap
+from indexing.programs.partition import Box, are_disjoint, partition_fault
+from simplifier.atoms import Variable
 from tests.growth.work import calls_in
 from tests.oracles import fuzz
 
@@ -54,3 +58,24 @@ def test_boxes_along_one_dimension_are_not_compared_in_pairs(axis: int) -> None:
     (small, _), (large, count) = calls_in(lambda: row(16)), calls_in(lambda: row(256))
     assert count == 256
     assert large / 256 <= 1.2 * small / 16
+
+
+@pytest.mark.parametrize(
+    "domains, is_partition",
+    [
+        ([[(0, 1)], [(2, 5)]], True),
+        ([[(0, 2)], [(1, 3)]], False),  # two overlap and leave out as many elements
+        ([[(0, 1)], [(2, 4)]], False),
+        ([], False),
+    ],
+)
+def test_elements_have_one_source_if_the_domains_cover_each_once(
+    domains: list[Box], is_partition: bool
+) -> None:
+    root = hlo.parse("ENTRY e { p = f32[6] parameter(0) ROOT r = f32[6] copy(p) }").entry.root
+    maps = [IndexingMap.identity((6,)) for _ in domains]
+    maps = [
+        replace(m, dims=(Variable("d0", *box[0]),), results=(Variable("d0", *box[0]).as_expr(),))
+        for m, box in zip(maps, domains, strict=True)
+    ]
+    assert (partition_fault(root, 6, maps) is None) == is_partition

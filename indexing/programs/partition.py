@@ -7,7 +7,7 @@ from itertools import combinations
 from math import prod
 from typing import TypeAlias
 
-from indexing.codegen.program_arrays import NoLoopNest, ProgramArray
+from hlo.modules.module import Instruction
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
 
@@ -15,22 +15,20 @@ Box: TypeAlias = "list[tuple[int, int]]"
 """Inclusive bounds in each dimension."""
 
 
-def check_partition(array: ProgramArray, maps: Sequence[IndexingMap]) -> None:
-    """Check that the domains partition the array into boxes: each element has one source.
-
-    Raises:
-        NoLoopNest: there are no maps.
-        ValueError: the domains are not disjoint boxes that cover the array.
-    """
-    name = array.instruction.name
+def partition_fault(
+    instruction: Instruction, size: int, maps: Sequence[IndexingMap]
+) -> Unknown | None:
+    """Return why the domains of maps are not boxes that cover an array of this size once each."""
+    name = instruction.name
     if not maps:
-        reason = f"no map gives the source of the elements of `{name}`"
-        raise NoLoopNest(Unknown(reason, array.instruction))
+        return Unknown(f"no map gives the source of the elements of `{name}`", instruction)
     boxes = [[v.bounds for v in indexing_map.dims] for indexing_map in maps]
     sizes = [prod(upper - lower + 1 for lower, upper in box) for box in boxes]
-    is_guarded = any(not c.is_true for indexing_map in maps for c in indexing_map.constraints)
-    if is_guarded or sum(sizes) != array.shape.size or not are_disjoint(boxes):
-        raise ValueError(f"the domains of the maps of `{name}` do not partition its elements")
+    is_guarded = any(m.runtime or any(not c.is_true for c in m.constraints) for m in maps)
+    if is_guarded or sum(sizes) != size or not are_disjoint(boxes):
+        reason = f"the domains of the maps of `{name}` do not partition its elements"
+        return Unknown(reason, instruction)
+    return None
 
 
 def are_disjoint(boxes: list[Box]) -> bool:
