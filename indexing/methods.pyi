@@ -81,8 +81,8 @@ from .memory.layouts.linear import map_of_bases as map_of_bases
 from .memory.layouts.of_maps import to_cute as to_cute
 from .memory.layouts.of_maps import to_linear_layout as to_linear_layout
 from .memory.layouts.text import map_of_cute as map_of_cute
-from .memory.movement.figures import Traffic as Traffic
 from .memory.movement.roofline import Peak as Peak
+from .memory.movement.traffic_values import Traffic as Traffic
 from .tiling.tiles.size_simplification import simplified_constraints as simplified_constraints
 from .tiling.tiles.size_violations import Violation as Violation
 from .tiling.tiles.size_violations import size_violation as size_violation

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction
 from indexing.equivalence.values.engine import compare_values
-from indexing.equivalence.values.numbering import (
+from indexing.equivalence.values.formulas.numbering import (
     Leaves,
     NoFormula,
     Numbering,
     attributes_of,
     numbers_of,
 )
-from indexing.equivalence.values.residuals import changed_attribute
+from indexing.equivalence.values.matching.residuals import changed_attribute
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, array_leaves
 from indexing.ops.structured_ops import InlineOp

@@ -30,7 +30,11 @@ from indexing.dataflow.copies import source_of
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.runtime import copied_elements
 from indexing.equivalence.values.engine import compare_values
-from indexing.equivalence.values.numbering import attributes_of, is_commutative, literal_key
+from indexing.equivalence.values.formulas.numbering import (
+    attributes_of,
+    is_commutative,
+    literal_key,
+)
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable

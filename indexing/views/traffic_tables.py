@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hlo.modules.module import Module
-from indexing.memory.movement.figures import (
+from indexing.memory.movement.roofline import Peak, RooflineBound
+from indexing.memory.movement.traffic_values import (
     Amount,
     InstructionTraffic,
     OperandTraffic,
     Traffic,
 )
-from indexing.memory.movement.roofline import Peak, RooflineBound
 from indexing.ops.element import Work
 from indexing.views.alignment import aligned
 from indexing.views.map_tables import Paint, plain

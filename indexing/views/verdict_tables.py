@@ -10,7 +10,7 @@ from typing import Any, Final
 from indexing.equivalence.dumps import numbers_text
 from indexing.equivalence.passes import PassResult
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Proved, Undecided, Verdict
-from indexing.memory.movement.figures import Traffic
+from indexing.memory.movement.traffic_values import Traffic
 from indexing.views.alignment import aligned
 from indexing.views.records import SCHEMA_VERSION
 

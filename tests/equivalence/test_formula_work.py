@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import hlo
-from indexing.equivalence.values import fold_unions, real_laws
-from indexing.equivalence.values.algebra import FormulaAlgebra
-from indexing.equivalence.values.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.engine import compare_values
-from indexing.equivalence.values.terms import Formula, FormulaSubstitution, FormulaTable
+from indexing.equivalence.values.folds import fold_unions
+from indexing.equivalence.values.formulas.elements import MAX_TERM_DEPTH
+from indexing.equivalence.values.laws import reals
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.terms.terms import Formula, FormulaSubstitution, FormulaTable
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 from tests.growth.work import calls_of
@@ -72,7 +73,7 @@ def test_terms_that_many_sums_or_products_share_are_visited_once(
     depth = 14
     visits = calls_of(monkeypatch, fold_unions, "_combiner")
     terms = calls_of(monkeypatch, FormulaTable, "make")
-    factors = calls_of(monkeypatch, real_laws, "float_value")
+    factors = calls_of(monkeypatch, reals, "float_value")
     before, after = (doubled(opcode, leaf, root, depth) for leaf in ("sine", "cosine"))
     (result,) = compare_values(before, after)
     assert not result

@@ -4,8 +4,8 @@ import pytest
 
 import hlo
 from indexing import equivalent
-from indexing.equivalence.values.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.engine import compare_values
+from indexing.equivalence.values.formulas.elements import MAX_TERM_DEPTH
 
 CALLED = """
 less { s = (f32[], s32[]) parameter(0)  k = s32[] get-tuple-element(s), index=1

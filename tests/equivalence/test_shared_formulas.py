@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import hlo
-from indexing.equivalence.values import elements, engine
+from indexing.equivalence.values import engine
 from indexing.equivalence.values.engine import EqualFormulas, SharedFormulas, compare_values
-from indexing.equivalence.values.terms import FormulaTable
+from indexing.equivalence.values.formulas import elements
+from indexing.equivalence.values.terms.terms import FormulaTable
 from tests.equivalence.test_value_loops import PAIRS
 from tests.equivalence.test_value_mutants import decided_mutants
 from tests.equivalence.test_values import DIFFERENT, EQUAL, program

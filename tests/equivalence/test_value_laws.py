@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from hlo.shapes.shape import dtype
-from indexing.equivalence.values.algebra import FormulaAlgebra
-from indexing.equivalence.values.law_table import EXACT_LAWS, TABLE
-from indexing.equivalence.values.laws import Application, Constructors, ValueLaw
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
+from indexing.equivalence.values.laws.normalising import RealAlgebra
+from indexing.equivalence.values.laws.table import EXACT_LAWS, TABLE
 from indexing.equivalence.values.laws_page import page
-from indexing.equivalence.values.normalising import RealAlgebra
-from indexing.equivalence.values.terms import Formula, FormulaTable
+from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from tests.equivalence.value_terms import TYPES, Array, RandomTerms, Twin, edges, same, value
 
 INDICES = {  # laws of indices, which few random terms have: `test_values` has programs

@@ -16,7 +16,7 @@ import hlo
 from hlo.modules.module import Computation
 from indexing.execution.program import run
 from indexing.memory.movement.analysis import traffic
-from indexing.memory.movement.figures import Amount, InstructionTraffic
+from indexing.memory.movement.traffic_values import Amount, InstructionTraffic
 from simplifier.unknown import known
 from tests.tiling.poison import Array
 

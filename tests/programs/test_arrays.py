@@ -9,7 +9,7 @@ import indexing
 from hlo.modules.module import Computation
 from indexing.codegen.flattening import arrays_of
 from indexing.codegen.program_arrays import ProgramArray
-from indexing.equivalence.values.numbering import NumberedArray, Numbering
+from indexing.equivalence.values.formulas.numbering import NumberedArray, Numbering
 
 CALLS = 2_000  # more than Python's limit on nested calls
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hlo.modules.module import Module
     from indexing.equivalence.verdicts import Differs, Level, Verdict
-    from indexing.memory.movement.figures import Traffic
+    from indexing.memory.movement.traffic_values import Traffic
 
 DIFFERENT, UNDECIDED = 1, 3
 """Exit statuses of comparisons."""

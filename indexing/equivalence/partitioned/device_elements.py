@@ -20,24 +20,24 @@ from indexing.dataflow.device_queries import device_maps
 from indexing.devices.devices import Devices
 from indexing.equivalence.partitioned.distribution import Distribution, formula_of
 from indexing.equivalence.partitioned.regions import border_of, crosses_border, holder_of
-from indexing.equivalence.values.algebra import FormulaAlgebra
-from indexing.equivalence.values.elements import Elements
-from indexing.equivalence.values.fold_ranges import Fold
-from indexing.equivalence.values.folds import folded
-from indexing.equivalence.values.frames import Frame
-from indexing.equivalence.values.functions import is_integral
-from indexing.equivalence.values.integer_laws import fits
-from indexing.equivalence.values.neutral_elements import neutral_value
-from indexing.equivalence.values.numbering import (
+from indexing.equivalence.values.folds.fold_ranges import Fold
+from indexing.equivalence.values.folds.folds import folded
+from indexing.equivalence.values.folds.neutral_elements import neutral_value
+from indexing.equivalence.values.formulas.applications import Frame
+from indexing.equivalence.values.formulas.element_algebra import own_index
+from indexing.equivalence.values.formulas.elements import Elements
+from indexing.equivalence.values.formulas.numbering import (
     NoFormula,
     NumberedArray,
     Numbering,
     attributes_of,
     target_of,
 )
-from indexing.equivalence.values.sorted_rows import BOUND_DEVICE, ON_EACH_DEVICE
-from indexing.equivalence.values.steps import own_index
-from indexing.equivalence.values.terms import ARRAYS, Formula, FormulaTable, Kind
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.laws.integers import fits
+from indexing.equivalence.values.matching.sorted_rows import BOUND_DEVICE, ON_EACH_DEVICE
+from indexing.equivalence.values.terms.functions import is_integral
+from indexing.equivalence.values.terms.terms import ARRAYS, Formula, FormulaTable, Kind
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.collective_bases import Collective, ReducingCollective

@@ -16,12 +16,12 @@ from indexing.equivalence.pairing import Side
 from indexing.equivalence.partitioned.device_elements import DeviceElements
 from indexing.equivalence.partitioned.distribution import Distribution
 from indexing.equivalence.partitioned.pairing import PartitionedPair
-from indexing.equivalence.values.case_matching import CaseMatching
 from indexing.equivalence.values.engine import EqualFormulas, Residual, ValueResult
-from indexing.equivalence.values.frames import Arguments, Frame
-from indexing.equivalence.values.normalising import Normalising, RealAlgebra
-from indexing.equivalence.values.numbering import NoFormula, NumberedArray, Numbering
-from indexing.equivalence.values.terms import Formula
+from indexing.equivalence.values.formulas.applications import Arguments, Frame
+from indexing.equivalence.values.formulas.numbering import NoFormula, NumberedArray, Numbering
+from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
+from indexing.equivalence.values.matching.case_matching import CaseMatching
+from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import dims
 
 

@@ -20,7 +20,7 @@ from indexing.dataflow.edges import Summarising
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices
 from indexing.equivalence.partitioned.distribution import Distribution, formula_of, global_maps
-from indexing.equivalence.values.numbering import target_of
+from indexing.equivalence.values.formulas.numbering import target_of
 from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import ArrayRef

@@ -10,14 +10,19 @@ from typing import Final, TypeAlias
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
-from indexing.equivalence.values.elements import MAX_COPIED_TERMS, Elements
-from indexing.equivalence.values.expansions import has_definitions
-from indexing.equivalence.values.frames import Arguments, Frame
-from indexing.equivalence.values.matching import ROUNDED_ONCE, Difference, Matching, UnequalTerms
-from indexing.equivalence.values.normalising import Normalising, RealAlgebra
-from indexing.equivalence.values.numbering import NoFormula, NumberedArray, Numbering
-from indexing.equivalence.values.residuals import reason_of, texts_of
-from indexing.equivalence.values.terms import Formula
+from indexing.equivalence.values.formulas.applications import Arguments, Frame
+from indexing.equivalence.values.formulas.elements import MAX_COPIED_TERMS, Elements
+from indexing.equivalence.values.formulas.expansions import has_definitions
+from indexing.equivalence.values.formulas.numbering import NoFormula, NumberedArray, Numbering
+from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
+from indexing.equivalence.values.matching.matching import (
+    ROUNDED_ONCE,
+    Difference,
+    Matching,
+    UnequalTerms,
+)
+from indexing.equivalence.values.matching.residuals import reason_of, texts_of
+from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.arrays import ArrayRef, Path, array_leaves
 
 _NO_LAWS: Final[Mapping[str, int]] = MappingProxyType({})

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from indexing.equivalence.values.definitions import BATCH_NORM, TOP_K
-from indexing.equivalence.values.expansions import PROMOTED, SELECT_AND_SCATTER
-from indexing.equivalence.values.folds import REORDER, REPEATED, ROUNDED_SUM, SCALED
-from indexing.equivalence.values.law_table import TABLE
-from indexing.equivalence.values.matching import ROUNDED_ONCE
-from indexing.equivalence.values.real_laws import (
+from indexing.equivalence.values.folds.folds import REORDER, REPEATED, ROUNDED_SUM, SCALED
+from indexing.equivalence.values.formulas.definitions import BATCH_NORM, TOP_K
+from indexing.equivalence.values.formulas.expansions import PROMOTED, SELECT_AND_SCATTER
+from indexing.equivalence.values.laws.reals import (
     EXPONENTIALS,
     INVERSE_POWER,
     LOG_POWER,
@@ -25,6 +23,8 @@ from indexing.equivalence.values.real_laws import (
     ZERO,
     ZERO_PRODUCT,
 )
+from indexing.equivalence.values.laws.table import TABLE
+from indexing.equivalence.values.matching.matching import ROUNDED_ONCE
 
 _INTRODUCTION: Final = """\
 # Laws of values

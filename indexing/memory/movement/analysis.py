@@ -37,14 +37,14 @@ from indexing.memory.executions import (
     executions_by,
     executions_from,
 )
-from indexing.memory.movement.amounts import Counter
-from indexing.memory.movement.evaluations import (
+from indexing.memory.movement.loop_evaluations import (
     Evaluations,
     LoopEvaluations,
     evaluations,
     is_whole,
 )
-from indexing.memory.movement.figures import (
+from indexing.memory.movement.point_counts import Counter
+from indexing.memory.movement.traffic_values import (
     Amount,
     InstructionTraffic,
     OperandTraffic,

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from hlo.arguments import checked
 from indexing.devices.gpus import Gpu, gpu
 from indexing.memory.executions import Executions
-from indexing.memory.movement.figures import InstructionTraffic
+from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.ops.element import Work
 from simplifier.unknown import Unknown
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hlo.modules.module import Computation, Instruction
 from hlo.text.source import HloError
-from indexing.memory.movement.figures import InstructionTraffic
+from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.views.access_kinds import kinds_of
 from indexing.views.map_answers import answer, answers_to_parameters
 from indexing.views.map_query import Query

@@ -26,8 +26,8 @@ from indexing.equivalence.passes import loaded, validated
 from indexing.equivalence.verdicts import Level, Verdict
 from indexing.maps.displayed import Displayed
 from indexing.memory.movement.analysis import traffic
-from indexing.memory.movement.figures import Traffic
 from indexing.memory.movement.roofline import Peak, peak_rates
+from indexing.memory.movement.traffic_values import Traffic
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.report_page.changes import changes
 from indexing.views.report_page.chunks import chunks, json_text, packed

@@ -1,0 +1,153 @@
+"""Folds over range variables, and their guards: conditions on the ranges and the dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from indexing.equivalence.values.folds.neutral_elements import is_minus_zero, is_neutral
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.terms.closed_terms import OpenBody
+from indexing.equivalence.values.terms.terms import Formula, FormulaTable
+from simplifier.atoms import Variable, mentioned
+from simplifier.constraints import FALSE, Constraint
+from simplifier.linear import Expr, as_expr
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """``result = combiner(result, values)`` over the ranges, where the guards hold.
+
+    Attributes:
+        combiner: the opcode if it is one of `COMBINERS`, else "".
+        functions: the results of any other combiner, over symbols.
+        leaf: the number of the result.
+        element_type: its type.
+        inits: the initial values.
+        values: the formulas of the values, over dimensions and `ranges`.
+    """
+
+    combiner: str
+    functions: tuple[Formula, ...]
+    leaf: int
+    element_type: str
+    inits: tuple[Formula, ...]
+    values: tuple[Formula, ...]
+    ranges: tuple[Variable, ...]
+    guards: tuple[Constraint, ...] = ()
+
+
+def single_range(guard: Constraint, ranges: Sequence[Variable]) -> Variable | None:
+    """Return the range variable that a guard bounds, if it is the only one in the guard."""
+    if len(guard.expr.parts) != 1:
+        return None
+    ((atom, factor),) = guard.expr.parts.items()
+    return atom if isinstance(atom, Variable) and atom in ranges and abs(factor) == 1 else None
+
+
+def guarded(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+    """Return the fold without the neutral pieces at both ends of a choice.
+
+    The sum of an initial value -0 and a zero of a piece is 0, so -0 keeps such pieces.
+    """
+    (value,), (init,) = fold.values, fold.inits
+    if value.kind != "choose":
+        return fold
+    kept = [k for k, t in enumerate(value.arguments) if not is_neutral(fold.combiner, t)]
+    if not kept or kept[-1] - kept[0] == len(value.arguments) - 1 or is_minus_zero(init):
+        return fold
+    (expr,), first, last = value.index, kept[0], kept[-1]
+    lower, upper = expr.bounds
+    bounds = [lower - 1, *value.head[:-1], upper]
+    guard = Constraint(expr, bounds[first] + 1, bounds[last + 1])
+    pieces = zip(value.head[first : last + 1], value.arguments[first : last + 1], strict=True)
+    rest = algebra.choose(expr, list(pieces))
+    return replace(fold, values=(rest,), guards=(*fold.guards, guard))
+
+
+def tightened(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+    """Return the fold with the bounds of guards on one range variable in its bounds."""
+    for guard in fold.guards:
+        v = single_range(guard, fold.ranges)
+        if v is None:
+            continue
+        low, high = guard.lower - guard.expr.constant, guard.upper - guard.expr.constant
+        if guard.expr.parts[v] < 0:
+            low, high = -high, -low
+        low, high = max(low, v.lower), min(high, v.upper)
+        if low > high:
+            return replace(fold, guards=(FALSE,))
+        name = f"{v.name}_t"
+        new = Variable(name, 0, high - low)
+        value = new.as_expr() + low if high > low else as_expr(low)
+        swap = algebra.rewriting({v: value})
+        return replace(
+            fold,
+            values=tuple(map(swap, fold.values)),
+            ranges=tuple([each for each in (new if r is v else r for r in fold.ranges)
+                          if each.upper > each.lower]),
+            guards=tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards if c is not guard]),
+        )  # fmt: skip
+    return fold
+
+
+def solved(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+    """Return the fold without a range variable that a guard determines.
+
+    ``f * v + rest in [lower, upper]`` holds for at most one v if ``upper - lower < |f|``: for
+    positive f, ``v = (upper - rest) floordiv f``.
+    """
+    for guard in fold.guards:
+        for v in fold.ranges:
+            factor = guard.expr.parts.get(v, 0)
+            rest = guard.expr - v.as_expr() * factor
+            width = guard.upper - guard.lower
+            if width >= abs(factor) or depends_on(algebra.table, rest, v):
+                continue
+            last = guard.upper - rest if factor > 0 else rest - guard.lower
+            value = last // abs(factor)
+            swap = algebra.rewriting({v: value})
+            others = [c.with_expr(swap.expr(c.expr)) for c in fold.guards]
+            return replace(
+                fold,
+                values=tuple(map(swap, fold.values)),
+                ranges=tuple([each for each in fold.ranges if each is not v]),
+                guards=(*others, Constraint(value, *v.bounds)),
+            )
+    return fold
+
+
+def depends_on(table: FormulaTable, expr: Expr, v: Variable) -> bool:
+    """Return True if an expression mentions a variable, in its runtime variables or directly."""
+    variables = mentioned([expr])
+    runtime = [table.runtime[each] for each in variables if each in table.runtime]
+    return v in variables or any(v in term.free for term in runtime)
+
+
+def ordered(algebra: FormulaAlgebra, fold: Fold) -> tuple[Constraint, ...]:
+    """Return the guards of a fold in an order that does not depend on names."""
+    if len(fold.guards) < 2:
+        return fold.guards
+    table = algebra.table
+    body = OpenBody(table, (*fold.values, *fold.inits, *fold.functions), (), fold.ranges)
+    places = {v: place for place, v in enumerate(body.variables())}
+
+    def key(guard: Constraint) -> tuple[object, ...]:
+        expr = guard.expr - guard.expr.constant
+        variables = [places.get(v, len(places)) for v in table.first_variables(expr)]
+        return table.expr_key(expr), variables, guard.bounds
+
+    return tuple(sorted(fold.guards, key=key))
+
+
+def normal_guards(
+    exprs: Sequence[Expr], bounds: Sequence[tuple[int, int]]
+) -> tuple[Constraint, ...]:
+    """Return guards without constants in their expressions, redundant bounds clipped."""
+    guards = []
+    for expr, (lower, upper) in zip(exprs, bounds, strict=True):
+        normal = expr - expr.constant
+        smallest, largest = normal.bounds
+        lower, upper = lower - expr.constant, upper - expr.constant
+        guards.append(Constraint(normal, max(lower, smallest), min(upper, largest)))
+    return tuple(guards)

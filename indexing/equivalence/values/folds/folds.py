@@ -1,0 +1,346 @@
+"""Folds: unordered reductions of a formula over range variables, closed in a canonical form.
+
+HLO does not define the order of a reduction, and its initial value must be neutral or is combined
+with the values in any order.  A fold over the same multiset of values is therefore the same fold.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from indexing.equivalence.values.folds.fold_ranges import (
+    Fold,
+    depends_on,
+    guarded,
+    normal_guards,
+    ordered,
+    single_range,
+    solved,
+    tightened,
+)
+from indexing.equivalence.values.folds.neutral_elements import (
+    is_neutral,
+    neutral_value,
+)
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call
+from indexing.equivalence.values.laws.integers import has_ring, sum_of
+from indexing.equivalence.values.terms.closed_terms import closed
+from indexing.equivalence.values.terms.functions import is_float, is_integral
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.ops.combiners import COMBINERS
+from simplifier.atoms import Variable, mentioned
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, as_expr
+
+IDEMPOTENT: Final = frozenset([each.opcode for each in COMBINERS.values() if each.is_idempotent])
+
+_ARGUMENTS: Final = [("argument", number, ()) for number in (0, 1)]
+
+MAX_EVALUATED: Final = 256
+"""Limit on the constants of a fold that is evaluated."""
+
+REORDER: Final = "sum(sum(x)) = sum(x)"
+SCALED: Final = "sum(c * x) = c * sum(x)"
+REPEATED: Final = "sum of n equal values = n * value"
+ROUNDED_SUM: Final = "sum(round(x)) = round(sum(x))"
+
+
+def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
+    """Return the formula of a fold."""
+    guards = [c for c in fold.guards if not c.is_true]
+    if any(c.is_false for c in guards):
+        return fold.inits[fold.leaf]
+    fold = _known(replace(fold, guards=tuple(dict.fromkeys(guards))))
+    if not fold.combiner:
+        simpler = solved(algebra, fold)
+        return _closed(algebra, fold) if simpler is fold else folded(algebra, simpler)
+    if not is_neutral(fold.combiner, fold.inits[0]) and _reorders(algebra, fold):
+        return _without_init(algebra, fold)
+    for simplify in (guarded, tightened, solved, _merged, _without_unused):
+        simpler = simplify(algebra, fold)
+        if simpler is not fold:
+            return folded(algebra, simpler)
+    return _evaluated(algebra, fold) or _at_most_one(algebra, fold) or _rest(algebra, fold)
+
+
+def _at_most_one(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """Return the fold of one value, or of none if the guards do not hold."""
+    if fold.ranges or (fold.guards and not is_neutral(fold.combiner, fold.inits[0])):
+        return None
+    return algebra.where(fold.guards, _single(algebra, fold), fold.inits[0])
+
+
+def _rest(algebra: FormulaAlgebra, fold: Fold) -> Formula:
+    return _simpler_sum(algebra, fold) or _closed(algebra, fold)
+
+
+def _evaluated(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """Return the fold of few constants, such as those of a table."""
+    (value,), (init,) = fold.values, fold.inits
+    variables = {v for c in fold.guards for v in mentioned([c.expr])} | value.free
+    if not variables <= set(fold.ranges) or value.kind == "constant" or init.kind != "constant":
+        return None
+    if _size(fold.ranges) > MAX_EVALUATED or not _reorders(algebra, fold):
+        return None
+    result = init
+    bounds = [range(v.lower, v.upper + 1) for v in fold.ranges]
+    for point in itertools.product(*bounds):
+        at = dict(zip(fold.ranges, point, strict=True))
+        if all(c.lower <= c.expr.value(at) <= c.upper for c in fold.guards):
+            values = {v: as_expr(number) for v, number in at.items()}
+            term = algebra.rewriting(values)(value)
+            result = algebra.apply(fold.combiner, (), fold.element_type, [result, term])
+            if result.kind != "constant":
+                return None
+    _note(algebra, fold, REORDER)
+    return result
+
+
+def _known(fold: Fold) -> Fold:
+    """Return a fold with the known combiner that its function applies, if it does."""
+    if fold.combiner or len(fold.functions) != 1:
+        return fold
+    (result,) = fold.functions
+    arguments = [t.array.head for t in result.arguments if t.array is not None]
+    types = {t.type for t in (result, *fold.values, *fold.inits)}
+    if result.kind != "apply" or sorted(arguments) != _ARGUMENTS or len(types) > 1:
+        return fold
+    opcode, attributes = result.head
+    if opcode not in COMBINERS or attributes:
+        return fold
+    return replace(fold, combiner=opcode, functions=())
+
+
+def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
+    """Return a fold as an element of a closed array."""
+    fold = replace(fold, guards=ordered(algebra, fold))
+    closure = closed(
+        algebra.table,
+        algebra.rewriting,
+        [*fold.values, *fold.inits, *fold.functions],
+        [c.expr for c in fold.guards],
+        fold.ranges,
+        keeps_ranges=not fold.combiner,
+    )
+    guard_bounds = tuple([c.bounds for c in fold.guards])
+    count = len(fold.values)
+    guards = normal_guards(closure.exprs, guard_bounds)
+    if fold.combiner and any(single_range(c, closure.ranges) for c in guards):
+        inner = replace(
+            fold, values=closure.terms[:count], inits=closure.terms[count:],
+            ranges=closure.ranges, guards=guards,
+        )  # fmt: skip
+        values = dict(zip(closure.dims, closure.index, strict=True))
+        return algebra.rewriting(values)(folded(algebra, inner))
+    head = (
+        f"reduce {fold.combiner}".strip(),
+        fold.leaf,
+        count,
+        tuple([v.bounds for v in closure.ranges]),
+        tuple([c.bounds for c in guards]),
+    )
+    sizes = tuple([v.upper + 1 for v in closure.dims])
+    exprs = [c.expr for c in guards]
+    array = algebra.table.array("fold", head, fold.element_type, sizes, closure.terms, exprs)
+    return algebra.table.read(array, closure.index)
+
+
+def opened(array: Formula, arguments: Sequence[Formula], guards: Sequence[Expr]) -> Fold:
+    """Return the fold of a closed array, with these formulas and guards in its place."""
+    name, leaf, count, range_bounds, guard_bounds = array.head
+    combiner = name.removeprefix("reduce").strip()
+    inits = 2 * count if not combiner else count + 1
+    return Fold(
+        combiner,
+        tuple(arguments[inits:]),
+        leaf,
+        array.type,
+        tuple(arguments[count:inits]),
+        tuple(arguments[:count]),
+        tuple([Variable(f"s{k}", *bounds) for k, bounds in enumerate(range_bounds)]),
+        tuple([Constraint(e, *b) for e, b in zip(guards, guard_bounds, strict=True)]),
+    )
+
+
+def _reorders(algebra: FormulaAlgebra, fold: Fold) -> bool:
+    """Return True if the values of a fold may be combined in any grouping."""
+    kind = fold.element_type
+    is_exact = fold.combiner in (*IDEMPOTENT, "xor") or is_integral(kind) or kind == "pred"
+    return is_exact or (is_float(kind) and algebra.reassociates)
+
+
+def _note(algebra: FormulaAlgebra, fold: Fold, law: str) -> None:
+    if fold.combiner not in IDEMPOTENT and is_float(fold.element_type):
+        algebra.note([law])
+
+
+def _without_init(algebra: FormulaAlgebra, fold: Fold) -> Formula:
+    """``init + fold`` with a neutral initial value."""
+    neutral = neutral_value(algebra, fold.combiner, fold.element_type)
+    if neutral is None:
+        return _closed(algebra, fold)
+    _note(algebra, fold, REORDER)
+    (init,) = fold.inits
+    rest = folded(algebra, replace(fold, inits=(neutral,)))
+    return algebra.apply(fold.combiner, (), fold.element_type, [init, rest])
+
+
+def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+    """Return the fold of a fold as one fold."""
+    (value,) = fold.values
+    inner = value.array
+    if inner is None or inner.kind != "fold" or inner.head[0] != f"reduce {fold.combiner}":
+        return fold
+    if inner.type != fold.element_type or not _reorders(algebra, fold):
+        return fold
+    part = instantiated(algebra, value, f"s_{len(fold.ranges)}")
+    if not is_neutral(fold.combiner, part.inits[0]):
+        return fold
+    _note(algebra, fold, REORDER)
+    return replace(
+        fold,
+        values=part.values,
+        ranges=(*fold.ranges, *part.ranges),
+        guards=(*fold.guards, *part.guards),
+    )
+
+
+def instantiated(algebra: FormulaAlgebra, read: Formula, name: str) -> Fold:
+    """Return the fold of an element of a closed fold, with range variables ``name_0, …``."""
+    array = read.array
+    assert array is not None
+    fold = opened(array, array.arguments, array.index)
+    dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
+    values = dict(zip(dims, read.index, strict=True))
+    ranges = tuple([Variable(f"{name}_{k}", v.lower, v.upper) for k, v in enumerate(fold.ranges)])
+    values |= {v: new.as_expr() for v, new in zip(fold.ranges, ranges, strict=True)}
+    swap = algebra.rewriting(values)
+    guards = tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards])
+    return replace(fold, values=tuple(map(swap, fold.values)), ranges=ranges, guards=guards)
+
+
+def _unused(algebra: FormulaAlgebra, fold: Fold) -> list[Variable]:
+    exprs = [c.expr for c in fold.guards]
+    return [
+        v
+        for v in fold.ranges
+        if v not in fold.values[0].free
+        and not any(depends_on(algebra.table, expr, v) for expr in exprs)
+    ]
+
+
+def _without_unused(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+    """Return the fold without ranges on which neither value nor guards depend, if it is equal."""
+    unused = _unused(algebra, fold)
+    if not unused:
+        return fold
+    kept = tuple([v for v in fold.ranges if v not in unused])
+    if fold.combiner in IDEMPOTENT:
+        return replace(fold, ranges=kept)
+    if fold.combiner == "add" and has_ring(fold.element_type):
+        total = sum_of(algebra, fold.element_type, [(_size(unused), fold.values[0])])
+        return replace(fold, ranges=kept, values=(total,))
+    return fold
+
+
+def _scaled(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``c * fold(x)`` for a sum of ``c * x``."""
+    (value,) = fold.values
+    if fold.combiner != "add" or not algebra.reassociates or not is_float(fold.element_type):
+        return None
+    if float_value(value) not in (None, 0, 1) and math.isfinite(value.value):
+        one = algebra.table.constant(1, value.type)
+        return _multiplied(algebra, fold, [value], one)
+    if is_call(value, "select"):
+        return _masked(algebra, fold)
+    if not is_call(value, "negate", "multiply"):
+        return None
+    return _factored(algebra, fold)
+
+
+def _factored(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``c * fold(x)`` for a sum of ``c * x`` or of ``-x``."""
+    (value,) = fold.values
+    factors = [t for t in value.arguments if t.kind == "constant"]
+    others = [t for t in value.arguments if t.kind != "constant"]
+    if value.head[0] == "negate":
+        factors = [algebra.table.constant(-1, fold.element_type)]
+    if not factors or not all(math.isfinite(t.value) for t in factors):
+        return None
+    inner = others[0]
+    if len(others) > 1:
+        inner = algebra.apply("multiply", (), fold.element_type, others)
+    return _multiplied(algebra, fold, factors, inner)
+
+
+def _multiplied(
+    algebra: FormulaAlgebra, fold: Fold, factors: Sequence[Formula], value: Formula
+) -> Formula:
+    """Return constants times the fold of a value."""
+    algebra.note([SCALED])
+    rest = folded(algebra, replace(fold, values=(value,)))
+    return algebra.apply("multiply", (), fold.element_type, [*factors, rest])
+
+
+def _masked(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``c * fold(select(p, 1, 0))`` for a sum of ``select(p, c, 0)``."""
+    predicate, *branches = fold.values[0].arguments
+    zeros = [float_value(t) == 0 for t in branches]
+    constant = branches[zeros[0]]
+    if sorted(zeros) != [False, True] or float_value(constant) in (None, 1):
+        return None
+    if not math.isfinite(constant.value):
+        return None
+    one, zero = (algebra.table.constant(number, fold.element_type) for number in (1, 0))
+    both = (zero, one) if zeros[0] else (one, zero)
+    mask = algebra.apply("select", (), fold.element_type, [predicate, *both])
+    return _multiplied(algebra, fold, [constant], mask)
+
+
+def _simpler_sum(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """Return a sum by a law of sums, if one applies."""
+    return _counted(algebra, fold) or _scaled(algebra, fold) or _widened(algebra, fold)
+
+
+def _widened(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``round(fold(x))`` for a sum of values that are rounded to a narrow type."""
+    (value,) = fold.values
+    if fold.combiner != "add" or not algebra.reassociates or fold.element_type not in NARROW:
+        return None
+    if not is_call(value, "convert") or value.arguments[0].type != "f32":
+        return None
+    algebra.note([ROUNDED_SUM])
+    zero = algebra.table.constant(0, "f32")
+    wide = replace(fold, element_type="f32", inits=(zero,), values=value.arguments)
+    return algebra.apply("convert", (), fold.element_type, [folded(algebra, wide)])
+
+
+def _size(ranges: Sequence[Variable]) -> int:
+    return math.prod([v.upper - v.lower + 1 for v in ranges])
+
+
+def _counted(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``n * fold`` for a sum of floats that repeats each value n times."""
+    unused = _unused(algebra, fold)
+    if not unused or fold.combiner != "add" or not algebra.reassociates:
+        return None
+    if not is_float(fold.element_type):
+        return None
+    algebra.note([REPEATED])
+    kept = tuple([v for v in fold.ranges if v not in unused])
+    rest = folded(algebra, replace(fold, ranges=kept))
+    count = algebra.table.constant(_size(unused), fold.element_type)
+    return algebra.apply("multiply", (), fold.element_type, [count, rest])
+
+
+def _single(algebra: FormulaAlgebra, fold: Fold) -> Formula:
+    """Return the fold of one value."""
+    (value,), (init,) = fold.values, fold.inits
+    if is_neutral(fold.combiner, init):
+        return value
+    return algebra.apply(fold.combiner, (), fold.element_type, [init, value])

@@ -1,0 +1,87 @@
+"""Normal forms of terms under laws that are not exact, with the laws that each term used.
+
+`Normalising` rebuilds a term from its leaves, closed folds included, by the constructors of an
+algebra with more laws.  The laws that a proof needs are those of the subterms that only one side
+has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from indexing.equivalence.values.folds.folds import folded, opened
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.laws.reals import DEFINITIONS, REAL_LAWS
+from indexing.equivalence.values.laws.symbols import Renaming, parts_of
+from indexing.equivalence.values.laws.table import TABLE, by_opcode
+from indexing.equivalence.values.terms.terms import Formula
+from simplifier.atoms import Variable
+
+
+class RealAlgebra(FormulaAlgebra):
+    """Constructors of terms with laws that are not exact."""
+
+    def __init__(self, exact: FormulaAlgebra, *, exact_arithmetic: bool) -> None:
+        others = DEFINITIONS if exact_arithmetic else (*DEFINITIONS, *REAL_LAWS)
+        exact_laws = [law for law in TABLE if law.grade == "exact"]
+        super().__init__(exact.table, exact.functions, by_opcode((*others, *exact_laws)))
+        self.reassociates = not exact_arithmetic
+
+
+class Normalising(Renaming):
+    """Rebuilds terms by an algebra with more laws.
+
+    Attributes:
+        laws: the laws that the normal form of each term used, subterms left out.
+    """
+
+    def __init__(self, algebra: FormulaAlgebra) -> None:
+        super().__init__(algebra, {})
+        self.laws: dict[int, tuple[str, ...]] = {}
+
+    def _rebuilt(self, term: Formula) -> Formula:
+        self.algebra.uses.clear()
+        result = self._normal(term)
+        if self.algebra.uses:
+            self.laws[term.number] = tuple(self.algebra.uses)
+        return result
+
+    def _normal(self, term: Formula) -> Formula:
+        renamed = self._renamed
+        if term.array is not None and term.array.kind == "fold":
+            array = renamed[term.array.number]
+            index = [self._expr(e) for e in term.index]
+            dims = [Variable(f"d{k}", 0, n - 1) for k, n in enumerate(term.array.dims)]
+            return self.algebra.rewriting(dict(zip(dims, index, strict=True)))(array)
+        if term.kind == "fold":  # the formula of an element over d0, d1, …
+            arguments = [renamed[t.number] for t in term.arguments]
+            return folded(
+                self.algebra, opened(term, arguments, [self._expr(e) for e in term.index])
+            )
+        if term.kind == "apply":
+            opcode, attributes = term.head
+            arguments = [renamed[t.number] for t in term.arguments]
+            if opcode == "sum":
+                return self.algebra.rebuilt(term, tuple(arguments), ())
+            return self.algebra.apply(opcode, attributes, term.type, arguments)
+        return super()._rebuilt(term)
+
+    def uses(self, before: Formula, after: Formula) -> Counter[str]:
+        """Return the uses of laws at subterms that only one of two terms has."""
+        ours, theirs = _subterms([before]), _subterms([after])
+        counts: Counter[str] = Counter()
+        for number in ours ^ theirs:
+            counts.update(self.laws.get(number, ()))
+        return counts
+
+
+def _subterms(roots: Iterable[Formula]) -> set[int]:
+    visited: set[int] = set()
+    pending = list(roots)
+    while pending:
+        term = pending.pop()
+        if term.number not in visited:
+            visited.add(term.number)
+            pending += parts_of(term)
+    return visited

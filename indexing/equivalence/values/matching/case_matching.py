@@ -1,0 +1,344 @@
+"""Comparison of terms on a domain, by cases.
+
+Two terms are equal if they are equal in each case of the choices in them.  On the domain of a case,
+a choice is one of its terms, indices are compared by ISL under the constraints of the case, and
+folds are compared value by value over corresponding ranges.
+
+>>> from indexing.equivalence.values.terms.terms import FormulaTable
+>>> table = FormulaTable()
+>>> algebra = FormulaAlgebra(table)
+>>> p = table.array("symbol", ("parameter", 0, ()), "f32", (8,))
+>>> i = Variable("d0", 0, 7).as_expr()
+>>> split = algebra.choose(i, [(3, table.read(p, [i % 4])), (7, table.read(p, [i]))])
+>>> CaseMatching(algebra).equal(split, table.read(p, [i]))
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from typing import Final, TypeAlias
+
+from indexing.equivalence.values.folds.fold_ranges import Fold
+from indexing.equivalence.values.folds.folds import opened
+from indexing.equivalence.values.folds.neutral_elements import neutral_value
+from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
+from indexing.equivalence.values.matching.sorted_rows import SortedRow, sorted_row
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.relation import is_empty
+from simplifier.atoms import Variable, mentioned
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
+
+Domain: TypeAlias = tuple[Constraint, ...]
+"""Constraints on the variables, beside their bounds."""
+
+MAX_STEPS: Final = 4000
+"""Limit on the pairs of terms that one comparison descends into."""
+MAX_ORDERS: Final = 24
+"""Limit on the correspondences of the ranges of two folds that are tried."""
+MAX_PAIRED: Final = 6
+"""Limit on the operands of a commutative function that are compared in all pairs."""
+
+
+@dataclass(slots=True)
+class CaseMatching:
+    """A comparison of terms on domains.
+
+    Attributes:
+        algebra: rebuilds terms.
+        pair: the last pair of terms without choices that is not proved equal.
+    """
+
+    algebra: FormulaAlgebra
+    pair: tuple[Formula, Formula] | None = None
+    steps: int = 0
+    _decided: dict[tuple[int, int, Domain], bool] = field(default_factory=dict)
+    _empty: dict[Domain, bool] = field(default_factory=dict)
+    _ranges: int = 0
+
+    def equal(self, before: Formula, after: Formula, domain: Domain = ()) -> bool:
+        """Return True if both terms are proved equal on a domain."""
+        if before is after:
+            return True
+        key = before.number, after.number, domain
+        if key not in self._decided:
+            self.steps += 1
+            self._decided[key] = False
+            if self.steps <= MAX_STEPS:
+                self._decided[key] = self._cases(before, after, domain)
+        return self._decided[key]
+
+    def _cases(self, before: Formula, after: Formula, domain: Domain) -> bool:
+        before, after = self.resolved(before, domain), self.resolved(after, domain)
+        if before is after:
+            return True
+        choice = _first_choice(before) or _first_choice(after)
+        if choice is None:
+            if self._same(before, after, domain):
+                return True
+            self.pair = self.pair or (before, after)
+            return False
+        if _is_call(before) and _is_call(after) and self._same(before, after, domain):
+            return True
+        return all(self.equal(before, after, part) for _, part in self.parts(choice, domain))
+
+    # ------------------------------------------------------------ domains
+
+    def is_empty(self, domain: Domain) -> bool:
+        """Return True if a domain is proved to have no points."""
+        if domain not in self._empty:
+            exprs = [c.expr for c in domain]
+            m = IndexingMap.of(_sorted(mentioned(exprs)), [], constraints=domain)
+            self._empty[domain] = is_empty(m) is True
+        return self._empty[domain]
+
+    def parts(self, choice: Formula, domain: Domain) -> Iterator[tuple[Formula, Domain]]:
+        """Yield the terms of a choice with the parts of the domain where they apply."""
+        (expr,) = choice.index
+        lower, upper = expr.bounds
+        last = len(choice.arguments) - 1
+        for k, (bound, term) in enumerate(zip(choice.head, choice.arguments, strict=True)):
+            end = upper if k == last else min(bound, upper)
+            if lower <= end:
+                case = Constraint(expr, lower, end)
+                part = domain if case.is_true else tuple(dict.fromkeys((*domain, case)))
+                if case.is_true or not self.is_empty(part):
+                    yield term, part
+            lower = max(lower, end + 1)
+
+    def resolved(self, term: Formula, domain: Domain) -> Formula:
+        """Return a term without the choices that the domain decides; arrays stay as they are."""
+        if term.kind == "choose":
+            parts = list(self.parts(term, domain))
+            if len(parts) == 1:
+                return self.resolved(parts[0][0], domain)
+            return term
+        if term.kind != "apply":
+            return term
+        arguments = tuple([self.resolved(t, domain) for t in term.arguments])
+        if all(a is b for a, b in zip(arguments, term.arguments, strict=True)):
+            return term
+        rebuilt = self.algebra.rebuilt(term, arguments, ())
+        return rebuilt if rebuilt.kind == "apply" else self.resolved(rebuilt, domain)
+
+    # ------------------------------------------------------------ structure
+
+    def _same(self, before: Formula, after: Formula, domain: Domain) -> bool:
+        """Return True if two terms of one structure have equal parts."""
+        if before.kind != after.kind or before.type != after.type:
+            return False
+        if before.kind == "read":
+            return self._same_reads(before, after, domain)
+        if before.head != after.head or len(before.arguments) != len(after.arguments):
+            return False
+        if before.kind == "index":
+            return self._same_exprs(before.index, after.index, domain)
+        if before.kind != "apply":
+            return False
+        return self._same_arguments(before, after, domain)
+
+    def _same_arguments(self, before: Formula, after: Formula, domain: Domain) -> bool:
+        ours, theirs = list(before.arguments), list(after.arguments)
+        opcode = before.head[0]
+        if opcode not in COMMUTATIVE or opcode == "sum" or len(ours) > MAX_PAIRED:
+            pairs = zip(ours, theirs, strict=True)
+            return all(self.equal(a, b, domain) for a, b in pairs)
+        for a in ours:
+            same = next((b for b in theirs if a is b), None)
+            same = same or next((b for b in theirs if self.equal(a, b, domain)), None)
+            if same is None:
+                return False
+            theirs.remove(same)
+        return True
+
+    def _same_reads(self, before: Formula, after: Formula, domain: Domain) -> bool:
+        ours, theirs = before.array, after.array
+        assert ours is not None
+        assert theirs is not None
+        if ours is theirs and self._same_exprs(before.index, after.index, domain):
+            return True
+        if ours.kind == "fold" and theirs.kind == "fold":
+            return self._same_folds(before, after, domain)
+        rows = sorted_row(before), sorted_row(after)
+        if rows[0] is not None and rows[1] is not None:
+            return self._same_rows(rows[0], rows[1], domain)
+        same = self._same_arrays(ours, theirs)
+        return same and self._same_exprs(before.index, after.index, domain)
+
+    def _same_arrays(self, ours: Formula, theirs: Formula) -> bool:
+        """Return True if closed arrays, over variables of their own, are equal."""
+        if ours.head != theirs.head or ours.dims != theirs.dims or ours.kind != theirs.kind:
+            return False
+        if ours.index or theirs.index or not ours.arguments:
+            return False
+        pairs = zip(ours.arguments, theirs.arguments, strict=True)
+        return all(self.equal(a, b) for a, b in pairs)
+
+    def _same_exprs(self, before: Sequence[Expr], after: Sequence[Expr], domain: Domain) -> bool:
+        """Return True if lists of expressions have equal values on the domain."""
+        if len(before) != len(after):
+            return False
+        after = self._with_equal_runtime(before, after, domain)
+        if all((a - b).bounds == (0, 0) for a, b in zip(before, after, strict=True)):
+            return True
+        exprs = [c.expr for c in domain]
+        variables = _sorted(mentioned([*before, *after, *exprs]))
+        if len({v.name for v in variables}) < len(variables):
+            return False  # bounds of equally named variables differ
+        ours, theirs = (
+            IndexingMap.of(variables, each, constraints=domain) for each in (before, after)
+        )
+        return ours.is_equal(theirs) is True
+
+    def _with_equal_runtime(
+        self, before: Sequence[Expr], after: Sequence[Expr], domain: Domain
+    ) -> list[Expr]:
+        """Return expressions with the runtime variables of `before` that have equal terms."""
+        runtime = self.algebra.table.runtime
+        ours = _sorted(v for v in mentioned(before) if v in runtime)
+        values = {}
+        for theirs in _sorted(v for v in mentioned(after) if v in runtime and v not in ours):
+            for v in ours:
+                if v.bounds == theirs.bounds and self.equal(runtime[v], runtime[theirs], domain):
+                    values[theirs] = v.as_expr()
+                    break
+        return [Substitution(values)(e) for e in after] if values else list(after)
+
+    # ------------------------------------------------------------ sorts
+
+    def _same_rows(self, before: SortedRow, after: SortedRow, domain: Domain) -> bool:
+        """Return True if elements are at the same place of equal rows that are sorted alike."""
+        if before.key != after.key or not self._same_exprs([before.at], [after.at], domain):
+            return False
+        self._ranges += 1
+        along = Variable(f"s{self._ranges}_0", 0, before.size - 1)
+        ours, theirs = (row.operands_over(self.algebra, along) for row in (before, after))
+        return all(self.equal(a, b, domain) for a, b in zip(ours, theirs, strict=True))
+
+    # ------------------------------------------------------------ folds
+
+    def _same_folds(self, before: Formula, after: Formula, domain: Domain) -> bool:
+        """Return True if folds have equal values, over corresponding ranges."""
+        ours, theirs = self._opened(before), self._opened(after)
+        if (ours.combiner, ours.leaf, ours.element_type, ours.inits, ours.functions) != (
+            *(theirs.combiner, theirs.leaf, theirs.element_type, theirs.inits, theirs.functions),
+        ):
+            return False
+        if not ours.combiner:
+            return self._same_general(ours, theirs, domain)
+        neutral = neutral_value(self.algebra, ours.combiner, ours.element_type)
+        if neutral is None:
+            return False
+        values = [
+            self.algebra.where(fold.guards, fold.values[0], neutral) for fold in (ours, theirs)
+        ]
+        for over in (ours, theirs) if len(ours.ranges) != len(theirs.ranges) else (ours,):
+            mine, other = (values[0], values[1]) if over is ours else (values[1], values[0])
+            others = theirs.ranges if over is ours else ours.ranges
+            for swap, guards in _correspondences(over.ranges, others):
+                value = self.algebra.where(guards, self.algebra.rewriting(swap)(mine), neutral)
+                if self.equal(value, other, domain):
+                    return True
+        return False
+
+    def _same_general(self, ours: Fold, theirs: Fold, domain: Domain) -> bool:
+        """Compare folds by other computations: the same ranges, in this order, without guards."""
+        if [v.bounds for v in ours.ranges] != [v.bounds for v in theirs.ranges]:
+            return False
+        if ours.guards or theirs.guards:
+            return False
+        pairs = zip(theirs.ranges, ours.ranges, strict=True)
+        swap = self.algebra.rewriting({b: a.as_expr() for b, a in pairs})
+        values = zip(ours.values, theirs.values, strict=True)
+        return all(self.equal(a, swap(b), domain) for a, b in values)
+
+    def _opened(self, read: Formula) -> Fold:
+        """Return the fold of an element, with ranges of its own."""
+        array = read.array
+        assert array is not None
+        fold = opened(array, array.arguments, array.index)
+        self._ranges += 1
+        own = [replace_name(v, f"s{self._ranges}_{k}") for k, v in enumerate(fold.ranges)]
+        values = dict(zip(fold.ranges, [v.as_expr() for v in own], strict=True))
+        dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
+        values |= dict(zip(dims, read.index, strict=True))
+        swap = self.algebra.rewriting(values)
+        return replace(
+            fold,
+            values=tuple(map(swap, fold.values)),
+            ranges=tuple(own),
+            guards=tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards]),
+        )
+
+
+def replace_name(v: Variable, name: str) -> Variable:
+    """Return a variable of another name."""
+    return Variable(name, v.lower, v.upper)
+
+
+def _correspondences(
+    ranges: Sequence[Variable], others: Sequence[Variable]
+) -> Iterator[tuple[dict[Variable, Expr], list[Constraint]]]:
+    """Yield values of `ranges` over `others` that reach each point once, with its conditions.
+
+    Each range is one of the others, or one range is the number with the digits of several others;
+    numbers beyond the range are excluded by a condition.
+    """
+    if any(v.lower for v in (*ranges, *others)):
+        return
+    count = 0
+    for order in permutations(others):
+        for swap, guards in _matched(ranges, order):
+            yield swap, guards
+            count += 1
+            if count == MAX_ORDERS:
+                return
+
+
+def _matched(
+    ranges: Sequence[Variable], order: Sequence[Variable]
+) -> Iterator[tuple[dict[Variable, Expr], list[Constraint]]]:
+    """Yield values of ranges as numbers with the digits of successive variables."""
+    if not ranges:
+        if not order:
+            yield {}, []
+        return
+    first, *rest = ranges
+    size = first.upper + 1
+    for k in range(1, len(order) - len(rest) + 1):
+        digits = order[:k]
+        total = math.prod([v.upper + 1 for v in digits])
+        if total < size or (k > 1 and total // (digits[0].upper + 1) >= size):
+            continue
+        number = as_expr(0)
+        for v in digits:
+            number = number * (v.upper + 1) + v
+        guards = [] if total == size else [Constraint(number, 0, size - 1)]
+        for swap, others in _matched(rest, order[k:]):
+            yield {first: number} | swap, [*guards, *others]
+
+
+def _first_choice(term: Formula) -> Formula | None:
+    """Return the first choice in a term, outside of arrays."""
+    if term.kind == "choose":
+        return term
+    if term.kind == "apply":
+        for argument in term.arguments:
+            choice = _first_choice(argument)
+            if choice is not None:
+                return choice
+    return None
+
+
+def _is_call(term: Formula) -> bool:
+    return term.kind == "apply"
+
+
+def _sorted(variables: object) -> list[Variable]:
+    return sorted(variables, key=lambda v: v.name)  # type: ignore[call-overload, no-any-return]

@@ -1,0 +1,340 @@
+"""Structural comparison of two terms: index by index, argument by argument.
+
+Equal terms are one object, so only terms that differ somewhere are descended into.  The smallest
+pair of subterms that is not proved equal explains why a proof fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final, Literal, TypeAlias
+
+from indexing.equivalence.values.folds.fold_unions import combiner_of, equal_unions
+from indexing.equivalence.values.folds.folds import REORDER
+from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
+from indexing.equivalence.values.terms.functions import MANTISSA, is_float
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.maps.indexing_map import IndexingMap
+from simplifier.atoms import mentioned
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
+
+Difference: TypeAlias = Literal[
+    "index", "constant", "function", "array", "number of elements", "budget"
+]
+
+Key: TypeAlias = tuple[int, int]
+"""The numbers of two terms."""
+
+MAX_PAIRED: Final = 6
+"""Limit on the operands of a commutative function that are compared in all pairs."""
+MAX_ROUNDED: Final = 4
+"""Relative distance of constants that differ by rounding, in units of the last place."""
+ROUNDED_ONCE: Final = "constants are computed with other roundings"
+MAX_COMPARED: Final = 1 << 15
+"""Limit on the pairs of terms that are compared."""
+
+MAX_NESTED: Final = 90
+"""Limit on the depth of nested comparisons."""
+MAX_RECURSION: Final = 30
+"""Depth of nested comparisons from which the operands are compared first."""
+
+_NONE: Final[frozenset[tuple[str, Key]]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UnequalTerms:
+    """Two subterms that are not proved equal."""
+
+    before: Formula
+    after: Formula
+    difference: Difference
+
+
+@dataclass(slots=True)
+class TermComparison:
+    """The comparison of two terms.
+
+    Attributes:
+        difference: the part in which the terms themselves differ, or None.
+        unequal: the pairs of subterms that are not equal.
+        uses: the laws that are not exact, with the pairs of subterms that they relate.
+    """
+
+    difference: Difference | None = None
+    unequal: list[tuple[Formula, Formula]] = field(default_factory=list)
+    uses: frozenset[tuple[str, Key]] = _NONE
+
+    @property
+    def is_equal(self) -> bool:
+        return self.difference is None and not self.unequal
+
+
+@dataclass(slots=True)
+class Matching:
+    """A comparison of terms over the same variables; each pair of terms is compared once.
+
+    Attributes:
+        allows_rounding: constants that the laws computed may differ by rounding.
+    """
+
+    algebra: FormulaAlgebra
+    allows_rounding: bool = False
+    _compared: dict[Key, TermComparison] = field(default_factory=dict)
+    _combiners: dict[int, str] = field(default_factory=dict)
+    _nested: int = 0
+
+    def equal(self, before: Formula, after: Formula) -> bool:
+        """Return True if both terms are proved equal."""
+        return before is after or self._comparison(before, after).is_equal
+
+    def laws(self, before: Formula, after: Formula) -> Counter[str]:
+        """Return the number of uses of each law that is not exact, for equal terms."""
+        uses = _NONE if before is after else self._comparison(before, after).uses
+        return Counter([name for name, _ in uses])
+
+    def residual(self, before: Formula, after: Formula) -> UnequalTerms:
+        """Return the smallest pair of subterms that is not proved equal."""
+        unequal: list[UnequalTerms] = []
+        visited: set[Key] = set()
+        pending = [(before, after)]
+        while pending:
+            one, other = pending.pop()
+            if (one.number, other.number) in visited:
+                continue
+            visited.add((one.number, other.number))
+            comparison = self._comparison(one, other)
+            pending += comparison.unequal[::-1]
+            if comparison.difference is not None:
+                unequal.append(UnequalTerms(one, other, comparison.difference))
+        return min(unequal, key=lambda each: each.before.depth + each.after.depth)
+
+    def _comparison(self, before: Formula, after: Formula) -> TermComparison:
+        key = before.number, after.number
+        known = self._compared.get(key)
+        if known is None:
+            if len(self._compared) >= MAX_COMPARED or self._nested >= MAX_NESTED:
+                return TermComparison("budget")
+            known = self._compared[key] = TermComparison("function")  # counts against the limit
+            self._nested += 1
+            if self._nested % MAX_RECURSION == 0:
+                self._compare_inside(before, after)
+            known = self._descend(before, after)
+            if not known.is_equal:
+                known = self._over_sets(before, after) or known
+            self._nested -= 1
+            self._compared[key] = known
+        return known
+
+    def _compare_inside(self, before: Formula, after: Formula) -> None:
+        """Compare the subterms, operands first, so that the comparison of the terms ends early."""
+        ordered: dict[Key, tuple[Formula, Formula]] = {}
+        pending = _facing(before, after)
+        while pending:
+            one, other = pending.pop()
+            key = one.number, other.number
+            if key not in ordered and key not in self._compared:
+                ordered[key] = one, other
+                pending += _facing(one, other)
+        for _, (one, other) in sorted(ordered.items(), key=lambda item: sum(item[0])):
+            self._comparison(one, other)
+
+    def _over_sets(self, before: Formula, after: Formula) -> TermComparison | None:
+        """Compare sums of folds over sets; None if they are not proved equal."""
+        combiner = combiner_of(before, self._combiners) or combiner_of(after, self._combiners)
+        if not combiner or before.type != after.type:
+            return None
+        is_rounded = combiner in ("add", "multiply") and is_float(before.type)
+        if is_rounded and not self.algebra.reassociates:
+            return None
+        pairs: list[tuple[Formula, Formula]] = []
+
+        def equal(one: Formula, other: Formula) -> bool:
+            if one is not other and self.equal(one, other):
+                pairs.append((one, other))
+            return self.equal(one, other)
+
+        if not equal_unions(self.algebra, combiner, before, after, equal):
+            return None
+        own = [(REORDER, (before.number, after.number))] if is_rounded else []
+        inside = [self._comparison(one, other).uses for one, other in pairs]
+        return TermComparison(uses=frozenset(own).union(*inside))
+
+    def _descend(self, before: Formula, after: Formula) -> TermComparison:
+        if before.kind != after.kind or before.type != after.type:
+            return TermComparison("function")
+        if before.kind == "constant":
+            is_close = self._is_close(before, after)
+            uses = frozenset([(ROUNDED_ONCE, (before.number, after.number))])
+            return TermComparison(uses=uses) if is_close else TermComparison("constant")
+        comparison = TermComparison()
+        if before.kind == "read" and before.array is not after.array:
+            assert before.array is not None
+            assert after.array is not None
+            arrays = self._arrays(before.array, after.array)
+            if not arrays.is_equal:
+                return arrays
+            comparison.uses = arrays.uses
+        return self._parts(before, after, comparison, "function")
+
+    def _is_close(self, before: Formula, after: Formula) -> bool:
+        """Return True for float constants that differ by rounding only, if that is accepted."""
+        if not self.allows_rounding or not is_float(before.type):
+            return False
+        if not {before, after} & self.algebra.computed:
+            return False
+        ours, theirs = float(before.value), float(after.value)
+        spacing = 2.0 ** (1 - MANTISSA.get(before.type, 1))
+        return abs(ours - theirs) <= MAX_ROUNDED * spacing * min(abs(ours), abs(theirs))
+
+    def _arrays(self, before: Formula, after: Formula) -> TermComparison:
+        """Compare two closed arrays."""
+        if before.kind != after.kind or before.dims != after.dims or not before.arguments:
+            return TermComparison("array")
+        return self._parts(before, after, TermComparison(), "array")
+
+    def _parts(
+        self, before: Formula, after: Formula, comparison: TermComparison, difference: Difference
+    ) -> TermComparison:
+        """Compare heads, indices and arguments.
+
+        Args:
+            comparison: the comparison so far.
+            difference: the difference of terms with other heads.
+        """
+        if before.head != after.head or len(before.arguments) != len(after.arguments):
+            return TermComparison(difference)
+        if not self._equal_exprs(before.index, after.index):
+            return TermComparison("index")
+        pairs = self._paired(before, after)
+        comparison.unequal = [pair for pair in pairs if not self.equal(*pair)]
+        inside = [self._comparison(a, b).uses for a, b in pairs if a is not b]
+        comparison.uses = comparison.uses.union(*inside)
+        return comparison
+
+    def _paired(self, before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
+        """Return pairs of arguments; those of commutative functions by equality."""
+        ours, theirs = list(before.arguments), list(after.arguments)
+        opcode = before.head[0] if before.kind == "apply" else ""
+        pairs: list[tuple[Formula, Formula]] = []
+        if opcode in COMMUTATIVE and opcode != "sum":
+            for term in before.arguments:
+                if term in theirs:
+                    ours.remove(term)
+                    theirs.remove(term)
+            if 1 < len(ours) <= MAX_PAIRED:
+                for a in list(ours):
+                    same = next((b for b in theirs if self.equal(a, b)), None)
+                    if same is not None:
+                        ours.remove(a)
+                        theirs.remove(same)
+                        pairs.append((a, same))
+            match = _by_likeness if len(ours) > MAX_PAIRED else _most_alike
+            ours, theirs = match(ours, theirs)
+        return [*pairs, *zip(ours, theirs, strict=True)]
+
+    def _with_equal_runtime(self, before: Sequence[Expr], after: Sequence[Expr]) -> list[Expr]:
+        """Return expressions with the runtime variables of `before` that have equal terms."""
+        runtime = self.algebra.table.runtime
+        ours = [v for v in mentioned(before) if v in runtime]
+        values = {}
+        for theirs in sorted(mentioned(after), key=lambda v: v.name):
+            if theirs not in runtime or theirs in ours:
+                continue
+            term = runtime[theirs]
+            candidates = [v for v in ours if v.bounds == theirs.bounds]
+            candidates.sort(key=lambda v: (runtime[v].key != term.key, v.name))
+            same = next((v for v in candidates if self.equal(runtime[v], term)), None)
+            if same is not None:
+                values[theirs] = same.as_expr()
+        return [Substitution(values)(e) for e in after] if values else list(after)
+
+    def _equal_exprs(self, before: Sequence[Expr], after: Sequence[Expr]) -> bool:
+        """Return True if two lists of expressions have equal values for all variables."""
+        if len(before) != len(after):
+            return False
+        if tuple(before) == tuple(after):
+            return True
+        if all((a - b).bounds == (0, 0) for a, b in zip(before, after, strict=True)):
+            return True
+        after = self._with_equal_runtime(before, after)
+        if tuple(before) == tuple(after):
+            return True
+        if any(v in self.algebra.table.runtime for v in mentioned([*before, *after])):
+            return False
+        variables = sorted(mentioned([*before, *after]), key=lambda v: v.name)
+        if len({v.name for v in variables}) < len(variables):
+            return False  # bounds of equally named variables differ
+        ours, theirs = (IndexingMap.of(variables, exprs) for exprs in (before, after))
+        return ours.is_equal(theirs) is True
+
+
+def _by_likeness(
+    ours: Sequence[Formula], theirs: Sequence[Formula]
+) -> tuple[list[Formula], list[Formula]]:
+    """Return both lists in an order in which terms of one kind and function face each other."""
+    waiting, paired, alone = list(theirs), [], []
+    for a in ours:
+        like = next((b for b in waiting if (a.kind, a.head) == (b.kind, b.head)), None)
+        if like is None:
+            alone.append(a)
+        else:
+            waiting.remove(like)
+            paired.append((a, like))
+    return [a for a, _ in paired] + alone, [b for _, b in paired] + waiting
+
+
+def _most_alike(
+    ours: Sequence[Formula], theirs: Sequence[Formula]
+) -> tuple[list[Formula], list[Formula]]:
+    """Return both lists in an order in which the terms that are most alike face each other."""
+    places = list(product(range(len(ours)), range(len(theirs))))
+    places.sort(key=lambda at: _likeness(ours[at[0]], theirs[at[1]]), reverse=True)
+    chosen: dict[int, int] = {}
+    for k, m in places:
+        if k not in chosen and m not in chosen.values():
+            chosen[k] = m
+    return [ours[k] for k in chosen], [theirs[m] for m in chosen.values()]
+
+
+def _likeness(before: Formula, after: Formula) -> tuple[int, ...]:
+    """Return how much two terms have in common; a larger tuple is more."""
+    one, other = (t if t.array is None else t.array for t in (before, after))
+    opcodes = [t.head[0] if isinstance(t.head, tuple) and t.head else t.head for t in (one, other)]
+    return (
+        before.kind == after.kind and before.type == after.type and one.kind == other.kind,
+        opcodes[0] == opcodes[1],
+        one.head == other.head,
+        sum(a is b for a, b in zip(one.arguments, other.arguments, strict=False)),
+        len(attributes_in(before).items() & attributes_in(after).items()),
+        before.index == after.index,
+    )
+
+
+def attributes_in(term: Formula) -> dict[str, Hashable]:
+    """Return the attributes of a function or an opaque array: they follow the opcode."""
+    array = term if term.array is None else term.array
+    if array.kind not in ("apply", "opaque") or array.head[0] == "sum":
+        return {}
+    given = next((part for part in array.head if isinstance(part, tuple)), ())
+    pairs = [each for each in given if isinstance(each, tuple) and len(each) == 2]
+    is_named = len(pairs) == len(given) and all(isinstance(name, str) for name, _ in pairs)
+    return dict(pairs) if is_named else {}
+
+
+def _facing(before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
+    """Return the pairs of subterms of one kind and function that a comparison may descend to."""
+    if before.kind != after.kind or before.type != after.type:
+        return []
+    parts = [
+        term.children + (term.array.children if term.array is not None else ())
+        for term in (before, after)
+    ]
+    if max(map(len, parts)) > MAX_PAIRED:
+        pairs = list(zip(*parts, strict=False))
+    else:
+        pairs = list(product(*parts))
+    return [(a, b) for a, b in pairs if a is not b and (a.kind, a.head) == (b.kind, b.head)]
