@@ -83,10 +83,10 @@ from .memory.layouts.of_maps import to_linear_layout as to_linear_layout
 from .memory.layouts.text import map_of_cute as map_of_cute
 from .memory.movement.roofline import Peak as Peak
 from .memory.movement.traffic_values import Traffic as Traffic
-from .tiling.tiles.size_simplification import simplified_constraints as simplified_constraints
-from .tiling.tiles.size_violations import Violation as Violation
-from .tiling.tiles.size_violations import size_violation as size_violation
-from .tiling.tiles.size_words import constraints_text as constraints_text
+from .tiling.sizes.size_simplification import simplified_constraints as simplified_constraints
+from .tiling.sizes.size_violations import Violation as Violation
+from .tiling.sizes.size_violations import size_violation as size_violation
+from .tiling.sizes.size_words import constraints_text as constraints_text
 from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
 from .views.best_tilings import best_tilings_text as best_tilings_text

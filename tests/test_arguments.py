@@ -27,7 +27,7 @@ from indexing.maps.regions.boxes import Progression
 from indexing.sharding import Factor
 from indexing.sharding.assignment import Assignment
 from indexing.tiling import XlaCandidates
-from indexing.tiling.tiles.size_constraints import ALWAYS
+from indexing.tiling.sizes.size_constraints import ALWAYS
 from simplifier import Variable
 
 ROOMS = (

@@ -13,7 +13,7 @@ from indexing.cli.options import ByteSize, gathered, with_options
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
-    from indexing.tiling.tiles.tiling import Tiling
+    from indexing.tiling.sets.tiling import Tiling
     from indexing.views.tile_subjects import TileSubject
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ import click
 from indexing.cli.options import MAX_DIGITS, ByteSize
 
 if TYPE_CHECKING:
-    from indexing.tiling.tiles.limits import TilingLimits
+    from indexing.tiling.search.limits import TilingLimits
 
 WHOLE: Final = 0
 """The size `:` of a tile, the whole dimension."""
@@ -104,7 +104,7 @@ max_shared_memory=None, max_tiles=1024, padded=False)
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> TilingLimits:
-        from indexing.tiling.tiles.limits import TilingLimits
+        from indexing.tiling.search.limits import TilingLimits
 
         if isinstance(value, TilingLimits):
             return value

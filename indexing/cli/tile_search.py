@@ -14,10 +14,10 @@ from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import LimitsText
 
 if TYPE_CHECKING:
-    from indexing.tiling.tiles.candidate_sizes import SizeChoice
-    from indexing.tiling.tiles.candidates import AcceptedKind
-    from indexing.tiling.tiles.limits import TilingLimits
-    from indexing.tiling.tiles.measures import Objective
+    from indexing.tiling.search.candidate_sizes import SizeChoice
+    from indexing.tiling.search.candidates import AcceptedKind
+    from indexing.tiling.search.limits import TilingLimits
+    from indexing.tiling.search.measures import Objective
     from indexing.views.tile_subjects import TileSubject
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,7 +104,7 @@ def print_best(
     reporter: Reporter, subject: TileSubject, options: SearchOptions, notation: str
 ) -> None:
     """Print the best tilings of an output."""
-    from indexing.tiling.tiles.candidates import best_tilings
+    from indexing.tiling.search.candidates import best_tilings
     from indexing.views import tile_records
     from indexing.views.tile_lines import best_lines, heading
     from simplifier.unknown import Unknown

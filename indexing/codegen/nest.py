@@ -10,7 +10,7 @@ from indexing.codegen.graph import Array
 from indexing.codegen.loops import LoopProgram
 from indexing.codegen.numpy.program import Vectorized
 from indexing.codegen.stages import Nest
-from indexing.tiling.tiles.tiling import Tiling, tile
+from indexing.tiling.sets.tiling import Tiling, tile
 from simplifier.unknown import Unknown
 
 

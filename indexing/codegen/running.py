@@ -42,7 +42,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
-from indexing.tiling.tiles.tile_grid import TileGrid
+from indexing.tiling.sets.tile_grid import TileGrid
 
 MAX_RESULTS: Final = 16
 """Limit on the results of an entry that runs as one nest per result: the nests of several results

@@ -10,7 +10,7 @@ from indexing.drawing.drawing import Backend, Drawing, as_drawing
 from indexing.drawing.figures import Figure
 from indexing.drawing.region_pictures import AnswerPicture
 from indexing.drawing.style import Theme
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling
 
 
 @dataclass(frozen=True, slots=True, repr=False)

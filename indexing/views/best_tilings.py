@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from indexing.tiling.tiles.candidates import BestTilings
-from indexing.tiling.tiles.measures import RankedTiling
-from indexing.tiling.tiles.xla_ranks import ComparedTiling, RankComparison
+from indexing.tiling.search.candidates import BestTilings
+from indexing.tiling.search.measures import RankedTiling
+from indexing.tiling.search.xla_ranks import ComparedTiling, RankComparison
 from simplifier.unknown import Unknown
 
 RANKED_COLUMNS = ("sizes", "tiles", "bytes", "requested", "reuse", "working set")

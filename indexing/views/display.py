@@ -19,9 +19,9 @@ from indexing.maps.multiplicity import Multiplicity
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.search import BestShardings
 from indexing.tiling.collapsing import Collapse, CollapsedArray
-from indexing.tiling.tiles.candidates import BestTilings
-from indexing.tiling.tiles.tiling import Tiling
-from indexing.tiling.tiles.xla_ranks import RankComparison
+from indexing.tiling.search.candidates import BestTilings
+from indexing.tiling.search.xla_ranks import RankComparison
+from indexing.tiling.sets.tiling import Tiling
 from indexing.views.answer_tables import tables_of
 from indexing.views.best_tilings import (
     COMPARED_COLUMNS,

@@ -13,9 +13,9 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.runtime_values import named_apart, named_together
-from indexing.tiling.tiles.candidates import BestTilings
-from indexing.tiling.tiles.size_constraints import ALWAYS
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.search.candidates import BestTilings
+from indexing.tiling.sets.tiling import Tiling
+from indexing.tiling.sizes.size_constraints import ALWAYS
 from indexing.views.alignment import aligned
 from indexing.views.best_tilings import RANKED_COLUMNS, best_notes, ranked_row
 from indexing.views.best_tilings import aligned as aligned_numbers

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from indexing.maps.indexing_map import IndexingMap
-from indexing.tiling.tiles.nearest_boxes import nearest_boxes
-from indexing.tiling.tiles.operands import TiledOperand
-from indexing.tiling.tiles.size_constraints import ALWAYS
-from indexing.tiling.tiles.size_violations import Violation
-from indexing.tiling.tiles.symbolic import SymbolicTile, symbolic_tile
+from indexing.tiling.sets.nearest_boxes import nearest_boxes
+from indexing.tiling.sets.operands import TiledOperand
+from indexing.tiling.sizes.size_constraints import ALWAYS
+from indexing.tiling.sizes.size_violations import Violation
+from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, symbolic_tile
 from indexing.views.map_tables import map_line
 from indexing.views.tilings import ratio_text
 from simplifier.unknown import Unknown

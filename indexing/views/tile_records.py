@@ -9,10 +9,10 @@ from typing import Any
 
 from indexing.maps.regions.region import Region
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.tiling.tiles.candidates import BestTilings
-from indexing.tiling.tiles.contiguity import MemoryRuns
-from indexing.tiling.tiles.operands import TiledOperand
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.search.candidates import BestTilings
+from indexing.tiling.sets.contiguity import MemoryRuns
+from indexing.tiling.sets.operands import TiledOperand
+from indexing.tiling.sets.tiling import Tiling
 from indexing.views.map_tables import map_line
 from indexing.views.records import shape_record, source_of
 from indexing.views.regions import region_record

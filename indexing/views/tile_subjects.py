@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
 from indexing.memory.executions import Executions, executions
-from indexing.tiling.tiles.operands import TiledOperand
-from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling, tile
+from indexing.tiling.sets.operands import TiledOperand
+from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tile
 from indexing.views.map_answers import parameter_number
 from indexing.views.map_tables import Paint, path_text, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record

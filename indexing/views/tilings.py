@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from indexing.maps.indexing_map import Grade
-from indexing.tiling.tiles.operands import TiledOperand
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.operands import TiledOperand
+from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
 COLUMNS = (

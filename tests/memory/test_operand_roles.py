@@ -18,7 +18,7 @@ from indexing.execution.program import run
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.traffic_values import Amount, InstructionTraffic
 from simplifier.unknown import known
-from tests.tiling.poison import Array
+from tests.tiling.sets.poison import Array
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
 COMPARE = (

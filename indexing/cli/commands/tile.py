@@ -28,7 +28,7 @@ from indexing.cli.tile_search import SearchOptions, print_best, search_options
 
 if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
-    from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling
+    from indexing.tiling.sets.tiling import Target, TileDirection, Tiling
     from indexing.views.tile_lines import TileEntry
     from indexing.views.tile_subjects import TileSubject
     from simplifier.unknown import Unknown

@@ -24,7 +24,7 @@ from indexing.codegen.numpy.writer import write_stages
 from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
 from indexing.codegen.stages import Nest, Repeat, Stage, all_stages
 from indexing.codegen.text import dtype_text, tuple_text
-from indexing.tiling.tiles.tile_grid import TileGrid
+from indexing.tiling.sets.tile_grid import TileGrid
 from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
 

@@ -17,10 +17,10 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
-from indexing.tiling.tiles.distinct_rows import numbered
-from indexing.tiling.tiles.operands import TiledOperand
-from indexing.tiling.tiles.tile_sets import TileSets, is_start
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.distinct_rows import numbered
+from indexing.tiling.sets.operands import TiledOperand
+from indexing.tiling.sets.tile_sets import TileSets, is_start
+from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
 AccessKind: TypeAlias = Literal["read", "write"]

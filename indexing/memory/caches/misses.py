@@ -8,7 +8,7 @@ from fractions import Fraction
 from indexing.maps.arrays import ArrayRef
 from indexing.memory.caches.accesses import AccessKind, array_name
 from indexing.memory.caches.orders import BlockOrder
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hlo.arguments import checked, integers
 from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling
 from simplifier.linear import as_expr
 
 MAX_TILES: Final = 1 << 20

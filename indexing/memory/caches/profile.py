@@ -25,7 +25,7 @@ from indexing.memory.caches.lines import Units, distinct, line_bits, units_by_ac
 from indexing.memory.caches.misses import ArrayMisses, CacheMisses
 from indexing.memory.caches.orders import BlockOrder, OrderLoop
 from indexing.memory.caches.trace import cache_trace
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
 Method: TypeAlias = Literal["closed form", "trace"]

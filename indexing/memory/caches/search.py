@@ -17,7 +17,7 @@ from indexing.memory.caches.profile import (
     order_of,
     trace_profile,
 )
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
 

@@ -17,7 +17,7 @@ from indexing.memory.caches.lines import units_by_access
 from indexing.memory.caches.orders import BlockOrder
 from indexing.memory.caches.profile import check_line, order_of
 from indexing.memory.caches.trace import CacheTrace, cache_trace
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
 

@@ -15,8 +15,8 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
-from indexing.tiling.tiles.tile_regions import regions_of_tiles
-from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.sets.tile_regions import regions_of_tiles
+from indexing.tiling.sets.tiling import Tiling
 from indexing.views.tile_lines import (
     TileEntry,
     labelled_regions,

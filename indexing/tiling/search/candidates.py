@@ -1,0 +1,358 @@
+"""Valid tilings of an instruction, and those that move the fewest bytes.
+
+>>> import hlo
+>>> module = hlo.parse('''ENTRY e {
+...   p = f32[64,32] parameter(0)
+...   q = f32[32,64] parameter(1)
+...   ROOT dot = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+... }''')
+>>> print(best_tilings(module.entry.root, limits=TilingLimits(max_working_set=12_288), top=2))
+best tilings of `dot` f32[64,64] by bytes
+sizes    tiles   bytes  requested  reuse  working set
+[32,32]      4  49,152     32,768     32       12,288
+[16,32]      8  65,536     49,152  21.33        8,192
+9 of 49 tilings built
+4 tilings refused by limits: [32, 64]: a working set of 20,480 bytes: at most 12,288 allowed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final, Literal, TypeAlias, overload
+
+import indexing.methods as methods
+from hlo.arguments import checked
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape, leaves
+from indexing.maps.displayed import Displayed
+from indexing.tiling.search.best_first import Evaluated, best_first
+from indexing.tiling.search.candidate_sizes import SizeChoice, TileSizes
+from indexing.tiling.search.limits import TileArray, TileMemory, TilingLimits
+from indexing.tiling.search.measures import (
+    Objective,
+    RankedTiling,
+    SingleElements,
+    measured,
+    tile_memory,
+)
+from indexing.tiling.sets.tiling import Target, Tiling, tile
+from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, symbolic_tile
+from simplifier.unknown import Unknown
+
+AcceptedKind: TypeAlias = Literal["box", "boxes", "bounding"]
+SizesToTry: TypeAlias = SizeChoice | Sequence[Sequence[int]]
+
+_KINDS: Final = ("box", "boxes", "bounding")
+
+EXCESS: Final = "limits"
+COUNTS: Final = "counts"
+
+MAX_SIZES: Final = 100_000
+"""Maximum number of tile sizes that `best_tilings` visits; beyond it, sizes are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Tilings that were built, and are not valid for the same rule.
+
+    Attributes:
+        rule: the rule.
+        count: number of tilings.
+        sizes: the tile sizes of the first.
+        reason: its violation of the rule.
+    """
+
+    rule: str
+    count: int
+    sizes: tuple[int, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        tilings = "1 tiling" if self.count == 1 else f"{self.count} tilings"
+        return f"{tilings} refused by {self.rule}: {list(self.sizes)}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BestTilings(Displayed, Sequence[RankedTiling]):
+    """The best tilings of one output, the best first.
+
+    Attributes:
+        shape: the shape of the output.
+        instruction: the instruction whose output is tiled.
+        objective: the figure by which they are ranked.
+        ranked: the tilings.
+        candidates: number of tile sizes to choose from.
+        built: number of tilings that were built and measured.
+        refused: the tilings that were built and are not valid.
+        incomplete: the reason why better tilings may exist; empty if none do.
+    """
+
+    shape: Shape
+    instruction: Instruction
+    objective: Objective
+    ranked: tuple[RankedTiling, ...]
+    candidates: int
+    built: int
+    refused: tuple[Refusals, ...]
+    incomplete: str
+
+    def __len__(self) -> int:
+        return len(self.ranked)
+
+    @overload
+    def __getitem__(self, index: int) -> RankedTiling: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[RankedTiling, ...]: ...
+    def __getitem__(self, index: int | slice) -> RankedTiling | tuple[RankedTiling, ...]:
+        return self.ranked[index]
+
+    def __str__(self) -> str:
+        return methods.best_tilings_text(self)
+
+    def __repr__(self) -> str:
+        return f"<the {len(self.ranked)} best tilings of {self.instruction.name!r}>"
+
+
+@checked
+def valid_tilings(
+    instruction: Instruction,
+    sizes: SizesToTry = "powers",
+    limits: TilingLimits | None = None,
+    predicate: Callable[[Tiling], bool] | None = None,
+    accept: AcceptedKind = "box",
+    symbolic: bool = False,
+    to: Target = "operands",
+    output_id: int = 0,
+) -> Iterator[Tiling] | Unknown:
+    """Return an iterator over the tilings that keep all rules, in the order of the tile sizes.
+
+    A tiling is valid if each tile needs one strided box of each operand (see `accept`), the limits
+    hold, and the predicate is true.  Tilings are built on demand.  Those whose tile of the result
+    exceeds a limit, and those that a tiling refines which exceeds one, are skipped unbuilt.
+
+    Args:
+        instruction: the instruction whose output is tiled.
+        sizes: the tile sizes to try: "powers": powers of two and the whole dimension; "divisors":
+            these and all divisors; "xla": the enumeration of XLA; "all"; or a list of sizes for
+            each dimension.  The last dimension varies fastest.
+        limits: limits on the tiles; by default, none.
+        predicate: another condition of the caller.
+        accept: "box"; "boxes" to accept operands of which a tile needs a few boxes, too; "bounding"
+            to accept any set.
+        symbolic: refuse sizes that violate the constraints of `symbolic_tile` for one of the maps,
+            as XLA does, although the sets of all tiles may be boxes.
+        to: "operands" of the instruction, or "parameters" of its computation.
+        output_id: number of the tiled output.
+    Returns:
+        The iterator; `Unknown` if the maps of the instruction are unknown.
+    Raises:
+        HloError: the instruction, or one that it depends on, is invalid.
+        IndexError: `output_id` is out of range.
+        ValueError: `sizes` has not one list of positive sizes for each dimension.
+
+    >>> import hlo
+    >>> text = "ENTRY e { p = f32[12] parameter(0)  ROOT r = f32[3,4] reshape(p) }"
+    >>> [tiling.sizes for tiling in valid_tilings(hlo.parse(text).entry.root)]
+    [(1, 1), (1, 2), (1, 4), (2, 1), (2, 4), (3, 1), (3, 4)]
+    """
+    whole = one_tile(instruction, to, output_id)
+    if isinstance(whole, Unknown):
+        return whole
+    choices = TileSizes.of(whole.shape.dims, sizes)
+    return _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic).valid()
+
+
+@checked
+def best_tilings(
+    instruction: Instruction,
+    objective: Objective = "bytes",
+    top: int = 10,
+    sizes: SizesToTry = "powers",
+    limits: TilingLimits | None = None,
+    predicate: Callable[[Tiling], bool] | None = None,
+    accept: AcceptedKind = "box",
+    symbolic: bool = False,
+    to: Target = "operands",
+    output_id: int = 0,
+    max_tilings: int = 500,
+) -> BestTilings | Unknown:
+    """Return the valid tilings that are best by an objective, the best first.
+
+    The objectives, each a sum over all tiles, partial tiles included:
+
+    * "bytes": the fewest bytes loaded and stored.  A tile loads each element that it needs once,
+      and each element of the result is stored once.
+    * "requested": the fewest bytes requested.  A tile loads the elements that it needs by each of
+      its maps separately, as a kernel with one load for each access does; results are not counted.
+    * "reuse": the largest `RankedTiling.reuse`, the number of elements of the result that a loaded
+      element serves on average.  It ranks by loaded bytes, because loads of single elements do not
+      depend on the tile sizes.
+
+    Ties are broken by the number of tiles, the fewest first.  The search builds tilings from coarse
+    to fine, and stops if no other tiling can be better (see `indexing.tiling.search.best_first`).
+
+    Args:
+        instruction: the instruction whose output is tiled.
+        objective: the figure to rank by.
+        top: number of tilings to return.
+        sizes, limits, predicate, accept, symbolic, to, output_id: as for `valid_tilings`.
+        max_tilings: maximum number of tilings to build; `BestTilings.incomplete` reports if it is
+            exceeded.
+    Returns:
+        The best tilings; `Unknown` if the maps of the instruction are unknown.
+    Raises:
+        HloError: the instruction, or one that it depends on, is invalid.
+        IndexError: `output_id` is out of range.
+        ValueError: `sizes` has not one list of positive sizes for each dimension, or `top` or
+            `max_tilings` is not positive.
+
+    >>> import hlo
+    >>> text = "ENTRY e { p = f32[12,8] parameter(0)  ROOT t = f32[8,12] transpose(p), "
+    >>> module = hlo.parse(text + "dimensions={1,0} }")
+    >>> best = best_tilings(module.entry.root, limits=TilingLimits(max_elements=32), top=2)
+    >>> [(ranked.sizes, ranked.bytes) for ranked in best]
+    [((8, 4), 768), ((2, 12), 768)]
+    """
+    for name, value in (("top", top), ("max_tilings", max_tilings)):
+        if value < 1:
+            raise ValueError(f"{name}={value}: expected at least 1")
+    whole = one_tile(instruction, to, output_id)
+    if isinstance(whole, Unknown):
+        return whole
+    all_sizes = TileSizes.of(whole.shape.dims, sizes)
+    choices = all_sizes.thinned(MAX_SIZES)
+    rules = _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic)
+    floor = rules.bound(measured(whole, rules.single), objective)
+    result = best_first(
+        choices,
+        rules.is_refused,
+        lambda own: rules.evaluate(own, objective),
+        top,
+        max_tilings,
+        floor,
+    )
+    incomplete = []
+    is_optimal = len(result.items) == top and result.items[-1][0] == floor
+    if choices != all_sizes and not is_optimal:
+        incomplete.append(f"{len(choices):,} of {len(all_sizes):,} tile sizes tried")
+    if not result.is_complete and not is_optimal:
+        incomplete.append(f"budget: max_tilings={max_tilings} tilings built")
+    return BestTilings(
+        whole.shape,
+        instruction,
+        objective,
+        tuple([ranked for _, ranked in result.items]),
+        len(all_sizes),
+        result.built,
+        tuple(rules.refused.values()),
+        "; ".join(incomplete),
+    )
+
+
+def one_tile(instruction: Instruction, to: Target, output_id: int) -> Tiling | Unknown:
+    """Return the tiling by one tile."""
+    outputs = leaves(instruction.shape)
+    shape = outputs[output_id][1] if 0 <= output_id < len(outputs) else None
+    dims = shape.dims if isinstance(shape, Shape) else ()
+    return tile(instruction, [max(1, n) for n in dims], to, output_id, exact=True)
+
+
+class _Rules:
+    """The rules of valid tilings, and the tilings that they exclude."""
+
+    def __init__(
+        self,
+        choices: TileSizes,
+        whole: Tiling,
+        limits: TilingLimits,
+        accept: AcceptedKind,
+        predicate: Callable[[Tiling], bool] | None,
+        symbolic: bool,
+    ) -> None:
+        self.choices = choices
+        self.whole = whole
+        self.limits = limits
+        self.kinds = _KINDS[: _KINDS.index(accept) + 1]
+        self.predicate = predicate
+        self.symbolic = _symbolic_tiles(whole) if symbolic else []
+        self.single = SingleElements(whole)
+        self.refused: dict[str, Refusals] = {}
+
+    def valid(self) -> Iterator[Tiling]:
+        """Yield the valid tilings in the order of the tile sizes."""
+        too_large: list[tuple[int, ...]] = []
+        for own in self.choices:
+            if self.is_refused(own) or any(self.choices.refines(s, own) for s in too_large):
+                continue
+            tiling = self.whole.with_sizes(own)
+            refusal = self.refusal(tiling)
+            if refusal is None:
+                yield tiling
+            elif refusal.rule == EXCESS:
+                too_large.append(own)
+
+    def is_refused(self, sizes: tuple[int, ...]) -> bool:
+        """True if the tile of the result alone violates a limit."""
+        if 0 in sizes:
+            return True  # an empty dimension, as XLA enumerates it
+        grid = self.choices.grid(sizes)
+        result = TileArray(grid.largest, self.whole.shape.element_bits)
+        memory = TileMemory(result, (), prod(grid.counts))
+        return self.limits.violation(memory) is not None
+
+    def refusal(self, tiling: Tiling) -> Refusals | None:
+        """Return the violation of the first rule, or `None` for a valid tiling."""
+        for operand in tiling.operands:
+            if operand.kind not in self.kinds:
+                reason = f"operand {operand.number} has the kind {operand.kind!r}: {operand.reason}"
+                return Refusals(f"accept={self.kinds[-1]!r}", 1, tiling.sizes, reason)
+        if violation := next(self.violations(tiling.sizes), None):
+            return Refusals("symbolic=True", 1, tiling.sizes, violation)
+        memory = tile_memory(tiling)
+        if isinstance(memory, Unknown):
+            return Refusals(COUNTS, 1, tiling.sizes, str(memory))
+        if excess := self.limits.excess(memory):
+            return Refusals(EXCESS, 1, tiling.sizes, excess)
+        if self.predicate is not None and not self.predicate(tiling):
+            return Refusals("predicate", 1, tiling.sizes, "the predicate is false")
+        return None
+
+    def violations(self, sizes: tuple[int, ...]) -> Iterator[str]:
+        """Yield the constraints of symbolic tiles that tile sizes violate, in words."""
+        for symbolic in self.symbolic:
+            if isinstance(symbolic, Unknown):
+                yield f"no symbolic tile: {symbolic}"
+            elif not symbolic.satisfied_by(sizes):
+                yield str(symbolic.violation(sizes))
+
+    def evaluate(self, sizes: tuple[int, ...], objective: Objective) -> Evaluated[RankedTiling]:
+        """Return the value of a tiling, and a bound for the tilings that refine it."""
+        tiling = self.whole.with_sizes(sizes)
+        refusal = self.refusal(tiling)
+        ranked = measured(tiling, self.single)
+        if refusal is None and isinstance(ranked, Unknown):
+            refusal = Refusals(COUNTS, 1, sizes, str(ranked))
+        if refusal is not None:
+            known = self.refused.setdefault(refusal.rule, replace(refusal, count=0))
+            self.refused[refusal.rule] = replace(known, count=known.count + 1)
+        if isinstance(ranked, Unknown):
+            return Evaluated(None, 0, 0)
+        bound = self.bound(ranked, objective)
+        return Evaluated(None if refusal else ranked, ranked.value(objective), bound)
+
+    @staticmethod
+    def bound(ranked: RankedTiling | Unknown, objective: Objective) -> int:
+        """Return a lower bound for the tilings that refine this one; upper bounds give none."""
+        if isinstance(ranked, Unknown) or ranked.grade == "may":
+            return 0
+        return ranked.value(objective)
+
+
+def _symbolic_tiles(whole: Tiling) -> list[SymbolicTile | Unknown]:
+    """Return the symbolic tiles of the maps, over-approximations as XLA has them."""
+    answer = tile(whole.instruction, whole.sizes, whole.to, whole.answer.domain_id)
+    operands = () if isinstance(answer, Unknown) else answer.operands
+    maps = [m for operand in operands for m in operand.maps]
+    return [symbolic_tile(m) for m in dict.fromkeys(maps)]

@@ -1,0 +1,338 @@
+"""`tile`: the tiles of an instruction, and the elements of its operands that each tile needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import indexing.methods as methods
+from hlo.arguments import checked, integers
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape, leaves
+from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
+from indexing.maps.answers import Answer
+from indexing.maps.arrays import array_leaves
+from indexing.maps.displayed import Displayed
+from indexing.maps.regions.answers import OperandRegion
+from indexing.tiling.sets.finished_outputs import exact_answer, finished_regions, values_in
+from indexing.tiling.sets.operands import TiledOperand
+from indexing.tiling.sets.tile_grid import TileGrid
+from simplifier.unknown import Unknown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Target: TypeAlias = Literal["operands", "parameters"]
+TileDirection: TypeAlias = Literal["output-to-input", "input-to-output"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tiling(Displayed):
+    """The tiles of one array, and the elements of other arrays that each tile needs.
+
+    Attributes:
+        instruction: the instruction whose output, or operand, is tiled.
+        sizes: the size of a tile in each dimension.
+        to: "operands" or "parameters": the arrays whose elements are needed.
+        direction: "output-to-input": a tile is a part of an output; "input-to-output": a part of an
+            operand, and the regions are those of the outputs that read it.
+        answer: the maps.
+        operands: the elements needed of each array; those of a tuple have one entry for each leaf.
+    """
+
+    instruction: Instruction
+    sizes: tuple[int, ...]
+    to: Target
+    direction: TileDirection
+    answer: Answer
+    operands: tuple[TiledOperand, ...]
+    _grid: TileGrid
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the tiled array."""
+        return _tiled_shape(self.answer)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The number of tiles along each dimension."""
+        return self._grid.counts
+
+    @property
+    def divides(self) -> tuple[bool, ...]:
+        """For each dimension, True if all tiles are full."""
+        return self._grid.divides
+
+    @property
+    def edge_tiles(self) -> int:
+        """The number of tiles that are not full."""
+        return self._grid.edge_tiles
+
+    @property
+    def bytes(self) -> int | Unknown:
+        """The sum of `TiledOperand.bytes` over all operands."""
+        return _sum([operand.bytes for operand in self.operands])
+
+    @property
+    def bytes_touched(self) -> int | Unknown:
+        """The sum of `TiledOperand.bytes_touched` over all operands."""
+        return _sum([operand.bytes_touched for operand in self.operands])
+
+    @property
+    def tile_bytes(self) -> int | Unknown:
+        """The sum of `TiledOperand.tile_bytes` over all operands."""
+        return _sum([operand.tile_bytes for operand in self.operands])
+
+    @property
+    def reuse(self) -> Fraction | Unknown:
+        """`bytes` / `bytes_touched`; `Unknown` if the reuse of an operand is."""
+        needed, touched = self.bytes, self.bytes_touched
+        for operand in self.operands:
+            if isinstance(own := operand.reuse, Unknown):
+                return own
+        if isinstance(needed, Unknown):
+            return needed
+        if isinstance(touched, Unknown):
+            return touched
+        return Fraction(needed, touched) if touched else Fraction(1)
+
+    @checked
+    def with_sizes(self, sizes: Sequence[int]) -> Tiling:
+        """Return the tiling of the same array by other sizes; the maps are not computed again.
+
+        Raises:
+            ValueError: `sizes` has not one positive size for each dimension.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT n = f32[9] negate(p) }"
+        >>> tile(hlo.parse(text).entry.root, (4,)).with_sizes((2,)).grid
+        (5,)
+        """
+        grid = TileGrid.checked(self.instruction.name, self.shape.dims, sizes)
+        operands = _operands(self.answer, grid)
+        return replace(self, sizes=grid.sizes, operands=operands, _grid=grid)
+
+    def slices(self, *index: int) -> tuple[slice, ...]:
+        """Return the elements of one tile, as slices of the tiled array.
+
+        Raises:
+            IndexError: the tile is outside of the grid.
+            ValueError: the number of indices is not the rank.
+        """
+        return self._grid.slices(integers("Tiling", "index", index))
+
+    def tiles(self) -> Iterator[tuple[int, ...]]:
+        """Yield the index of each tile, in row-major order: the order of `Vectorized.tiles`."""
+        yield from self._grid.tiles()
+
+    def at(self, *index: int, **values: ArrayLike) -> tuple[OperandRegion, ...]:
+        """Return the elements of each operand that one tile needs.
+
+        Args:
+            index: the index of the tile, from 0, in each dimension.
+            values: values of runtime variables, as in `Answer.at`.
+        Returns:
+            For each of the operands of the answer: a `Region`, a tuple of them for a tuple-shaped
+            operand, or `Unknown`.
+        Raises:
+            IndexError: the tile is outside of the grid.
+            ValueError: the number of indices is not the rank.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[8,4] parameter(0)  ROOT t = f32[4,8] transpose(p), "
+        >>> module = hlo.parse(text + "dimensions={1,0} }")
+        >>> print(*tile(module.entry.root, (4, 3)).at(0, 2))
+        [6:8, 0:4]
+        """
+        return self.answer.at(*self.slices(*index), **values)
+
+    @checked
+    def plot(
+        self,
+        *index: int,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+        **values: ArrayLike,
+    ) -> Any:
+        """Return a picture of a tile, and of the elements of each operand that it needs.
+
+        Args:
+            index, values: as in `at`.  Without an index, the first tile; notebooks have sliders
+                over the tiles if anywidget is installed (extra ``[notebook]``).
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`, in which frames are the borders of tiles.
+        Raises:
+            ImportError: matplotlib is not installed.
+            IndexError, ValueError: as `at`.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[8,4] parameter(0)  ROOT t = f32[4,8] transpose(p), "
+        >>> module = hlo.parse(text + "dimensions={1,0} }")
+        >>> tile(module.entry.root, (4, 3)).plot(0, 2)
+        <drawing of 'what tile (0, 2) of 1 x 3 of t needs'>
+        """
+        return methods.plot_tiling(self, index, values, backend, theme)
+
+    def finished(self, *index: int, **values: ArrayLike) -> tuple[OperandRegion, ...]:
+        """Return the elements of each output that need this tile, and no other of the operand.
+
+        They can be computed as soon as the tile is there.  Exact maps are used where they exist,
+        also if the tiling has over-approximations.
+
+        Args:
+            index: the index of the tile, from 0, in each dimension.
+            values: values of runtime variables, as in `Answer.at`.
+        Returns:
+            A region for each output.  One of the grade "exact" has these elements.  One of the
+            grade "may" is an under-approximation (``side="under"``, printed "at least"): its
+            elements need this tile and no other for all values of runtime variables that have no
+            value here, and other elements may do so, too.
+        Raises:
+            IndexError: the tile is outside of the grid.
+            TypeError: a value is not that of a runtime variable.
+            ValueError: the direction is not "input-to-output", or the number of indices is not the
+                rank.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[9] parameter(0)  q = f32[9] parameter(1)  "
+        >>> module = hlo.parse(text + "ROOT c = f32[18] concatenate(p, q), dimensions={0} }")
+        >>> tiling = tile(module.entry.root, (4,), direction="input-to-output", operand_id=1)
+        >>> print(*tiling.finished(2))
+        [17]
+        >>> module = hlo.parse('''ENTRY e { p = f32[6] parameter(0)  u = f32[2] parameter(1)
+        ...   i = s32[] parameter(2)  ROOT d = f32[6] dynamic-update-slice(p, u, i) }''')
+        >>> tiling = tile(module.entry.root, (4,), direction="input-to-output")
+        >>> print(*tiling.finished(0, i=2), *tiling.finished(0, i=0))
+        [0:2] [2:4]
+        >>> print(*tiling.finished(0))
+        at least ∅ for all rt0 in [0, 4]
+        """
+        if self.direction != "input-to-output":
+            raise ValueError(
+                'only tiles of operands finish outputs: write tile(…, direction="input-to-output")'
+            )
+        part = self.slices(*index)
+        given = values_in(self._pieces, self.answer, values)
+        return finished_regions(self._pieces, self.shape.dims, part, given)
+
+    @cached_property
+    def _pieces(self) -> Answer:
+        """The exact maps to the outputs."""
+        return exact_answer(self.answer)
+
+    def __str__(self) -> str:
+        return methods.tiling_text(self)
+
+    def __repr__(self) -> str:
+        return f"<tiling of {self.instruction.name!r}: sizes {self.sizes}, grid {self.grid}>"
+
+
+def _sum(numbers: Sequence[int | Unknown]) -> int | Unknown:
+    unknown = next((n for n in numbers if isinstance(n, Unknown)), None)
+    if unknown is not None:
+        return unknown
+    return sum([n for n in numbers if not isinstance(n, Unknown)])
+
+
+@checked
+def tile(
+    instruction: Instruction,
+    sizes: Sequence[int],
+    to: Target = "operands",
+    output_id: int = 0,
+    direction: TileDirection = "output-to-input",
+    operand_id: int = 0,
+    exact: bool = False,
+) -> Tiling | Unknown:
+    """Return the elements that each tile of an output needs; or those that need a tile of an input.
+
+    Tile ``tid`` has the elements ``d_k = tid_k * sizes[k] + e`` with ``0 <= e < sizes[k]`` that are
+    in the array.  A size may be larger than the dimension.
+
+    Args:
+        instruction: the instruction whose output or operand is tiled.
+        sizes: the size of a tile in each dimension of the tiled array, at least 1.
+        to: "operands" of the instruction, or "parameters" of its computation.
+        output_id: number of the tiled output.
+        direction: "input-to-output" for tiles of an operand, and the outputs that need them.
+        operand_id: number of the operand, for "input-to-output".
+        exact: use exact maps, in pieces, instead of one over-approximation; see `output_to_input`.
+    Returns:
+        The tiling; `Unknown` if the maps of all arrays are unknown, or the tiled array has no
+        elements of known number.
+    Raises:
+        HloError: the instruction, or one that it depends on, is invalid.
+        IndexError: `output_id` or `operand_id` is out of range.
+        ValueError: `sizes` has not one positive size for each dimension.
+
+    >>> import hlo
+    >>> module = hlo.parse('''ENTRY e {
+    ...   p = f32[9] parameter(0)
+    ...   q = f32[7] parameter(1)
+    ...   ROOT c = f32[16] concatenate(p, q), dimensions={0}
+    ... }''')
+    >>> tiling = tile(module.entry.root, (4,))
+    >>> tiling.grid, tiling.divides, [operand.kind for operand in tiling.operands]
+    ((4,), (True,), ['box', 'box'])
+    >>> print(*tiling.at(2), *tiling.operands[0].offsets, *tiling.operands[0].sizes)
+    [8] [0:3] tid_0 * 4 max(min(tid_0 * -4 + 9, 4), 0)
+    """
+    if direction == "input-to-output":
+        if to == "parameters":
+            raise ValueError('direction="input-to-output" has no parameters: write to="operands"')
+        answer = input_to_output(instruction, operand_id, exact=exact)
+    elif to == "parameters":
+        answer = to_parameters(instruction, output_id, exact=exact)
+    else:
+        answer = output_to_input(instruction, output_id, exact=exact)
+    shape = _start(answer)
+    if isinstance(shape, Unknown):
+        return shape
+    grid = TileGrid.checked(instruction.name, shape.dims, sizes)
+    reasons = [reason for reason in answer.unknown if reason is not None]
+    if reasons and len(reasons) == len(answer.unknown):
+        return reasons[0]
+    return Tiling(instruction, grid.sizes, to, direction, answer, _operands(answer, grid), grid)
+
+
+def _tiled_shape(answer: Answer) -> Shape:
+    shape = _start(answer)
+    assert isinstance(shape, Shape)
+    return shape
+
+
+def _start(answer: Answer) -> Shape | Unknown:
+    """The shape of the tiled array."""
+    start = answer.instruction
+    number = answer.domain_id
+    if answer.direction == "input-to-output":
+        start, number = start.operands[number], 0
+        if [path for path, _ in leaves(start.shape)] != [()]:
+            return Unknown(f"operand `{start.name}` is a tuple: tile one of its leaves", start)
+    outputs = leaves(start.shape)
+    shape = outputs[number][1] if outputs else start.shape
+    if not isinstance(shape, Shape):
+        return Unknown(f"`{start.name}` is {shape}, which has no elements", start)
+    if any(n < 0 for n in shape.dims):
+        return Unknown(f"`{start.name}` is {shape}, whose dimensions have unknown sizes", start)
+    return shape
+
+
+def _operands(answer: Answer, grid: TileGrid) -> tuple[TiledOperand, ...]:
+    operands = []
+    for k, instruction in enumerate(answer.operands):
+        listed = list(array_leaves(instruction.shape))
+        if answer.direction == "input-to-output":
+            listed = [leaf for leaf in listed if leaf[0] == k]
+        for _, path, _ in listed:
+            by_path = zip(answer.maps[k], answer.paths[k], strict=True)
+            if answer.direction == "input-to-output":
+                maps = answer.maps[k]
+            else:
+                maps = tuple([m for m, own in by_path if own == path])
+            operands.append(TiledOperand(instruction, path, k, maps, grid, answer.unknown[k]))
+    return tuple(operands)
