@@ -18,7 +18,7 @@ import hlo
 from benchmarks.examples import EXAMPLES
 from indexing.memory import traffic
 from indexing.memory.movement.traffic_values import TotalBounds, Totals
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 
 HEAD: Final = ["module", "bytes", "XLA", "flops", "XLA", "transcendentals", "XLA", "s"]
 
@@ -61,7 +61,7 @@ def cells(file: Path) -> list[str]:
 def main(arguments: list[str]) -> None:
     """Print a row for each module."""
     files = [Path(each) for each in arguments] or sorted(EXAMPLES.glob("*.hlo"))
-    for line in aligned([HEAD, *map(cells, files)], right=range(1, 8)):
+    for line in align_columns([HEAD, *map(cells, files)], right=range(1, 8)):
         print(line)
 
 

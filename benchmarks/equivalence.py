@@ -28,7 +28,7 @@ from indexing.equivalence.compare import is_structurally_equal
 from indexing.equivalence.dumps import modules_in
 from indexing.equivalence.pairing import Pair, pair_of
 from indexing.equivalence.runs import Runs, ValueGap
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from tests.equivalence.mutants import mutants
 
 COLUMNS: Final = ("changed", "reads", "values", "values, laws", "differs", "undecided")
@@ -77,7 +77,7 @@ def measure(folder: Path, names: list[str]) -> None:
     for name, row in [*rows, ("all", total)]:
         time = seconds[name] if name != "all" else sum(seconds.values())
         cells.append([name, *[str(row[column] or "") for column in COLUMNS], f"{time:.1f}"])
-    print(*aligned(cells, right=range(1, len(COLUMNS) + 2)), sep="\n")
+    print(*align_columns(cells, right=range(1, len(COLUMNS) + 2)), sep="\n")
     changed = total["changed"]
     exact, proved = total["values"], total["values"] + total["values, laws"]
     for text, number in (("reads", total["reads"]), ("exact", exact), ("with laws", proved)):
@@ -102,7 +102,7 @@ def measure_mutants(folder: Path, names: list[str], count: int) -> None:
     cells = [["mutation", *kinds]]
     for name, row in [*sorted(outcomes.items()), ("all", total)]:
         cells.append([name, *[str(row[kind] or "") for kind in kinds]])
-    print(*aligned(cells, right=range(1, len(kinds) + 1)), sep="\n")
+    print(*align_columns(cells, right=range(1, len(kinds) + 1)), sep="\n")
 
 
 def computes_something_else(runs: Runs) -> bool:

@@ -283,7 +283,7 @@ def whole_module(path: Path) -> None:
 def _on_xla(module: Module, inputs: Sequence[Array]) -> Callable[[], Any]:
     """Return a call of the module compiled by XLA, with inputs already on its device."""
     jax = import_module("jax")
-    executable = xla.compiled(xla.plain_text(module))
+    executable = xla.compile_text(xla.plain_text(module))
     placed = [jax.device_put(array) for array in inputs]
     return lambda: [np.asarray(out) for out in executable.execute(placed)]
 

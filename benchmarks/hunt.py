@@ -34,10 +34,10 @@ from hlo.modules.module import Module
 from hlo.shapes.shape import Shape
 from indexing.equivalence.draws import Draw
 from indexing.equivalence.evidence import far_apart
-from indexing.equivalence.reduction import minimised, part_of
+from indexing.equivalence.reduction import minimise, part_of
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import run
-from indexing.ops.unspecified import recorded
+from indexing.ops.unspecified import record_unspecified
 
 BATCH: Final = 40
 MAX_ATTEMPTS: Final = 60
@@ -93,7 +93,7 @@ class Hunt:
             if hlo.verify(module):
                 return None
             inputs = inputs_of(module)
-            with np.errstate(all="ignore"), recorded() as unspecified:
+            with np.errstate(all="ignore"), record_unspecified() as unspecified:
                 expected = run(module, inputs, max_iterations=1000)
         except hlo.HloError:
             return None
@@ -163,7 +163,7 @@ def reduced(hunt: Hunt, text: str, finding: Finding) -> str:
     for root in names:
         if smaller(root, ()) is not None:
             others = [name for name in names if name != root]
-            kept = minimised(others, partial(differs, root, others))
+            kept = minimise(others, partial(differs, root, others))
             attempts = 0
             return smaller(root, [name for name in others if name not in kept]) or text
     return text

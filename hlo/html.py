@@ -1,6 +1,6 @@
 """HTML for notebooks: text in a monospace font, as it prints.
 
->>> preformatted("%p < %q")
+>>> preformatted_html("%p < %q")
 '<pre style="white-space: pre; overflow-x: auto; text-align: left">%p &lt; %q</pre>'
 """
 
@@ -13,10 +13,10 @@ MAX_LINES: Final = 100
 """Maximum number of lines of a text; the HTML counts the others."""
 
 
-def preformatted(text: str, max_lines: int = MAX_LINES) -> str:
+def preformatted_html(text: str, max_lines: int = MAX_LINES) -> str:
     """Return a text as HTML: one line for each of its lines, which are never wrapped.
 
-    >>> print(preformatted("a\\nb\\nc", max_lines=1).partition(">")[2])
+    >>> print(preformatted_html("a\\nb\\nc", max_lines=1).partition(">")[2])
     a
     … 2 more lines: print shows all</pre>
     """
@@ -35,4 +35,4 @@ class Preformatted:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return preformatted_html(str(self))

@@ -11,7 +11,7 @@ from simplifier.bounds import UNCONSTRAINED
 from simplifier.divmod import floor_div, floor_mod
 from simplifier.interval import Interval
 from simplifier.linear import OPERATIONS, Affine, Expr, as_expr, constant, variable
-from simplifier.pickled import reduced
+from simplifier.pickled import constructor_call
 from simplifier.reading import TextError
 from simplifier.semiaffine import SemiAffine, maximum, minimum, product, quotient, remainder
 from simplifier.text import expr_text
@@ -19,7 +19,7 @@ from simplifier.text import expr_text
 OPERATIONS.bounds = UNCONSTRAINED.bounds
 OPERATIONS.floor_div, OPERATIONS.floor_mod = floor_div, floor_mod
 OPERATIONS.product, OPERATIONS.quotient, OPERATIONS.remainder = product, quotient, remainder
-OPERATIONS.text, OPERATIONS.reduced = expr_text, reduced
+OPERATIONS.text, OPERATIONS.reduced = expr_text, constructor_call
 
 __all__ = [
     "Affine",

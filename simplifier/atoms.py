@@ -78,7 +78,7 @@ class Floor(Atom):
     def value(self, point: Mapping[Variable, Any]) -> Any:
         return self.numerator.tree_value(point) // self.divisor
 
-    def applied(self, values: Iterable[Any]) -> Any:
+    def value_of(self, values: Iterable[Any]) -> Any:
         (numerator,) = values
         return numerator // self.divisor
 
@@ -108,14 +108,14 @@ def inside_atoms(expr: Expr) -> set[Variable]:
     >>> inside_atoms(Variable("d0", 0, 9) // 4 + Variable("s0", 0, 9) * 2)
     {Variable('d0', 0, 9)}
     """
-    return mentioned([operand for atom in expr.parts for operand in atom.operands])
+    return variables_in([operand for atom in expr.parts for operand in atom.operands])
 
 
-def undeclared(exprs: Iterable[Expr], declared: Iterable[Variable]) -> set[Variable]:
+def undeclared_variables(exprs: Iterable[Expr], declared: Iterable[Variable]) -> set[Variable]:
     """Return the variables in `exprs` that are not in `declared`.
 
     >>> d0, s0 = Variable("d0", 0, 9), Variable("s0", 0, 9)
-    >>> undeclared([d0 // 4 + s0], [d0])
+    >>> undeclared_variables([d0 // 4 + s0], [d0])
     {Variable('s0', 0, 9)}
     """
     visited: set[Atom] = {*declared}
@@ -132,10 +132,10 @@ def undeclared(exprs: Iterable[Expr], declared: Iterable[Variable]) -> set[Varia
     return missing
 
 
-def mentioned(exprs: Iterable[Expr]) -> set[Variable]:
+def variables_in(exprs: Iterable[Expr]) -> set[Variable]:
     """Return the set of all variables in `exprs`.
 
-    >>> sorted(v.name for v in mentioned([Variable("d0", 0, 9) // 4, Variable("s0", 0, 9) * 2]))
+    >>> sorted(v.name for v in variables_in([Variable("d0", 0, 9) // 4, Variable("s0", 0, 9) * 2]))
     ['d0', 's0']
     """
     variables: set[Variable] = set()

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.interval import Interval, contains, floor_divided, intersected, scaled
-from simplifier.linear import Expr, Term, added, from_atom
+from simplifier.interval import Interval, contains, floor_divide, intersect, scale
+from simplifier.linear import Expr, Term, add_multiple, from_atom
 from simplifier.mods import Mod, split, split_finest
 
 DivisionKey: TypeAlias = tuple[tuple[frozenset[Term], int], int]
@@ -38,7 +38,7 @@ class Bounded:
         """The atom or the mod as an expression."""
         part = self.part
         if isinstance(part, Mod):
-            return added(part.dividend, from_atom(part.floor), -part.modulus)
+            return add_multiple(part.dividend, from_atom(part.floor), -part.modulus)
         return from_atom(part)
 
 
@@ -79,7 +79,7 @@ class KnownBounds:
             bounds = self._compute(expr)
             stated = self.bounds_of_sum(expr)
             if stated is not None:
-                bounds = intersected(bounds, stated)
+                bounds = intersect(bounds, stated)
             self._bounds[expr] = bounds
         return bounds
 
@@ -120,21 +120,21 @@ class KnownBounds:
         """Return `bounds`, tightened by finer mods in `expr`, which takes longer."""
         mods, rest = split_finest(expr)
         bounds = self.bounds(expr)
-        return intersected(bounds, self._summed(mods, rest)) if mods else bounds
+        return intersect(bounds, self._bounds_of_sum(mods, rest)) if mods else bounds
 
     def bounds_by_term(self, expr: Expr) -> Interval:
         """Return wider bounds than `bounds`, without a search for mods."""
-        return self._summed((), expr)
+        return self._bounds_of_sum((), expr)
 
     def _compute(self, expr: Expr) -> Interval:
         if len(expr.parts) > 1:
             for atom in expr.parts:
                 if atom.divides:
                     mods, rest = split(expr)
-                    return self._summed(mods, rest)
-        return self._summed((), expr)
+                    return self._bounds_of_sum(mods, rest)
+        return self._bounds_of_sum((), expr)
 
-    def _summed(self, mods: tuple[Mod, ...], rest: Expr) -> Interval:
+    def _bounds_of_sum(self, mods: tuple[Mod, ...], rest: Expr) -> Interval:
         """Bounds of a sum, from the bounds of its parts."""
         lower = upper = rest.constant
         for mod in mods:
@@ -168,8 +168,8 @@ def unit_floors(expr: Expr) -> list[Floor]:
 def without_floor(expr: Expr, floor: Floor) -> Expr:
     """Return ``d·q + n`` for ``q + floor(n / d)``, or for ``-q - floor(n / d)``."""
     sign = expr.parts[floor]
-    rest = added(expr, from_atom(floor), -sign)
-    return added(floor.numerator, rest, floor.divisor * sign)
+    rest = add_multiple(expr, from_atom(floor), -sign)
+    return add_multiple(floor.numerator, rest, floor.divisor * sign)
 
 
 def lies_in(expr: Expr, interval: Interval) -> bool:
@@ -195,8 +195,8 @@ def lies_in(expr: Expr, interval: Interval) -> bool:
     if len(units) != 1:
         return False
     dividend, (floor,) = without_floor(expr, units[0]), units
-    quotient = floor_divided(dividend.bounds, floor.divisor)
-    return contains(interval, scaled(quotient, expr.parts[floor]))
+    quotient = floor_divide(dividend.bounds, floor.divisor)
+    return contains(interval, scale(quotient, expr.parts[floor]))
 
 
 UNCONSTRAINED: Final = KnownBounds({})

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.equal_sums import WholeDivision, WholeDivisions
 from simplifier.interval import Interval
-from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
+from simplifier.linear import Expr, add_multiple, constant, from_atom, without_zero_terms
 from simplifier.shared import atoms_in_order
 
 MAX_FLOORS: Final = 12
@@ -100,20 +100,20 @@ class _ChainOfDivisions:
         """`expr` with `values` for its atoms."""
         total = constant(expr.constant)
         for atom, coefficient in expr.parts.items():
-            total = added(total, values.get(atom) or from_atom(atom), coefficient)
+            total = add_multiple(total, values.get(atom) or from_atom(atom), coefficient)
         return total
 
     def _cheapest_quotient(self, floor: Floor) -> Expr:
         """The value of a floor, or that as a quotient of another quotient if it is cheaper."""
         value = self._values[floor]
         whole = self._sum(floor.numerator, self._values)
-        for outer, inner in [*self._nested(whole, floor.divisor)]:
+        for outer, inner in [*self._inner_quotients(whole, floor.divisor)]:
             other = self._quotient(inner, outer, value)
             if self.cost(other) < self.cost(value):
                 value = other
         return value
 
-    def _nested(self, whole: Expr, divisor: int) -> Iterator[tuple[int, Expr]]:
+    def _inner_quotients(self, whole: Expr, divisor: int) -> Iterator[tuple[int, Expr]]:
         """Inner quotients whose quotient by a smaller divisor is ``whole floordiv divisor``."""
         whole = self._sum(whole, self._basis)
         for division in [*self._divisions]:
@@ -123,7 +123,7 @@ class _ChainOfDivisions:
                     size = times * divisor // division.divisor
                     if times * divisor % division.divisor or size < 2:
                         continue
-                    rest = added(whole * times, dividend, -sign)
+                    rest = add_multiple(whole * times, dividend, -sign)
                     if any(c % division.divisor for c in rest.parts.values()):
                         continue
                     # whole·times + k for 0 <= k < times: the same floor
@@ -132,7 +132,7 @@ class _ChainOfDivisions:
                     if k < times:
                         outside = {a: c // division.divisor for a, c in rest.parts.items()}
                         outside_sum = Expr(outside, (offset + k) // division.divisor)
-                        yield size, added(outside_sum, division.quotient, sign)
+                        yield size, add_multiple(outside_sum, division.quotient, sign)
                         break
 
     def _quotient(self, whole: Expr, divisor: int, value: Expr | None) -> Expr:
@@ -152,19 +152,19 @@ class _ChainOfDivisions:
         left = self._units.variable(WholeDivision(dividend, "mod", divisor), (0, divisor - 1))
         if left not in self._basis:
             if value is not None:
-                known = self._sum(added(value, outside, -1), self._basis)
+                known = self._sum(add_multiple(value, outside, -1), self._basis)
                 if known != quotient:
                     self._basis[unit] = known
-                    self._zeros.append(added(known, quotient, -1))
-            self._basis[left] = self._sum(added(dividend, quotient, -divisor), self._basis)
+                    self._zeros.append(add_multiple(known, quotient, -1))
+            self._basis[left] = self._sum(add_multiple(dividend, quotient, -divisor), self._basis)
             self._state(_Division(dividend, divisor, quotient), left)
-        return added(outside, quotient)
+        return add_multiple(outside, quotient)
 
     def _state(self, division: _Division, remainder: Variable) -> None:
         """Add the zeros of a division."""
         dividend, divisor, quotient = division
-        zero = added(added(quotient * divisor, from_atom(remainder)), dividend, -1)
-        in_basis = added(from_atom(remainder), self._basis[remainder], -1)
+        zero = add_multiple(add_multiple(quotient * divisor, from_atom(remainder)), dividend, -1)
+        in_basis = add_multiple(from_atom(remainder), self._basis[remainder], -1)
         self._zeros += [zero] if zero == in_basis else [zero, in_basis]
         known = division._replace(quotient=self._sum(quotient, self._basis))
         self._divisions.append(known)
@@ -189,7 +189,7 @@ class _ChainOfDivisions:
                 best, cost, patience = (at, quotient), at_cost, MAX_STEPS
             for other, more in self._steps(at, modulus):
                 if other not in visited and other not in pending:
-                    pending[other] = self.cost(other), added(quotient, more)
+                    pending[other] = self.cost(other), add_multiple(quotient, more)
         if not modulus and not self._is_inner:
             self._found.update(visited)
         return best
@@ -198,21 +198,23 @@ class _ChainOfDivisions:
         """Add a zero to a sum, or move terms into one of its quotients."""
         for zero in [*self._zeros]:
             for factor in _factors(expr, zero, modulus):
-                yield _nearest(added(expr, zero, factor), modulus)
+                yield _nearest(add_multiple(expr, zero, factor), modulus)
         for atom, coefficient in expr.terms:
             for division in self._spellings.get(atom, ()):
-                rest = added(expr, division.quotient, -coefficient)
+                rest = add_multiple(expr, division.quotient, -coefficient)
                 inside = self._sum(division.dividend, self._basis)
                 atoms = {**inside.parts, **division.dividend.parts}
                 moved = _movable(rest, atoms, coefficient, modulus)
                 if moved.parts or moved.constant:
                     whole = self._with_inside(division, moved)
-                    left = added(rest, added(moved, from_atom(whole), -1), -coefficient)
+                    left = add_multiple(
+                        rest, add_multiple(moved, from_atom(whole), -1), -coefficient
+                    )
                     yield _nearest(left, modulus)
 
     def _with_inside(self, division: _Division, moved: Expr) -> Variable:
         """The unit for a quotient plus `moved`, as one division."""
-        inside = added(division.dividend, moved, division.divisor)
+        inside = add_multiple(division.dividend, moved, division.divisor)
         if not self._is_inner:
             self._is_inner = True
             inside, _ = self._shortest(inside, 0)
@@ -220,7 +222,7 @@ class _ChainOfDivisions:
         bounds = _bounds(inside, division.divisor)
         whole = self._units.variable(WholeDivision(inside, "floordiv", division.divisor), bounds)
         if whole not in self._basis:
-            self._basis[whole] = self._sum(added(division.quotient, moved), self._basis)
+            self._basis[whole] = self._sum(add_multiple(division.quotient, moved), self._basis)
         return whole
 
     def cost(self, expr: Expr) -> SumCost:
@@ -293,7 +295,7 @@ def _nearest(expr: Expr, modulus: int) -> tuple[Expr, Expr]:
     below = (modulus - 1) >> 1
     multiples = {atom: (c + below) // modulus for atom, c in expr.parts.items()}
     quotient = without_zero_terms(multiples, expr.constant // modulus)
-    return added(expr, quotient, -modulus), quotient
+    return add_multiple(expr, quotient, -modulus), quotient
 
 
 def _factors(expr: Expr, zero: Expr, modulus: int) -> list[int]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from simplifier import interval, laws, trace
-from simplifier.constraints import FALSE, Constraint, normalised, with_bounds
-from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, added
+from simplifier.constraints import FALSE, Constraint, normalise, with_bounds
+from simplifier.interval import Interval, contains, intersect
+from simplifier.linear import Expr, add_multiple
 from simplifier.residues import Residues, intersection, intersection_law
 
 
-def merged(
+def merge_constraints(
     constraints: Iterable[Constraint], normal: Iterable[Constraint] = ()
 ) -> tuple[Constraint, ...]:
     """Return an equivalent conjunction: normalised, one constraint for each expression, sorted.
@@ -23,7 +23,7 @@ def merged(
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", -20, 20)
-    >>> both = merged([Constraint(x % 4, 1, 1), Constraint(x % 6, 3, 3)])
+    >>> both = merge_constraints([Constraint(x % 4, 1, 1), Constraint(x % 6, 3, 3)])
     >>> [str(constraint) for constraint in both]
     ['x mod 12 in [9, 9]']
     """
@@ -33,7 +33,7 @@ def merged(
         if not conjunction.add(each, pending):
             return (FALSE,)
     while pending:
-        simple = normalised(pending.pop())
+        simple = normalise(pending.pop())
         if simple is FALSE or (simple and not conjunction.add(simple, pending)):
             return (FALSE,)
     left = [each for each in conjunction.stated.values() if not conjunction.is_implied(each)]
@@ -56,7 +56,7 @@ class _Conjunction:
         expr = constraint.expr
         old = self.stated.get(expr)
         if old:
-            new = with_bounds(old, intersected(old.bounds, constraint.bounds))
+            new = with_bounds(old, intersect(old.bounds, constraint.bounds))
             if new is old:
                 return True
             if trace.records:
@@ -67,9 +67,13 @@ class _Conjunction:
             constraint = new
         self.stated[expr] = constraint
         residues = constraint.residues
-        return self._rounded(expr) if residues is None else self._combined(expr, residues, pending)
+        return (
+            self._round_bounds(expr)
+            if residues is None
+            else self._combine_residues(expr, residues, pending)
+        )
 
-    def _combined(self, expr: Expr, residues: Residues, pending: list[Constraint]) -> bool:
+    def _combine_residues(self, expr: Expr, residues: Residues, pending: list[Constraint]) -> bool:
         """Combine `residues`, the constraint on `expr`, with another one of the same dividend."""
         others = self.residues.setdefault(residues.dividend, [])
         for other in others:
@@ -87,9 +91,9 @@ class _Conjunction:
                 pending.append(Constraint(*one.written))
                 return True
         others.append(residues)
-        return self._rounded(residues.dividend)
+        return self._round_bounds(residues.dividend)
 
-    def _rounded(self, dividend: Expr) -> bool:
+    def _round_bounds(self, dividend: Expr) -> bool:
         """Round the bounds of `dividend` inwards to its residues.
 
         Return False if the conjunction is unsatisfiable.
@@ -99,7 +103,7 @@ class _Conjunction:
             return True
         bounds = stated.bounds
         for residues in self.residues.get(dividend, ()):
-            before, bounds = bounds, residues.rounded(bounds)
+            before, bounds = bounds, residues.round_bounds(bounds)
             if trace.records:
                 record_rounding(dividend, residues, before, bounds)
         self.stated[dividend] = with_bounds(stated, bounds)
@@ -147,6 +151,6 @@ def _follows(constraint: Constraint, known: Constraint) -> bool:
     factor, left = divmod(expr.parts[atom], unit)
     if left:
         return False
-    rest = added(expr, part, -factor)
-    implied = interval.added(rest.bounds, interval.scaled(known.bounds, factor))
+    rest = add_multiple(expr, part, -factor)
+    implied = interval.add(rest.bounds, interval.scale(known.bounds, factor))
     return contains(constraint.bounds, implied)

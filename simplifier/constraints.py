@@ -11,7 +11,7 @@ from simplifier import laws, trace
 from simplifier.arguments import AFFINE, integer
 from simplifier.atoms import Floor
 from simplifier.bounds import UNCONSTRAINED, unit_floors, without_floor
-from simplifier.interval import Interval, contains, floor_divided, intersected, scaled
+from simplifier.interval import Interval, contains, floor_divide, intersect, scale
 from simplifier.linear import Affine, Expr, Term, Variable, as_expr, constant
 from simplifier.mods import floors_of, split
 from simplifier.native import is_native
@@ -46,7 +46,7 @@ class Constraint:
 
     def __init__(self, expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> None:
         if not (type(expr) is Expr and type(lower) is type(upper) is int):
-            expr, lower, upper = _checked(expr, lower, upper)
+            expr, lower, upper = _checked_arguments(expr, lower, upper)
         if _IS_NATIVE:
             self.expr, self.lower, self.upper = expr, lower, upper  # type: ignore[misc]
             self._residues, self._hash = None, 0  # type: ignore[misc]
@@ -105,7 +105,9 @@ class Constraint:
         return self.lower <= lower and upper <= self.upper
 
 
-def _checked(expr: Affine, lower: SupportsIndex, upper: SupportsIndex) -> tuple[Expr, int, int]:
+def _checked_arguments(
+    expr: Affine, lower: SupportsIndex, upper: SupportsIndex
+) -> tuple[Expr, int, int]:
     """The arguments of `Constraint`, of the types of its attributes."""
     if not isinstance(expr, (Expr, Variable)):
         expr = integer("Constraint", "expr", expr, AFFINE)
@@ -140,7 +142,7 @@ def on_narrower(constraint: Constraint, changed: Mapping[Variable, Variable]) ->
 
     That is the case for residues of a sum of variables, if intervals do not decide their floor.
     """
-    residues = constraint.residues and constraint.residues.renamed(changed)
+    residues = constraint.residues and constraint.residues.rename(changed)
     if residues is None:
         return None
     moved = on_residues(residues)
@@ -164,7 +166,7 @@ _VERDICTS: Final[dict[Constraint | None, str]] = {FALSE: "false", None: "true"}
 
 
 @trace.memoised(1 << 11)
-def normalised(constraint: Constraint) -> Constraint | None:
+def normalise(constraint: Constraint) -> Constraint | None:
     """Return the simplest equivalent constraint; `None` if it always holds.
 
     The constant moves to the bounds, a common factor is divided out, and a floor is removed:
@@ -174,17 +176,17 @@ def normalised(constraint: Constraint) -> Constraint | None:
 
     >>> from simplifier.linear import variable
     >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)
-    >>> print(normalised(Constraint((d0 * 3 + d1 * 6 + 2) // 4, 1, 2)))
+    >>> print(normalise(Constraint((d0 * 3 + d1 * 6 + 2) // 4, 1, 2)))
     d0 + d1 * 2 in [1, 3]
     """
     canonical: Residues | None = None
     while True:
         if not constraint.expr.parts:
-            return _decided(constraint)
+            return _decide_constant(constraint)
         constraint = _primitive(constraint)
         expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
         if not expr.divides:
-            return _clipped(constraint)
+            return _clip_bounds(constraint)
         floor = _removable(expr)
         if floor is not None:
             before = constraint
@@ -196,9 +198,9 @@ def normalised(constraint: Constraint) -> Constraint | None:
             if trace.records:
                 trace.record(laws.REMOVE_FLOOR, before, constraint)
             continue
-        lower, upper = intersected((lower, upper), expr.bounds)
+        lower, upper = intersect((lower, upper), expr.bounds)
         if lower > upper:
-            return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
+            return _record_law(laws.CLIP_BOUNDS, constraint, FALSE)
         clipped = with_bounds(constraint, (lower, upper))
         residues = clipped.residues
         if residues is not None and residues != canonical:
@@ -210,33 +212,33 @@ def normalised(constraint: Constraint) -> Constraint | None:
                 continue
         simple = _without_printed_constant(clipped)
         if simple.is_true:
-            return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
+            return _record_law(laws.DECIDE_CONSTRAINT, constraint, None)
         if trace.records:
             trace.record(laws.CLIP_BOUNDS, constraint, clipped)
-        return _undecided(simple)
+        return _decide_by_intervals(simple)
 
 
-def _clipped(constraint: Constraint) -> Constraint | None:
+def _clip_bounds(constraint: Constraint) -> Constraint | None:
     """Clip the bounds of a sum without floors, which has neither mods nor finer bounds."""
-    lower, upper = intersected(constraint.bounds, constraint.expr.bounds)
+    lower, upper = intersect(constraint.bounds, constraint.expr.bounds)
     if lower > upper:
-        return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
+        return _record_law(laws.CLIP_BOUNDS, constraint, FALSE)
     if (lower, upper) == constraint.expr.bounds:
-        return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
-    return _recorded(laws.CLIP_BOUNDS, constraint, with_bounds(constraint, (lower, upper)))
+        return _record_law(laws.DECIDE_CONSTRAINT, constraint, None)
+    return _record_law(laws.CLIP_BOUNDS, constraint, with_bounds(constraint, (lower, upper)))
 
 
-def _recorded(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:
+def _record_law(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:
     """Return `after`, and record that `law` produced it; `None` means true."""
     if trace.records:
         trace.record(law, before, _VERDICTS.get(after, after))
     return after
 
 
-def _decided(constraint: Constraint) -> Constraint | None:
+def _decide_constant(constraint: Constraint) -> Constraint | None:
     """Return `None` for a constraint on a constant that holds, else `FALSE`."""
     is_true = constraint.lower <= constraint.expr.constant <= constraint.upper
-    return _recorded(laws.DECIDE_CONSTRAINT, constraint, None if is_true else FALSE)
+    return _record_law(laws.DECIDE_CONSTRAINT, constraint, None if is_true else FALSE)
 
 
 def _primitive(constraint: Constraint) -> Constraint:
@@ -284,13 +286,13 @@ def _first_sign(expr: Expr) -> int:
     return -1 if expr.terms[0][1] < 0 else 1
 
 
-def _undecided(constraint: Constraint) -> Constraint | None:
+def _decide_by_intervals(constraint: Constraint) -> Constraint | None:
     """Return `constraint`, or `None` or `FALSE` if finer intervals decide it."""
     for lower, upper in _finer_bounds(constraint.expr):
         if contains(constraint.bounds, (lower, upper)):
-            return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
+            return _record_law(laws.DECIDE_CONSTRAINT, constraint, None)
         if upper < constraint.lower or constraint.upper < lower:
-            return _recorded(laws.DECIDE_CONSTRAINT, constraint, FALSE)
+            return _record_law(laws.DECIDE_CONSTRAINT, constraint, FALSE)
     return constraint
 
 
@@ -300,7 +302,7 @@ def _finer_bounds(expr: Expr) -> Iterator[Interval]:
     units = unit_floors(expr)
     for floor in units if len(units) > 1 else ():
         dividend = UNCONSTRAINED.finest_bounds(without_floor(expr, floor))
-        yield scaled(floor_divided(dividend, floor.divisor), expr.parts[floor])
+        yield scale(floor_divide(dividend, floor.divisor), expr.parts[floor])
 
 
 def _without_printed_constant(constraint: Constraint) -> Constraint:
@@ -344,7 +346,7 @@ def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Inter
         residues = constraint.residues if expr.divides else None
         if residues and len(residues.dividend.parts) > 1:
             dividend = residues.dividend
-            low, high = residues.rounded(dividend.bounds)
+            low, high = residues.round_bounds(dividend.bounds)
             if low <= high and (low, high) != dividend.bounds:
                 _state(bounds, dividend, low, high)
     return bounds
@@ -355,12 +357,12 @@ def _state(bounds: dict[frozenset[Term], Interval], expr: Expr, lower: int, uppe
     terms = expr.identity[0]
     known = bounds.get(terms)
     if known is not None:
-        lower, upper = intersected(known, (lower, upper))
+        lower, upper = intersect(known, (lower, upper))
     bounds[terms] = lower, upper
     bounds[frozenset([(atom, -c) for atom, c in expr.parts.items()])] = -upper, -lower
 
 
-def substituted(
+def substitute_all(
     exprs: tuple[Expr, ...], constraints: tuple[Constraint, ...], swap: Substitution
 ) -> tuple[list[Expr], list[Constraint]]:
     """Return expressions and constraints with `swap` applied.
@@ -368,7 +370,7 @@ def substituted(
     If a divisor becomes 0, the expressions have no values: the only constraint is `FALSE`.
 
     >>> n, d0 = Variable("n", 0, 9), Variable("d0", 0, 9)
-    >>> substituted((d0 // n.expr,), (), Substitution({n: constant(0)}))[1] == [FALSE]
+    >>> substitute_all((d0 // n.expr,), (), Substitution({n: constant(0)}))[1] == [FALSE]
     True
     """
     try:

@@ -54,7 +54,7 @@ class Division:
         self.quotient, self.remainder, self.bounds = quotient, remainder, (lower, upper)
         self.negative, self.halves = negative, halves
 
-    def folded(self) -> Expr | None:
+    def fold_by_bounds(self) -> Expr | None:
         """Apply law 2; `None` if intervals do not decide."""
         lower, upper = self.bounds
         divisor = self.divisor
@@ -64,7 +64,7 @@ class Division:
                 return Expr(self.quotient, self.constant + multiple)  # type: ignore[arg-type]
             return self.sum(self.quotient, self.constant + multiple)
         if self.known.sums or ((self.negative or self.halves) and upper - lower < divisor):
-            return self._folded()
+            return self._fold_by_remainder()
         return None
 
     def without_factor(self) -> tuple[Expr, int] | None:
@@ -89,7 +89,7 @@ class Division:
                 return rest, divisor // factor
         return None
 
-    def _folded(self) -> Expr | None:
+    def _fold_by_remainder(self) -> Expr | None:
         """Law 2 for the bounds known of sums, or another remainder by a multiple of the divisor.
 
         Without such bounds, the interval of the remainder must be narrower than the divisor.

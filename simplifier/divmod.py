@@ -23,7 +23,7 @@ from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor
 from simplifier.bounds import UNCONSTRAINED, AtomLike, DivisionKey, KnownBounds
 from simplifier.division import Division
-from simplifier.linear import Expr, added, constant, from_atom
+from simplifier.linear import Expr, add_multiple, constant, from_atom
 from simplifier.mods import Mod, may_contain_mods, split_finest_for, split_for
 from simplifier.trace import Law
 
@@ -62,7 +62,7 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
 
 def _new_floor(expr: Expr, divisor: int, known: KnownBounds, key: DivisionKey) -> Expr:
     """`floor_div` of a division that `known` does not hold yet."""
-    law, floor = _divided(expr, divisor, known)
+    law, floor = _divide(expr, divisor, known)
     if _RECORDS and law is not None:
         trace.record(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
     if len(known.floors) >= _MAX_FLOORS:
@@ -83,7 +83,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
         ValueError: `modulus` is not positive.
     """
     if modulus <= 1:
-        return added(expr, floor_div(expr, modulus, known), -modulus)
+        return add_multiple(expr, floor_div(expr, modulus, known), -modulus)
     bounds = expr.bounds_memo
     if bounds is not None:
         multiple = bounds[0] // modulus
@@ -93,7 +93,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
     remainder = known.remainders.get(key)
     if remainder is None:
         floor = known.floors.get(key) or _new_floor(expr, modulus, known, key)
-        remainder = added(expr, floor, -modulus)
+        remainder = add_multiple(expr, floor, -modulus)
         if not known.sums:
             remainder.modulus = modulus
         if _RECORDS:
@@ -102,7 +102,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
     return remainder
 
 
-def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, Expr]:
+def _divide(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, Expr]:
     """Return ``floor(expr / divisor)`` and the last law applied to it."""
     parts = expr.parts
     if len(parts) < 2:
@@ -127,13 +127,13 @@ def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, 
 def _divided_by_terms(
     expr: Expr, floors: list[Floor], divisor: int, known: KnownBounds, may_have_mods: bool
 ) -> tuple[Law | None, Expr]:
-    """`_divided` with the mods expanded to their terms; `floors` are those of the sum."""
+    """`_divide` with the mods expanded to their terms; `floors` are those of the sum."""
     pieces: dict[AtomLike, int] = expr.parts  # type: ignore[assignment]  # never modified
     if known.sums:
         pieces = known.pieces(expr.parts)
     is_plain = not may_have_mods and not known.sums
     division = Division(pieces, expr.constant, divisor, known, is_plain)
-    decided = _decided(division)
+    decided = _decide_by_intervals(division)
     if decided is not None:
         return decided
     law, remainder = None, expr
@@ -145,14 +145,14 @@ def _divided_by_terms(
     floor = _mergeable(remainder) if floors else None
     if floor is not None:
         law = laws.MERGE_FLOORS if remainder.parts[floor] > 0 else laws.MERGE_NEGATED_FLOOR
-        return law, division.quotient_and(_merged(remainder, floor, divisor, known))
+        return law, division.quotient_and(_merge_floors(remainder, floor, divisor, known))
     return law, division.with_new_floor(remainder)
 
 
 def _divided_atom(
     expr: Expr, atom: Atom, divisor: int, known: KnownBounds
 ) -> tuple[Law | None, Expr]:
-    """`_divided` for an expression that is just an atom, and a divisor above 2."""
+    """`_divide` for an expression that is just an atom, and a divisor above 2."""
     low, high = atom.bounds
     lower, upper = low // divisor, high // divisor
     if lower == upper:
@@ -186,15 +186,15 @@ def _with_mods(
     pieces = known.pieces(rest.parts)
     for mod in mods:
         pieces[known.whole_mod(mod)] = mod.coefficient
-    decided = _decided(Division(pieces, rest.constant, divisor, known, False))
+    decided = _decide_by_intervals(Division(pieces, rest.constant, divisor, known, False))
     if _RECORDS and decided is not None:
         _record_mods(mods, known)
     return decided
 
 
-def _decided(division: Division) -> tuple[Law, Expr] | None:
+def _decide_by_intervals(division: Division) -> tuple[Law, Expr] | None:
     """Apply laws 2 and 3; `None` if intervals do not decide."""
-    folded = division.folded()
+    folded = division.fold_by_bounds()
     if folded is not None:
         return _FOLD, folded
     smaller = division.without_factor()
@@ -221,15 +221,15 @@ def _mergeable(remainder: Expr) -> Floor | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def _merged(remainder: Expr, floor: Floor, divisor: int, known: KnownBounds) -> Expr:
+def _merge_floors(remainder: Expr, floor: Floor, divisor: int, known: KnownBounds) -> Expr:
     """``floor(remainder / divisor)`` by law 4, where `floor` has the coefficient 1 or -1.
 
     ``floor((r − floor(n/e)) / d) = floor((e·r − n + e − 1) / (d·e))``, because ``−floor(x)`` is
     the ceiling of ``−x``.
     """
     sign = remainder.parts[floor]
-    rest = added(remainder, from_atom(floor), -sign)
+    rest = add_multiple(remainder, from_atom(floor), -sign)
     inside = floor.numerator
     if sign < 0:
-        inside = added(constant(floor.divisor - 1), inside, -1)
-    return floor_div(added(inside, rest, floor.divisor), divisor * floor.divisor, known)
+        inside = add_multiple(constant(floor.divisor - 1), inside, -1)
+    return floor_div(add_multiple(inside, rest, floor.divisor), divisor * floor.divisor, known)

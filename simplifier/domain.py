@@ -2,7 +2,7 @@
 
 >>> from simplifier.constraints import Constraint
 >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 3, 9)
->>> domain = tightened([d0, d1], [Constraint(d0 + d1, 0, 5)])
+>>> domain = tighten([d0, d1], [Constraint(d0 + d1, 0, 5)])
 >>> domain.variables
 (Variable('d0', 0, 2), Variable('d1', 3, 5))
 >>> [str(constraint) for constraint in domain.constraints]
@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simplifier import laws, trace
-from simplifier.atoms import Floor, Variable, mentioned
+from simplifier.atoms import Floor, Variable, variables_in
 from simplifier.bounds import KnownBounds
-from simplifier.conjunction import merged, record_rounding
+from simplifier.conjunction import merge_constraints, record_rounding
 from simplifier.constraints import (
     FALSE,
     Constraint,
@@ -26,7 +26,7 @@ from simplifier.constraints import (
     on_narrower,
     sum_bounds,
 )
-from simplifier.interval import Interval, contains, exactly_divided, intersected, scaled
+from simplifier.interval import Interval, contains, divide_exactly, intersect, scale
 from simplifier.linear import Expr, from_atom
 from simplifier.residues import Residues
 from simplifier.rewrite import Congruences, Rewriting
@@ -80,25 +80,25 @@ def _rewriting(
     return Rewriting(constraints, dict(values))
 
 
-def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
+def tighten(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
     """Return an equivalent domain with tighter variable bounds and fewer, simpler constraints.
 
     The domain is empty if a constraint divides by an expression that is 0 at every point.
     """
-    return without_implied(narrowed(variables, constraints))
+    return drop_implied(narrow(variables, constraints))
 
 
-def without_implied(domain: ConstrainedBox) -> ConstrainedBox:
+def drop_implied(domain: ConstrainedBox) -> ConstrainedBox:
     """Drop constraints that intervals derive from the others."""
     if len(domain.constraints) < 2:
         return domain
-    return ConstrainedBox(domain.variables, _needed(domain.constraints))
+    return ConstrainedBox(domain.variables, _needed_constraints(domain.constraints))
 
 
-def narrowed(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
+def narrow(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
     """Return an equivalent domain with propagated bounds of variables and normalised constraints.
 
-    Some constraints may imply others; see `without_implied`.
+    Some constraints may imply others; see `drop_implied`.
     """
     box = tuple(variables)
     try:
@@ -115,9 +115,9 @@ def _narrowed_in_rounds(
     if box is not None:
         return box
     now = variables
-    left = merged(constraints)
+    left = merge_constraints(constraints)
     for _ in range(_ROUNDS):
-        changed = _narrower(now, _propagated(left))
+        changed = _narrower(now, _propagate_bounds(left))
         if not changed:
             break
         now = tuple([changed.get(v, v) for v in now])
@@ -135,7 +135,7 @@ def with_narrower(
     """Return the conjunction of normalised `constraints` with narrower variables."""
     narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
     if trace.records:
-        return merged(c.with_expr(narrower(c.expr)) for c in constraints)
+        return merge_constraints(c.with_expr(narrower(c.expr)) for c in constraints)
     simple: list[Constraint] = []
     others: list[Constraint] = []
     for constraint in constraints:
@@ -146,7 +146,7 @@ def with_narrower(
             others.append(constraint.with_expr(narrower(constraint.expr)))
         else:
             simple.append(moved)
-    return merged(others, simple)
+    return merge_constraints(others, simple)
 
 
 def _narrower(
@@ -156,7 +156,7 @@ def _narrower(
     changed: dict[Variable, Variable] = {}
     for v in variables:
         if v in bounds:
-            narrow = intersected(v.bounds, bounds[v])
+            narrow = intersect(v.bounds, bounds[v])
             if narrow != v.bounds:
                 changed[v] = Variable(v.name, *narrow)
     return changed
@@ -179,19 +179,19 @@ def _box(
         if not isinstance(atom, Variable) or atom not in bounds:
             return None
         stated = constraint.lower - expr.constant, constraint.upper - expr.constant
-        bounds[atom] = intersected(bounds[atom], exactly_divided(stated, coefficient))
+        bounds[atom] = intersect(bounds[atom], divide_exactly(stated, coefficient))
     changed = _narrower(variables, bounds)
     now = tuple([changed.get(v, v) for v in variables])
     return ConstrainedBox(variables, (FALSE,)) if _is_empty(now) else ConstrainedBox(now, ())
 
 
 @trace.memoised(1 << 11)
-def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+def _needed_constraints(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Drop constraints that the others imply by intervals, those of many atoms first."""
     for constraint in droppable_first(constraints):
         others = tuple([c for c in constraints if c is not constraint])
-        inside = mentioned([constraint.expr])
-        near = [c for c in others if not inside.isdisjoint(mentioned([c.expr]))]
+        inside = variables_in([constraint.expr])
+        near = [c for c in others if not inside.isdisjoint(variables_in([c.expr]))]
         if near and contains(constraint.bounds, _bounds_under(constraint.expr, near)):
             if trace.records:
                 after = " and ".join(map(str, others))
@@ -209,15 +209,15 @@ def _bounds_under(expr: Expr, known: Sequence[Constraint]) -> Interval:
         if residues and residues.is_congruence:
             congruences.append(residues)
         elif residues and residues.dividend == expr:
-            bounds = residues.rounded(bounds)
+            bounds = residues.round_bounds(bounds)
     modulus, remainder = Congruences(congruences).modulo(expr) if congruences else (1, 0)
     if modulus > 1:
-        bounds = Residues(expr, modulus, remainder, remainder).rounded(bounds)
+        bounds = Residues(expr, modulus, remainder, remainder).round_bounds(bounds)
     return bounds
 
 
 @trace.memoised(1 << 11)
-def _propagated(constraints: tuple[Constraint, ...]) -> Mapping[Variable, Interval]:
+def _propagate_bounds(constraints: tuple[Constraint, ...]) -> Mapping[Variable, Interval]:
     """Bounds of variables that one constraint and the bounds of its other terms imply."""
     propagated: dict[Variable, Interval] = {}
     for constraint in constraints:
@@ -225,9 +225,9 @@ def _propagated(constraints: tuple[Constraint, ...]) -> Mapping[Variable, Interv
         residues = constraint.residues
         variable = residues.dividend.as_variable if residues else None
         if residues and variable:
-            bounds = intersected(propagated.get(variable, variable.bounds), variable.bounds)
+            bounds = intersect(propagated.get(variable, variable.bounds), variable.bounds)
             if bounds[0] <= bounds[1]:
-                propagated[variable] = intersected(bounds, residues.rounded(bounds))
+                propagated[variable] = intersect(bounds, residues.round_bounds(bounds))
                 if trace.records:
                     record_rounding(residues.dividend, residues, bounds, propagated[variable])
     return propagated
@@ -244,10 +244,10 @@ def _propagate(
     terms = expr.terms if is_ordered else expr.parts.items()
     low = high = expr.constant
     for atom, coefficient in terms:
-        own = scaled(atom.bounds, coefficient)
+        own = scale(atom.bounds, coefficient)
         low, high = low + own[0], high + own[1]
     for atom, coefficient in terms:
-        own = scaled(atom.bounds, coefficient)
+        own = scale(atom.bounds, coefficient)
         lower, upper = bounds[0] - (high - own[1]), bounds[1] - (low - own[0])
         if coefficient > 0:
             lower, upper = -(-lower // coefficient), upper // coefficient
@@ -257,11 +257,11 @@ def _propagate(
             trace.record(
                 laws.PROPAGATE_BOUNDS,
                 Constraint(expr, *bounds),
-                Constraint(from_atom(atom), *intersected((lower, upper), atom.bounds)),
+                Constraint(from_atom(atom), *intersect((lower, upper), atom.bounds)),
             )
         if isinstance(atom, Variable):
             old = propagated.get(atom)
-            propagated[atom] = intersected(old, (lower, upper)) if old else (lower, upper)
+            propagated[atom] = intersect(old, (lower, upper)) if old else (lower, upper)
         elif isinstance(atom, Floor) and (lower > atom.bounds[0] or upper < atom.bounds[1]):
             if floors[0]:
                 floors[0] -= 1

@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.divmod import floor_div
 from simplifier.interval import Interval
-from simplifier.linear import Expr, added, from_atom, without_zero_terms
+from simplifier.linear import Expr, add_multiple, from_atom, without_zero_terms
 from simplifier.mods import Mod, split
 from simplifier.shared import atoms_in_order
 from simplifier.smaller_fractions import divisors, smaller_fraction, with_smaller_fractions
@@ -92,15 +92,17 @@ def _with_terms_inside(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
             outside = rest.parts.get(atom, 0)
             if outside and outside % coefficient == 0:
                 moved[atom] = outside
-                inside = added(inside, from_atom(atom), outside // coefficient * floor.divisor)
+                inside = add_multiple(
+                    inside, from_atom(atom), outside // coefficient * floor.divisor
+                )
         constant = 0
         if inside.constant and rest.constant % coefficient == 0:
             constant = rest.constant
             inside = inside + constant // coefficient * floor.divisor
         if len(moved) > 1 or constant:
             unit = units.variable(WholeDivision(inside, "floordiv", floor.divisor), floor.bounds)
-            left = added(expr, Expr(moved, constant), -1)
-            yield added(left, from_atom(unit), coefficient)
+            left = add_multiple(expr, Expr(moved, constant), -1)
+            yield add_multiple(left, from_atom(unit), coefficient)
 
 
 def _with_mods(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
@@ -115,10 +117,10 @@ def _with_mods(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
                 factor, remaining = divmod(-coefficient, modulus)
                 if remaining:
                     continue
-                left = added(expr, dividend, -factor)
-                left = added(left, from_atom(floor), -coefficient)
+                left = add_multiple(expr, dividend, -factor)
+                left = add_multiple(left, from_atom(floor), -coefficient)
                 if left.weight + 1 < expr.weight:
-                    yield added(left, _remainder(dividend, modulus, units), factor)
+                    yield add_multiple(left, _remainder(dividend, modulus, units), factor)
 
 
 def _divisions(floor: Floor, expr: Expr) -> Iterator[tuple[Expr, int]]:
@@ -148,7 +150,7 @@ def _divisions_of_floor(floor: Floor, other: Floor) -> Iterator[tuple[Expr, int]
     if left or not ratio or other.numerator.parts.keys() != floor.numerator.parts.keys():
         return
     times, sign = abs(ratio), 1 if ratio > 0 else -1
-    whole = added(floor.numerator * times, other.numerator, -sign)
+    whole = add_multiple(floor.numerator * times, other.numerator, -sign)
     modulus, left = divmod(times * floor.divisor, other.divisor)
     if left or not whole.is_constant:
         return
@@ -162,10 +164,10 @@ def _divisions_of_floor(floor: Floor, other: Floor) -> Iterator[tuple[Expr, int]
 def congruent(unit: WholeDivision, units: WholeDivisions) -> Iterator[Expr]:
     """Dividends with the same remainder as that of a mod."""
     dividend, modulus = unit.dividend, unit.divisor
-    for rest, _ in _recombined(dividend, modulus, units):
+    for rest, _ in _recombinations(dividend, modulus, units):
         yield rest
     for equal in _with_mods_in_floors(dividend, units):
-        yield added(equal, _nearest_multiples(equal, modulus), -modulus)
+        yield add_multiple(equal, _nearest_multiples(equal, modulus), -modulus)
 
 
 def _remainder(dividend: Expr, modulus: int, units: WholeDivisions) -> Expr:
@@ -196,17 +198,17 @@ def _with_mods_inside(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
         if unit is not None and unit.operator == "mod":
             remainders.append((coefficient, unit.dividend, unit.divisor, from_atom(atom)))
     for coefficient, dividend, modulus, whole in remainders:
-        left = added(expr, whole, -coefficient)
+        left = add_multiple(expr, whole, -coefficient)
         for times in [1, *divisors(abs(coefficient))]:
             factor = coefficient // times
             constant, uneven = divmod(rest.constant, factor)
             constant = constant if 0 < constant < times and not uneven else 0
             remainder = _remainder(dividend * times + constant, modulus * times, units)
-            yield added(left, remainder - constant, factor)
+            yield add_multiple(left, remainder - constant, factor)
 
 
 def _remainder_of(mod: Mod) -> Expr:
-    return added(mod.dividend, from_atom(mod.floor), -mod.modulus)
+    return add_multiple(mod.dividend, from_atom(mod.floor), -mod.modulus)
 
 
 def _with_mods_in_floors(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
@@ -218,16 +220,18 @@ def _with_mods_in_floors(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
     _, rest = split(expr)
     for floor, coefficient in rest.terms:
         if isinstance(floor, Floor):
-            left = added(expr, from_atom(floor), -coefficient)
+            left = add_multiple(expr, from_atom(floor), -coefficient)
             moved = {atom: c for atom, c in left.parts.items() if c % coefficient == 0}
             outside = Expr(moved, 0 if left.constant % coefficient else left.constant)
-            left = added(left, outside, -1)
-            inside = added(floor.numerator, _divided(outside, coefficient), floor.divisor)
+            left = add_multiple(left, outside, -1)
+            inside = add_multiple(
+                floor.numerator, _divide_exactly(outside, coefficient), floor.divisor
+            )
             for times in _scales(inside):
                 scaled, divisor = inside * times, floor.divisor * times
-                for dividend, quotient in _recombined(scaled, divisor, units, times - 1):
+                for dividend, quotient in _recombinations(scaled, divisor, units, times - 1):
                     for equal in _quotients(dividend, floor, times, units):
-                        yield added(left, added(equal, quotient), coefficient)
+                        yield add_multiple(left, add_multiple(equal, quotient), coefficient)
 
 
 def _scales(inside: Expr) -> set[int]:
@@ -236,11 +240,11 @@ def _scales(inside: Expr) -> set[int]:
     return {1, *[divisor // gcd(divisor, c) for divisor, c in floors if abs(c) > 1]}
 
 
-def _divided(expr: Expr, divisor: int) -> Expr:
+def _divide_exactly(expr: Expr, divisor: int) -> Expr:
     return Expr({a: c // divisor for a, c in expr.parts.items()}, expr.constant // divisor)
 
 
-def _recombined(
+def _recombinations(
     dividend: Expr, divisor: int, units: WholeDivisions, slack: int = 0
 ) -> Iterator[tuple[Expr, Expr]]:
     """Pairs ``(r, q)`` with ``dividend = r + divisor·q``, where `r` has a mod as a unit.
@@ -252,15 +256,15 @@ def _recombined(
             continue
         for inside, modulus in _divisions(floor, dividend):
             unit = units.variable(WholeDivision(inside, "mod", modulus), (0, modulus - 1))
-            mod = added(inside, from_atom(floor), -modulus)
+            mod = add_multiple(inside, from_atom(floor), -modulus)
             for factor in _factors(dividend, floor, inside, modulus, divisor):
-                rest = added(dividend, mod, -factor)
+                rest = add_multiple(dividend, mod, -factor)
                 missing = -rest.constant % divisor
                 rest = rest + missing if missing <= slack else rest
                 quotient = _nearest_multiples(rest, divisor)
-                left = added(rest, quotient, -divisor)
+                left = add_multiple(rest, quotient, -divisor)
                 if left.weight + 1 < dividend.weight:
-                    left = added(left, from_atom(unit), factor)
+                    left = add_multiple(left, from_atom(unit), factor)
                     yield left, quotient
                     if quotient.constant:
                         yield left + divisor * quotient.constant, quotient - quotient.constant
@@ -310,7 +314,9 @@ def _of_units(expr: Expr, units: WholeDivisions) -> Iterator[Expr]:
             quotient = units.variable(WholeDivision(dividend, "floordiv", modulus), quotient_bounds)
             whole = quotient * modulus + remainder
             for pivot, coefficient in dividend.terms:
-                rest = added(dividend, from_atom(pivot), -coefficient)
-                replaced = PivotSubstitution(pivot, coefficient, added(whole, rest, -1))(expr)
+                rest = add_multiple(dividend, from_atom(pivot), -coefficient)
+                replaced = PivotSubstitution(pivot, coefficient, add_multiple(whole, rest, -1))(
+                    expr
+                )
                 if replaced.weight < expr.weight:
                     yield replaced

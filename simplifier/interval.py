@@ -9,56 +9,56 @@ Interval: TypeAlias = tuple[int, int]
 """``(lower, upper)``, both included."""
 
 
-def scaled(interval: Interval, factor: int) -> Interval:
+def scale(interval: Interval, factor: int) -> Interval:
     """``{factor·x}`` for x in `interval`.
 
-    >>> scaled((1, 3), -2)
+    >>> scale((1, 3), -2)
     (-6, -2)
     """
     lower, upper = interval
     return (lower * factor, upper * factor) if factor >= 0 else (upper * factor, lower * factor)
 
 
-def added(a: Interval, b: Interval) -> Interval:
+def add(a: Interval, b: Interval) -> Interval:
     """``{x + y}`` for x in `a`, y in `b`.
 
-    >>> added((1, 3), (-2, 2))
+    >>> add((1, 3), (-2, 2))
     (-1, 5)
     """
     return a[0] + b[0], a[1] + b[1]
 
 
-def intersected(a: Interval, b: Interval) -> Interval:
+def intersect(a: Interval, b: Interval) -> Interval:
     """The intersection; empty for disjoint intervals.
 
-    >>> intersected((1, 5), (3, 9)), intersected((1, 2), (4, 5))
+    >>> intersect((1, 5), (3, 9)), intersect((1, 2), (4, 5))
     ((3, 5), (4, 2))
     """
     return max(a[0], b[0]), min(a[1], b[1])
 
 
-def joined(intervals: Sequence[Interval]) -> Interval:
+def join(intervals: Sequence[Interval]) -> Interval:
     """The smallest interval that contains all of `intervals`, of which there is at least one.
 
-    >>> joined([(1, 2), (4, 5), (3, 3)])
+    >>> join([(1, 2), (4, 5), (3, 3)])
     (1, 5)
     """
     return min([lower for lower, _ in intervals]), max([upper for _, upper in intervals])
 
 
-def floor_divided(interval: Interval, divisor: int) -> Interval:
+def floor_divide(interval: Interval, divisor: int) -> Interval:
     """``{floor(x / divisor)}`` for x in `interval` and a positive divisor.
 
-    >>> floor_divided((-1, 9), 4)
+    >>> floor_divide((-1, 9), 4)
     (-1, 2)
     """
     return interval[0] // divisor, interval[1] // divisor
 
 
-def exactly_divided(interval: Interval, factor: int) -> Interval:
+def divide_exactly(interval: Interval, factor: int) -> Interval:
     """``{x | factor·x in interval}`` for a nonzero factor; empty if it has no multiple.
 
-    >>> exactly_divided((-1, 9), 4), exactly_divided((-1, 9), -4), exactly_divided((1, 3), 4)
+    >>> divide_exactly((-1, 9), 4), divide_exactly((-1, 9), -4), divide_exactly((1, 3), 4)
     ((0, 2), (-2, 0), (1, 0))
     """
     lower, upper = interval if factor > 0 else (-interval[1], -interval[0])

@@ -119,10 +119,10 @@ class Expr:
         return Expr(self.parts, self.constant + index(other))
 
     def __sub__(self, other: Affine) -> Expr:
-        return added(self, other if isinstance(other, Expr) else as_expr(other), -1)
+        return add_multiple(self, other if isinstance(other, Expr) else as_expr(other), -1)
 
     def __rsub__(self, other: int) -> Expr:
-        return added(as_expr(other), self, -1)
+        return add_multiple(as_expr(other), self, -1)
 
     def __neg__(self) -> Expr:
         return self * -1
@@ -322,7 +322,7 @@ class Variable(Atom):
     def __mod__(self, modulus: Affine) -> Expr:
         return self.as_expr() % modulus
 
-    def renamed(self, name: str) -> Variable:
+    def rename(self, name: str) -> Variable:
         """Return a variable with another name and the same bounds."""
         return Variable(name, self.lower, self.upper)
 
@@ -383,7 +383,7 @@ def as_expr(value: Affine) -> Expr:
     return Expr({}, value if type(value) is int else integer("as_expr", "value", value, AFFINE))
 
 
-def added(a: Expr, b: Expr, factor: int = 1) -> Expr:
+def add_multiple(a: Expr, b: Expr, factor: int = 1) -> Expr:
     """Return ``a + factor·b`` for a nonzero factor."""
     if not b.parts:
         return Expr(a.parts, a.constant + factor * b.constant)

@@ -64,7 +64,7 @@ def split_for(expr: Expr, floors: list[Floor], divisor: int) -> Split:
         _by_divisor(floors, -1)
         if divisor:  # last those whose terms are multiples of the divisor
             floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
-    return _collected(expr, floors, divisor, _mod_of)
+    return _collect_mods(expr, floors, divisor, _mod_of)
 
 
 def split_finest(expr: Expr) -> Split:
@@ -80,7 +80,7 @@ def split_finest_for(expr: Expr, floors: list[Floor]) -> Split:
     """Return `split_finest` of an expression with these floors."""
     if len(floors) > 1:
         _by_divisor(floors, 1)
-    return _collected(expr, floors, 0, _finest_mod_of)
+    return _collect_mods(expr, floors, 0, _finest_mod_of)
 
 
 MAX_FLOORS: Final = 32
@@ -123,7 +123,7 @@ FoundMod: TypeAlias = tuple[Mod, int] | None
 """The mod of a floor in a sum, if it has one, and the remaining coefficient of the floor."""
 
 
-def _collected(
+def _collect_mods(
     expr: Expr,
     floors: list[Floor],
     divisor: int,

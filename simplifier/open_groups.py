@@ -12,7 +12,7 @@ from itertools import starmap
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from simplifier.atoms import Atom, Floor, Variable, mentioned
+from simplifier.atoms import Atom, Floor, Variable, variables_in
 from simplifier.bounds_queries import BoundsQuery, queries_of
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, Term
@@ -36,7 +36,7 @@ def open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> lis
     for group, own in components(constraints, [floor.variables for floor in floors]):
         ours = [floor for floor in floors if floor.variables <= group]
         nonempty = is_known_nonempty(own)
-        sums = [e for e in exprs if len(e.parts) > 1 and group >= mentioned([e])]
+        sums = [e for e in exprs if len(e.parts) > 1 and group >= variables_in([e])]
         if nonempty:
             undivided = [e for e in sums if not e.divides]  # floors decide most of the others
             if _are_exact_by_intervals(ours, undivided, own[0]):
@@ -105,7 +105,7 @@ def components(
     """
     groups: list[Component] = []
     for constraint in constraints:
-        _join(groups, mentioned([constraint.expr]), [constraint])
+        _join(groups, variables_in([constraint.expr]), [constraint])
     tied = {v for inside, _ in groups for v in inside}
     for inside in together:
         if len(inside & tied) > 1:
@@ -157,7 +157,7 @@ def _are_exact_by_intervals(
     multiples of the constrained sum, or of the dividend of a congruence, and for expressions with
     at most one variable of the constraint: none if it is an equation, which determines residues.
     """
-    inside, residues = mentioned([constraint.expr]), constraint.residues
+    inside, residues = variables_in([constraint.expr]), constraint.residues
     known = residues.dividend if residues and residues.is_congruence else constraint.expr
     fewest = 1 if constraint.lower == constraint.upper and not residues else 2
     for floor in floors:
@@ -165,7 +165,7 @@ def _are_exact_by_intervals(
             if floor.depth > 2 or not _is_multiple(floor.numerator, known):
                 return False
     for expr in sums:
-        if len(inside & mentioned([expr])) > 1 and not _is_multiple(expr, known):
+        if len(inside & variables_in([expr])) > 1 and not _is_multiple(expr, known):
             return False
     return _reaches_bounds(constraint)
 
@@ -181,7 +181,7 @@ def _reaches_bounds(constraint: Constraint) -> bool:
     known, width = constraint.expr, constraint.upper - constraint.lower
     if residues:
         known, width = residues.dividend, residues.upper - residues.lower
-        low, high = residues.rounded(known.bounds)
+        low, high = residues.round_bounds(known.bounds)
         if low >= high:
             return False
     if len(known.parts) == 1:
@@ -224,7 +224,7 @@ def is_known_nonempty(constraints: Sequence[Constraint]) -> bool:
     (constraint,) = constraints
     residues = constraint.residues
     if residues:
-        lower, upper = residues.rounded(residues.dividend.bounds)
+        lower, upper = residues.round_bounds(residues.dividend.bounds)
         return lower <= upper and _reaches_all(residues.dividend)
     return not constraint.is_false and _reaches_all(constraint.expr)
 

@@ -14,7 +14,7 @@ FlatSum: TypeAlias = tuple[tuple[tuple[int, int], ...], int]
 """Pairs of the number of an atom and its coefficient; the constant."""
 
 
-def reduced(expr: Expr) -> tuple[object, tuple[Any, ...]]:
+def constructor_call(expr: Expr) -> tuple[object, tuple[Any, ...]]:
     """Return the constructor call that pickles `expr`, as `object.__reduce__`."""
     if not is_deep(expr):
         return make, (expr.terms, expr.constant)
@@ -33,10 +33,10 @@ def reduced(expr: Expr) -> tuple[object, tuple[Any, ...]]:
         else:
             assert isinstance(atom, SemiAffine)
             atoms.append((SemiAffine, tuple(map(flat, atom.operands)), atom.operator))
-    return _restored, (tuple(atoms), flat(expr))
+    return _restore_expr, (tuple(atoms), flat(expr))
 
 
-def _restored(flat_atoms: tuple[Variable | tuple[Any, ...], ...], whole: FlatSum) -> Expr:
+def _restore_expr(flat_atoms: tuple[Variable | tuple[Any, ...], ...], whole: FlatSum) -> Expr:
     atoms: list[Atom] = []
 
     def total(part: FlatSum) -> Expr:

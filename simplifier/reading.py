@@ -66,7 +66,7 @@ class Tokens:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = _tokenized(text)
+        self._tokens = _tokenize(text)
         self._at = 0
 
     @property
@@ -113,7 +113,7 @@ class Tokens:
         raise TextError(message, token.start, max(token.end, token.start + 1), hint)
 
 
-def _tokenized(text: str) -> list[Token]:
+def _tokenize(text: str) -> list[Token]:
     tokens: list[Token] = []
     at, end = 0, len(text.rstrip())
     while at < end:
@@ -164,15 +164,15 @@ class Algebra(Protocol[Value]):
         """Return the value of a variable in `names`."""
         ...
 
-    def negated(self, value: Value) -> Value:
+    def negate(self, value: Value) -> Value:
         """Return ``-value``."""
         ...
 
-    def applied(self, operator: str, left: Value, right: Value) -> Value:
+    def apply_operator(self, operator: str, left: Value, right: Value) -> Value:
         """Return ``left operator right``, for ``+ - * floordiv ceildiv mod``."""
         ...
 
-    def called(self, function: str, values: list[Value]) -> Value:
+    def call_function(self, function: str, values: list[Value]) -> Value:
         """Return ``min`` or ``max`` of `values`."""
         ...
 
@@ -193,19 +193,19 @@ class NormalForm:
     def variable(self, name: str) -> Expr:
         return as_expr(self._names[name])
 
-    def negated(self, value: Expr) -> Expr:
+    def negate(self, value: Expr) -> Expr:
         return -value
 
-    def called(self, function: str, values: list[Expr]) -> Expr:
+    def call_function(self, function: str, values: list[Expr]) -> Expr:
         return _CALLS[function](*values)
 
-    def applied(self, operator: str, left: Expr, right: Expr) -> Expr:
-        expr = self._applied(operator, left, right)
+    def apply_operator(self, operator: str, left: Expr, right: Expr) -> Expr:
+        expr = self._operate(operator, left, right)
         if expr.weight > _MAX_WEIGHT:
             raise ValueError(f"the expression has more than {_MAX_WEIGHT} terms")
         return expr
 
-    def _applied(self, operator: str, left: Expr, right: Expr) -> Expr:
+    def _operate(self, operator: str, left: Expr, right: Expr) -> Expr:
         match operator:
             case "+":
                 return left + right
@@ -305,7 +305,7 @@ class _Shunting(Generic[Value]):
         if self.calls and self.calls[-1].opened is opened:
             call = self.calls.pop()
             arguments, self.values[call.below :] = self.values[call.below :], []
-            self.values.append(self.algebra.called(call.function, arguments))
+            self.values.append(self.algebra.call_function(call.function, arguments))
 
     def _operand(self) -> None:
         while True:
@@ -341,18 +341,18 @@ class _Shunting(Generic[Value]):
         if name.start != token.end or name.text not in self.algebra.names:
             return value
         self.tokens.take()
-        return self.algebra.applied("*", value, self.algebra.variable(name.text))
+        return self.algebra.apply_operator("*", value, self.algebra.variable(name.text))
 
     def _reduce(self, binds: int) -> None:
         """Apply the operators on the stack that bind at least as tightly as `binds`."""
         while self.operators and self.operators[-1].text != "(":
             operator = self.operators[-1]
             if operator is _NEGATE:
-                self.values.append(self.algebra.negated(self.values.pop()))
+                self.values.append(self.algebra.negate(self.values.pop()))
             elif _BINDS[operator.text] >= binds:
                 right, left = self.values.pop(), self.values.pop()
                 try:
-                    self.values.append(self.algebra.applied(operator.text, left, right))
+                    self.values.append(self.algebra.apply_operator(operator.text, left, right))
                 except ValueError as error:
                     self.tokens.fail(str(error), operator)
             else:

@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from simplifier import laws, trace
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.bounds_queries import BoundsQuery
 from simplifier.constraints import FALSE, Constraint, sum_bounds
-from simplifier.domain import ConstrainedBox, narrowed, with_narrower, without_implied
+from simplifier.domain import ConstrainedBox, drop_implied, narrow, with_narrower
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.open_groups import (
@@ -44,7 +44,7 @@ GROUPS: Final = 4
 """Maximum number of groups that one pass refines."""
 
 
-def refined(
+def refine(
     variables: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
 ) -> ConstrainedBox | None:
     """Return an equivalent domain with exact bounds, without implied constraints.
@@ -55,7 +55,7 @@ def refined(
     >>> d0, s0 = Variable("d0", 0, 20), Variable("s0", 0, 20)
     >>> value = (d0 + s0 * 2) // 22
     >>> near = Constraint(d0 + s0, 0, 9), Constraint(d0 - s0, 0, 9)
-    >>> refined((d0, s0), near, [value]).rebuild((d0, s0))(value)
+    >>> refine((d0, s0), near, [value]).rebuild((d0, s0))(value)
     Expr('0')
     """
     if not exprs and is_known_nonempty(constraints):
@@ -70,7 +70,7 @@ def refined(
     domain = _with_exact_bounds(variables, left, narrow)
     if len(pairs) == 1:
         _keep_probe(*pairs[0], domain)
-    implied = _renamed(facts, variables, domain.variables)
+    implied = _rename_facts(facts, variables, domain.variables)
     return ConstrainedBox(domain.variables, domain.constraints, implied)
 
 
@@ -121,8 +121,8 @@ def _keep_probe(group: ConstraintGroup, now: Refinement, domain: ConstrainedBox)
     from simplifier import exact
 
     inside = set(now.variables)
-    own = [c for c in domain.constraints if not inside.isdisjoint(mentioned([c.expr]))]
-    if len(own) == len(now.constraints) and inside == mentioned([c.expr for c in own]):
+    own = [c for c in domain.constraints if not inside.isdisjoint(variables_in([c.expr]))]
+    if len(own) == len(now.constraints) and inside == variables_in([c.expr for c in own]):
         if exact.should_enumerate(group.variables, group.constraints):
             enumerated = group.variables, group.constraints
             exact.keep_probe(now.variables, tuple(own), enumerated=enumerated)
@@ -131,20 +131,20 @@ def _keep_probe(group: ConstraintGroup, now: Refinement, domain: ConstrainedBox)
 def tightened_exactly(
     variables: Sequence[Variable], constraints: Sequence[Constraint]
 ) -> ConstrainedBox:
-    """Return `simplifier.domain.tightened`, `refined` where intervals are inconclusive."""
-    domain = _without_implied(narrowed(variables, constraints))
+    """Return `simplifier.domain.tighten`, `refine` where intervals are inconclusive."""
+    domain = _drop_implied(narrow(variables, constraints))
     if not domain.constraints or domain.is_known_empty:
         return domain
-    return refined(domain.variables, domain.constraints, ()) or domain
+    return refine(domain.variables, domain.constraints, ()) or domain
 
 
-def _without_implied(domain: ConstrainedBox) -> ConstrainedBox:
-    """`without_implied`, unless the next enumeration drops implied constraints."""
-    return domain if _is_enumerated(domain) else without_implied(domain)
+def _drop_implied(domain: ConstrainedBox) -> ConstrainedBox:
+    """`drop_implied`, unless the next enumeration drops implied constraints."""
+    return domain if _is_enumerated(domain) else drop_implied(domain)
 
 
 def _is_enumerated(domain: ConstrainedBox) -> bool:
-    """Return True if `refined` enumerates each group of at least two constraints.
+    """Return True if `refine` enumerates each group of at least two constraints.
 
     There are at most as many groups as variables.  A group may be one of undivided constraints.
     """
@@ -169,10 +169,10 @@ def _with_exact_bounds(
         domain = ConstrainedBox(now, with_narrower(constraints, narrow))
     except ZeroDivisorError:
         return ConstrainedBox(now, (FALSE,))
-    return _without_implied(domain)
+    return _drop_implied(domain)
 
 
-def _renamed(
+def _rename_facts(
     facts: Iterable[Constraint], variables: Iterable[Variable], now: Iterable[Variable]
 ) -> tuple[Constraint, ...]:
     """Rewrite `facts` in terms of the variables `now`."""

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from simplifier import laws
 from simplifier.divmod import floor_mod
-from simplifier.interval import Interval, intersected, scaled
+from simplifier.interval import Interval, intersect, scale
 from simplifier.linear import Expr, Variable, without_zero_terms
 from simplifier.mods import split
 from simplifier.trace import Law
@@ -57,7 +57,7 @@ class Residues(NamedTuple):
         expr = floor_mod(self.dividend - start, self.modulus)
         return expr, self.lower - start, self.upper - start
 
-    def renamed(self, changed: Mapping[Variable, Variable]) -> Residues | None:
+    def rename(self, changed: Mapping[Variable, Variable]) -> Residues | None:
         """Return the residues of a sum of variables, some of them replaced by others.
 
         `None` for other dividends, and if a new variable has only one value.
@@ -77,11 +77,11 @@ class Residues(NamedTuple):
         lower, upper = bounds
         return (lower - self.lower) % self.modulus + upper - lower <= self.upper - self.lower
 
-    def rounded(self, bounds: Interval) -> Interval:
+    def round_bounds(self, bounds: Interval) -> Interval:
         """Return the minimum and the maximum of the values in `bounds` with such a residue.
 
         >>> from simplifier.linear import variable
-        >>> Residues(variable("x", -9, 9), 4, 1, 2).rounded((-9, 8))
+        >>> Residues(variable("x", -9, 9), 4, 1, 2).round_bounds((-9, 8))
         (-7, 6)
         """
         low, high = bounds
@@ -110,7 +110,7 @@ def _residues_of(expr: Expr, bounds: Interval) -> Residues | None:
         return None
     coefficient, dividend, modulus = mods[0].coefficient, mods[0].dividend, mods[0].modulus
     moved = bounds[0] - rest.constant, bounds[1] - rest.constant
-    lower, upper = intersected(scaled(moved, coefficient), (0, modulus - 1))
+    lower, upper = intersect(scale(moved, coefficient), (0, modulus - 1))
     terms = {atom: c % modulus for atom, c in dividend.terms}
     units = [c for c in terms.values() if gcd(c, modulus) == 1] if lower == upper else []
     factor = pow(units[0], -1, modulus) if units else 1
@@ -174,7 +174,7 @@ def _false(a: Residues) -> Residues:
 
 def _only(congruence: Residues, other: Residues) -> Residues | None:
     """Select the residue of `other`, whose modulus is a multiple, that fits the congruence."""
-    lower, upper = congruence.rounded((other.lower, other.upper))
+    lower, upper = congruence.round_bounds((other.lower, other.upper))
     if lower > upper:
         return _false(other)
     value = lower % other.modulus

@@ -19,11 +19,11 @@ from math import gcd
 from typing import Final
 
 from simplifier import laws, trace
-from simplifier.atoms import Atom, Floor, Variable, mentioned
+from simplifier.atoms import Atom, Floor, Variable, variables_in
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, added, constant, from_atom
+from simplifier.linear import Expr, add_multiple, constant, from_atom
 from simplifier.residues import Residues
 from simplifier.substitute import Substitution
 
@@ -56,7 +56,7 @@ class Congruences:
             atom, unit = each.dividend.terms[0]
             factor = expr.parts.get(atom, 0) // unit
             if factor:
-                rest, left = self._by_atoms(added(expr, each.dividend, -factor))
+                rest, left = self._by_atoms(add_multiple(expr, each.dividend, -factor))
                 larger = gcd(rest, factor * each.modulus)
                 if larger > modulus > 0:
                     modulus, remainder = larger, left + factor * each.lower
@@ -95,14 +95,14 @@ class Rewriting(Substitution):
     ) -> None:
         super().__init__(values or {}, KnownBounds(sum_bounds(constraints)))
         self._independent = Substitution(self._values)
-        self._scopes = {frozenset(mentioned([c.expr])) for c in constraints}
+        self._scopes = {frozenset(variables_in([c.expr])) for c in constraints}
         equal = [c for c in constraints if c.lower == c.upper and c.expr.parts]
         self._has_equations = bool(equal)
         self._zeros, self._congruences, self._equated = _NOTHING_EQUAL
         if equal:
             self._zeros = [c.expr - c.lower for c in equal]
             self._congruences = Congruences([c.residues for c in equal if c.residues])
-            self._equated = mentioned([c.expr for c in equal])
+            self._equated = variables_in([c.expr for c in equal])
         self._rewritten: dict[Expr, Expr] = {}
 
     def __call__(self, expr: Expr) -> Expr:
@@ -124,7 +124,7 @@ class Rewriting(Substitution):
         reduced = rebuilt
         if self._has_equations:
             exact = [*self._without_remainder(rebuilt)]
-            reduced = _reduced(rebuilt, [*self._zeros, *exact], exact)
+            reduced = _reduce_cost(rebuilt, [*self._zeros, *exact], exact)
         if self._varies(reduced):
             return reduced
         lower, upper = self._known.bounds(reduced)
@@ -153,11 +153,11 @@ class Rewriting(Substitution):
             return False
         return self._known.bounds_of_sum(expr) is None
 
-    def _rebuilt(self, atom: Atom) -> Expr:
+    def _rebuild(self, atom: Atom) -> Expr:
         if not self._bears_on(atom):
             return self._independent.atom(atom)
         if not isinstance(atom, Floor) or not self._has_equations:
-            return super()._rebuilt(atom)
+            return super()._rebuild(atom)
         numerator = self._with_rounded_constant(self._sum(atom.numerator), atom.divisor)
         return floor_div(numerator, atom.divisor, self._known)
 
@@ -170,7 +170,7 @@ class Rewriting(Substitution):
         """
         variables: Set[Variable] = atom.variables
         if self._values:
-            variables = mentioned([self._values.get(v, v.expr) for v in variables])
+            variables = variables_in([self._values.get(v, v.expr) for v in variables])
         if not variables.isdisjoint(self._equated):
             return True
         return True in [scope <= variables for scope in self._scopes]
@@ -182,7 +182,7 @@ class Rewriting(Substitution):
                 modulus, remainder = self._congruences.modulo(floor.numerator)
                 if modulus % floor.divisor == 0:
                     numerator = floor.numerator - remainder % floor.divisor
-                    yield added(numerator, from_atom(floor), -floor.divisor)
+                    yield add_multiple(numerator, from_atom(floor), -floor.divisor)
 
     def _with_rounded_constant(self, numerator: Expr, divisor: int) -> Expr:
         """Law *round the constant of a dividend*: the new constant is a multiple of g."""
@@ -205,27 +205,27 @@ _MAX_REWRITTEN: Final = 1 << 8
 """Maximum number of expressions whose rewriting on one domain is memoised."""
 
 
-def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
+def _reduce_cost(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
     """Add multiples of `zeros` as long as the cost decreases.
 
     The zeros in `exact` come from exact divisions.
     """
-    left = _cost(expr) if zeros else (0, 0)
+    left = _sum_cost(expr) if zeros else (0, 0)
     for zero in zeros:
         coefficients = expr.parts
         for atom, coefficient in zero.terms:
             if atom in coefficients and coefficients[atom] % coefficient == 0:
-                other = added(expr, zero, -coefficients[atom] // coefficient)
-                cost = _cost(other)
+                other = add_multiple(expr, zero, -coefficients[atom] // coefficient)
+                cost = _sum_cost(other)
                 if cost < left:
                     if trace.records:
                         is_exact = any(zero is each for each in exact)
                         law = laws.DIVIDE_EXACTLY if is_exact else laws.ADD_ZERO
                         trace.record(law, expr, other)
-                    return _reduced(other, zeros, exact)
+                    return _reduce_cost(other, zeros, exact)
     return expr
 
 
-def _cost(expr: Expr) -> tuple[int, int]:
+def _sum_cost(expr: Expr) -> tuple[int, int]:
     floors = [atom for atom in expr.parts if isinstance(atom, Floor)]
     return len(floors), expr.weight

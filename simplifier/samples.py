@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
-from simplifier.interval import Interval, scaled
+from simplifier.interval import Interval, scale
 from simplifier.linear import Expr, from_atom
 
 MAX_KEPT_EXPRS: Final = 1 << 10
@@ -41,7 +41,7 @@ class Samples:
                 totals[k] += coefficient * number
         return totals
 
-    def renamed(self, old: Iterable[Variable], new: Iterable[Variable]) -> Samples:
+    def rename(self, old: Iterable[Variable], new: Iterable[Variable]) -> Samples:
         """The same points with `new` variables for the `old` ones, in order."""
         pairs = zip(old, new, strict=True)
         return Samples({now: self._variables[v] for v, now in pairs})
@@ -70,7 +70,7 @@ def extreme_samples(variables: Sequence[Variable], constraint: Constraint) -> Sa
     for atom, coefficient in constraint.expr.parts.items():
         if not isinstance(atom, Variable):
             return None
-        terms.append((atom, coefficient, *scaled(atom.bounds, coefficient)))
+        terms.append((atom, coefficient, *scale(atom.bounds, coefficient)))
     terms.sort(key=lambda term: -abs(term[1]))
     offset = constraint.expr.constant
     bounds = constraint.lower - offset, constraint.upper - offset

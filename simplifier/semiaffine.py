@@ -29,7 +29,7 @@ from simplifier.linear import (
     Affine,
     Expr,
     Variable,
-    added,
+    add_multiple,
     as_expr,
     constant,
     from_atom,
@@ -88,10 +88,10 @@ class SemiAffine(Atom):
     def value(self, point: Mapping[Variable, Any]) -> Any:
         return _VALUES[self.operator](*[operand.tree_value(point) for operand in self.operands])
 
-    def applied(self, values: Iterable[Any]) -> Any:
+    def value_of(self, values: Iterable[Any]) -> Any:
         return _VALUES[self.operator](*values)
 
-    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+    def rebuild(self, operands: tuple[Expr, ...]) -> Expr:
         """Apply the operator to other operands, and simplify."""
         match self.operator:
             case "*":
@@ -271,11 +271,13 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
             dividend, divisor = -dividend, -divisor
         return floor_div(dividend, divisor.constant)
     factored_out, left = _multiples(dividend, divisor)
-    below = left.bounds[0] >= 0 and added(divisor, left, -1).bounds[0] > 0  # 0 <= left < divisor
+    below = (
+        left.bounds[0] >= 0 and add_multiple(divisor, left, -1).bounds[0] > 0
+    )  # 0 <= left < divisor
     if below or left == constant(0):
         floor = factored_out
     else:
-        floor = added(factored_out, from_atom(SemiAffine("floordiv", (left, divisor))))
+        floor = add_multiple(factored_out, from_atom(SemiAffine("floordiv", (left, divisor))))
     if trace.records:
         by = f" floordiv {trace.operand_text(divisor)}"
         rest = trace.operand_text(left) + by
@@ -289,7 +291,7 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
 
 def remainder(dividend: Expr, divisor: Expr) -> Expr:
     """Return ``dividend − divisor·floor(dividend / divisor)``: 0, or the sign of the divisor."""
-    return added(dividend, product(quotient(dividend, divisor), divisor), -1)
+    return add_multiple(dividend, product(quotient(dividend, divisor), divisor), -1)
 
 
 def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
@@ -305,9 +307,9 @@ def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
         if left or others is None:
             continue
         candidate = reduce(product, map(from_atom, others), constant(1)) * times
-        rest = added(dividend, product(candidate, divisor), -1)
+        rest = add_multiple(dividend, product(candidate, divisor), -1)
         if len(rest.parts) + len(divisor.parts) <= len(dividend.parts):  # every term cancelled
-            dividend, factored_out = rest, added(factored_out, candidate)
+            dividend, factored_out = rest, add_multiple(factored_out, candidate)
     return factored_out, dividend
 
 
@@ -363,7 +365,7 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
             flat.update(dict.fromkeys(atom.operands))
         else:
             flat[value] = None
-    kept = _undominated(sorted(flat, key=lambda v: (v.is_constant, v.key)), sign)
+    kept = _drop_dominated(sorted(flat, key=lambda v: (v.is_constant, v.key)), sign)
     if not kept:
         raise ValueError(f"{operator} needs at least one operand")
     extremum = kept[0] if len(kept) == 1 else from_atom(SemiAffine(operator, tuple(kept)))
@@ -379,7 +381,7 @@ MAX_COMPARED: Final = 32
 """Maximum number of operands of a minimum or maximum to compare in pairs."""
 
 
-def _undominated(operands: Sequence[Expr], sign: int) -> list[Expr]:
+def _drop_dominated(operands: Sequence[Expr], sign: int) -> list[Expr]:
     """Drop operands that another one dominates; many operands only by their own bounds."""
     if len(operands) > MAX_COMPARED:
         best = max(operands, key=lambda value: (value * sign).bounds[0])

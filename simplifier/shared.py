@@ -105,5 +105,5 @@ def shared_value(expr: Expr, point: Mapping[Any, Any]) -> Any:
 
     for atom in atoms_in_order([expr]):
         operands = atom.operands
-        values[atom] = atom.applied(map(total, operands)) if operands else point[atom]
+        values[atom] = atom.value_of(map(total, operands)) if operands else point[atom]
     return total(expr)

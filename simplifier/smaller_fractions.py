@@ -13,7 +13,7 @@ from typing import Final
 
 from simplifier.atoms import Floor
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, added, from_atom, without_zero_terms
+from simplifier.linear import Expr, add_multiple, from_atom, without_zero_terms
 
 MAX_POINTS: Final = 256
 """Maximum number of points on which all values of two fractions are compared."""
@@ -31,8 +31,8 @@ def with_smaller_fractions(expr: Expr) -> Iterator[Expr]:
         if isinstance(floor, Floor):
             smaller = smaller_fraction(floor.numerator, floor.divisor)
             if smaller is not None:
-                left = added(expr, from_atom(floor), -coefficient)
-                yield added(left, smaller, coefficient)
+                left = add_multiple(expr, from_atom(floor), -coefficient)
+                yield add_multiple(left, smaller, coefficient)
 
 
 def smaller_fraction(numerator: Expr, divisor: int) -> Expr | None:

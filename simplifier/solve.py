@@ -9,7 +9,7 @@ multiplicities.  Laws (`simplifier.laws`), for a range variable s:
 * *merge a mixed-radix pair*: s and t that occur only as ``s + n·t``, where s has n values, are one
   variable.
 
-`projected` eliminates a variable from a constraint where multiplicities do not matter.
+`project` eliminates a variable from a constraint where multiplicities do not matter.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from simplifier import laws, trace
 from simplifier.atoms import Variable, inside_atoms
 from simplifier.constraints import Constraint
 from simplifier.divmod import floor_div
-from simplifier.interval import scaled
-from simplifier.linear import Expr, added, constant
+from simplifier.interval import scale
+from simplifier.linear import Expr, add_multiple, constant
 from simplifier.substitute import Substitution
 
 
@@ -55,7 +55,7 @@ def change(
     """
     free = {v: number for number, kind in enumerate(kinds) for v in kind}
     for constraint in constraints:
-        change_of_one = _determined(constraint, free) or _strided(constraint, free)
+        change_of_one = _solve_for_range(constraint, free) or _rescale_range(constraint, free)
         if change_of_one:
             return change_of_one
     every = [*exprs, *[c.expr for c in constraints]]
@@ -63,7 +63,7 @@ def change(
     return next((merge for merge in merges if merge), None)
 
 
-def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
+def project(constraint: Constraint, variable: Variable) -> Constraint | None:
     """Project `variable` out: return ``exists variable: constraint`` as one constraint.
 
     Return `None` if no law applies.  The projection of residues always holds: ``0 in [0, 0]``.
@@ -73,13 +73,13 @@ def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
     with c prime to m, m neighbouring s reach every residue.
 
     >>> d0, s0 = Variable("d0", 0, 99), Variable("s0", 0, 3)
-    >>> print(projected(Constraint(d0 + s0, 5, 9), s0))
+    >>> print(project(Constraint(d0 + s0, 5, 9), s0))
     d0 in [2, 9]
     """
     residues = constraint.residues
     expr = residues.dividend if residues else constraint.expr
     coefficient = expr.parts.get(variable, 0)
-    rest = added(expr, variable.as_expr(), -coefficient) if coefficient else None
+    rest = add_multiple(expr, variable.as_expr(), -coefficient) if coefficient else None
     if rest is None or variable in rest.variables():
         return None
     if residues:
@@ -91,7 +91,7 @@ def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
         return Constraint(constant(0), 0, 0)
     if abs(coefficient) > constraint.upper - constraint.lower + 1:
         return None
-    lower, upper = scaled(variable.bounds, coefficient)
+    lower, upper = scale(variable.bounds, coefficient)
     projection = Constraint(rest, constraint.lower - upper, constraint.upper - lower)
     if trace.records:
         trace.record(laws.PROJECT_BOUNDS, _exists(variable, constraint), projection)
@@ -102,18 +102,18 @@ def _exists(variable: Variable, constraint: Constraint) -> str:
     return f"exists {variable.name} in [{variable.lower}, {variable.upper}]: {constraint}"
 
 
-def _determined(constraint: Constraint, candidates: Mapping[Variable, int]) -> Change | None:
+def _solve_for_range(constraint: Constraint, candidates: Mapping[Variable, int]) -> Change | None:
     """Law *solve for a range variable*; the smallest coefficient comes first, then the first kind.
 
     >>> s0, d0 = Variable("s0", 0, 9), Variable("d0", 0, 39)
-    >>> _determined(Constraint(d0 - s0 * 4, 0, 3), {s0: 0}).values
+    >>> _solve_for_range(Constraint(d0 - s0 * 4, 0, 3), {s0: 0}).values
     {Variable('s0', 0, 9): Expr('d0 floordiv 4')}
     """
     width = constraint.upper - constraint.lower
     terms = [(atom, c) for atom, c in constraint.expr.terms if width < abs(c)]
     own = [(v, c) for v, c in terms if isinstance(v, Variable) and v in candidates]
     for variable, coefficient in sorted(own, key=lambda term: (abs(term[1]), candidates[term[0]])):
-        rest = added(constraint.expr, variable.as_expr(), -coefficient)
+        rest = add_multiple(constraint.expr, variable.as_expr(), -coefficient)
         if variable in rest.variables():
             continue
         dividend = constraint.upper - rest if coefficient > 0 else rest - constraint.lower
@@ -125,11 +125,11 @@ def _determined(constraint: Constraint, candidates: Mapping[Variable, int]) -> C
     return None
 
 
-def _strided(constraint: Constraint, candidates: Mapping[Variable, int]) -> Change | None:
+def _rescale_range(constraint: Constraint, candidates: Mapping[Variable, int]) -> Change | None:
     """Law *rescale a strided range*.
 
     >>> s0 = Variable("s0", 0, 9)
-    >>> _strided(Constraint(s0 % 4, 1, 1), {s0}).replacements
+    >>> _rescale_range(Constraint(s0 % 4, 1, 1), {s0}).replacements
     {Variable('s0', 0, 9): Variable('s0', 0, 2)}
     """
     if constraint.lower != constraint.upper:

@@ -8,7 +8,7 @@ from math import gcd
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, added, from_atom, without_zero_terms
+from simplifier.linear import Expr, add_multiple, from_atom, without_zero_terms
 from simplifier.semiaffine import SemiAffine
 from simplifier.shared import atoms_in_order
 from simplifier.unique import MAX_DEPTH
@@ -62,16 +62,16 @@ class Substitution:
         if rebuilt is None:
             if atom.depth > MAX_DEPTH:
                 self._rebuild_operands(atom)
-            rebuilt = self._floors[atom] = self._rebuilt(atom)
+            rebuilt = self._floors[atom] = self._rebuild(atom)
         return rebuilt
 
     def _rebuild_operands(self, atom: Atom) -> None:
         """Rebuild all atoms in a deep one, operands first, so that none recurses."""
         for inner in atoms_in_order(atom.operands):
             if inner.operands and inner not in self._floors:
-                self._floors[inner] = self._rebuilt(inner)
+                self._floors[inner] = self._rebuild(inner)
 
-    def _rebuilt(self, atom: Atom) -> Expr:
+    def _rebuild(self, atom: Atom) -> Expr:
         """The value of an atom that is not memoised, and no variable."""
         if isinstance(atom, Floor):
             numerator = self._sum(atom.numerator)
@@ -82,7 +82,7 @@ class Substitution:
         if operands == atom.operands and not self._known.sums:
             return from_atom(atom)
         assert isinstance(atom, SemiAffine)
-        return atom.rebuilt(operands)
+        return atom.rebuild(operands)
 
 
 class PivotSubstitution(Substitution):
@@ -100,16 +100,16 @@ class PivotSubstitution(Substitution):
             for floor, factor in list(expr.parts.items()):
                 moved = self._moved_into(floor) if isinstance(floor, Floor) else 0
                 if moved and isinstance(floor, Floor):
-                    inside = added(floor.numerator, from_atom(pivot), moved * floor.divisor)
-                    sums = added(sums, floor_div(self._sum(inside), floor.divisor), factor)
-                    outside = added(from_atom(floor), from_atom(pivot), moved)
-                    expr = added(expr, outside, -factor)
+                    inside = add_multiple(floor.numerator, from_atom(pivot), moved * floor.divisor)
+                    sums = add_multiple(sums, floor_div(self._sum(inside), floor.divisor), factor)
+                    outside = add_multiple(from_atom(floor), from_atom(pivot), moved)
+                    expr = add_multiple(expr, outside, -factor)
         factor, left = divmod(expr.parts.get(pivot, 0), self._coefficient)
         if not factor or left:
-            return added(super()._sum(expr), sums)
+            return add_multiple(super()._sum(expr), sums)
         rest = {atom: c for atom, c in expr.parts.items() if atom is not pivot}
-        rest_sum = added(super()._sum(Expr(rest, expr.constant)), sums)
-        return added(rest_sum, self._value, factor)
+        rest_sum = add_multiple(super()._sum(Expr(rest, expr.constant)), sums)
+        return add_multiple(rest_sum, self._value, factor)
 
     def _moved_into(self, floor: Floor) -> int:
         """Multiple of the pivot moved into a floor, to make its coefficient there a multiple."""

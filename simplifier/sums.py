@@ -13,11 +13,11 @@ def make(terms: Iterable[Term], constant: int) -> Expr:
     return Expr(dict(terms), constant)
 
 
-def combined(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:
+def weighted_sum(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:
     """Return ``constant + Σ coefficient·expression``.
 
     >>> from simplifier import variable
-    >>> combined([(2, variable("d0", 0, 9)), (3, variable("d1", 0, 9))], 1)
+    >>> weighted_sum([(2, variable("d0", 0, 9)), (3, variable("d1", 0, 9))], 1)
     Expr('d0 * 2 + d1 * 3 + 1')
     """
     total: dict[Atom, int] = {}

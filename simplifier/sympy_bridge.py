@@ -114,14 +114,14 @@ def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
         case sympy.Symbol():
             raise ValueError(f"{given} is not one of the variables {list(names)}")
         case sympy.Add():
-            return reduce(_added, inside())
+            return reduce(_add_fractions, inside())
         case sympy.Mul():
-            return reduce(_multiplied, inside())
+            return reduce(_multiply_fractions, inside())
         case sympy.Pow() if given.exp.is_Integer:
             numerator, denominator = _fraction(given.base, names)
             if given.exp < 0:
                 numerator, denominator = denominator, numerator
-            return reduce(_multiplied, [(numerator, denominator)] * abs(int(given.exp)))
+            return reduce(_multiply_fractions, [(numerator, denominator)] * abs(int(given.exp)))
         case sympy.floor():
             return _floor(*inside()), _ONE
         case sympy.ceiling():
@@ -134,7 +134,7 @@ def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
             return _mod(dividend, modulus)
         case sympy.Min() | sympy.Max():
             pick = minimum if isinstance(given, sympy.Min) else maximum
-            return _picked(pick, [*inside()], given)
+            return _pick_fraction(pick, [*inside()], given)
     raise ValueError(
         f"unsupported expression {given}: use sums, products, floor, ceiling, Mod, Min and Max of "
         f"the variables {list(names)}"
@@ -159,14 +159,14 @@ def _looked_up(given: sympy.Symbol, value: Expr) -> Expr:
     return value
 
 
-def _added(a: Fraction, b: Fraction) -> Fraction:
+def _add_fractions(a: Fraction, b: Fraction) -> Fraction:
     if a[1] == b[1]:
-        return _reduced(a[0] + b[0], a[1])
-    return _reduced(a[0] * b[1] + b[0] * a[1], a[1] * b[1])
+        return _lowest_terms(a[0] + b[0], a[1])
+    return _lowest_terms(a[0] * b[1] + b[0] * a[1], a[1] * b[1])
 
 
-def _multiplied(a: Fraction, b: Fraction) -> Fraction:
-    return _reduced(a[0] * b[0], a[1] * b[1])
+def _multiply_fractions(a: Fraction, b: Fraction) -> Fraction:
+    return _lowest_terms(a[0] * b[0], a[1] * b[1])
 
 
 def _floor(given: Fraction) -> Expr:
@@ -177,19 +177,19 @@ def _floor(given: Fraction) -> Expr:
 
 def _mod(dividend: Fraction, modulus: Fraction) -> Fraction:
     """``a mod b = a − b·floor(a / b)``, with the sign of `b`."""
-    quotient = _floor(_multiplied(dividend, (modulus[1], modulus[0])))
-    return _added(dividend, _multiplied((-quotient, _ONE), modulus))
+    quotient = _floor(_multiply_fractions(dividend, (modulus[1], modulus[0])))
+    return _add_fractions(dividend, _multiply_fractions((-quotient, _ONE), modulus))
 
 
-def _picked(pick: Callable[..., Expr], parts: Sequence[Fraction], given: Any) -> Fraction:
+def _pick_fraction(pick: Callable[..., Expr], parts: Sequence[Fraction], given: Any) -> Fraction:
     if any(not denominator.is_constant for _, denominator in parts):
         raise ValueError(f"unsupported: {given} compares quotients by expressions")
     common = lcm(*[denominator.constant for _, denominator in parts])
     scaled = [numerator * (common // below.constant) for numerator, below in parts]
-    return _reduced(pick(*scaled), constant(common))
+    return _lowest_terms(pick(*scaled), constant(common))
 
 
-def _reduced(numerator: Expr, denominator: Expr) -> Fraction:
+def _lowest_terms(numerator: Expr, denominator: Expr) -> Fraction:
     """The fraction in lowest terms, with a positive constant denominator if it is constant."""
     if not denominator.is_constant:
         quotient = numerator // denominator

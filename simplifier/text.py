@@ -22,7 +22,7 @@ from simplifier import trace
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.chains import chains
 from simplifier.equal_sums import WholeDivisions, congruent, equal_sums
-from simplifier.linear import Affine, Expr, added, as_expr, from_atom
+from simplifier.linear import Affine, Expr, add_multiple, as_expr, from_atom
 from simplifier.mods import split
 from simplifier.reading import TextError, parse_expr
 from simplifier.semiaffine import SemiAffine, factors_of, product
@@ -96,7 +96,7 @@ def expr_text(expr: Expr) -> str:
 
     Operands of more than `MAX_TEXT` characters are elided; `is_elided` recognises such a text.
     """
-    return _text(expr, Texts())
+    return _bounded_text(expr, Texts())
 
 
 def normal_form_text(expr: Expr) -> str:
@@ -107,10 +107,10 @@ def normal_form_text(expr: Expr) -> str:
     >>> normal_form_text(expr), str(expr)
     ('d0 + d0 floordiv 4', '(d0 * 5) floordiv 4')
     """
-    return _text(expr, Texts(trials=0))
+    return _bounded_text(expr, Texts(trials=0))
 
 
-def _text(expr: Expr, texts: Texts) -> str:
+def _bounded_text(expr: Expr, texts: Texts) -> str:
     if expr.weight > MAX_TREE:  # the operands first: deep expressions need no recursion
         for atom in atoms_in_order([expr]):
             for operand in atom.operands:
@@ -256,7 +256,7 @@ def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
         others.append_mod(coefficient, dividend, divisor, texts)
     variables = [(c, texts.of_variable(variable)) for variable, c in outside.items()]
     pieces = enumerate([*variables, *others])
-    text = "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces])
+    text = "".join([_signed_term(c, text, first=k == 0) for k, (c, text) in pieces])
     return text, 0 if absorbing else rest.constant
 
 
@@ -293,7 +293,7 @@ def symbolic_mods(expr: Expr) -> tuple[list[tuple[int, Expr, Expr]], Expr]:
         multiple = product(divisor, from_atom(quotient))
         times, left = divmod(-expr.parts.get(atom, 0), multiple.parts.get(atom, 1))
         if times and not left:
-            rest = added(added(expr, multiple, times), dividend, -times)
+            rest = add_multiple(add_multiple(expr, multiple, times), dividend, -times)
             if _term_count(rest) < _term_count(expr):
                 mods.append((times, dividend, divisor))
                 expr = rest
@@ -375,7 +375,7 @@ def _is_compound(text: str) -> bool:
     return " " in text and not call
 
 
-def _signed(coefficient: int, piece: str, first: bool) -> str:
+def _signed_term(coefficient: int, piece: str, first: bool) -> str:
     compound = _is_compound(piece)
     if first:
         if coefficient == 1:

@@ -1,12 +1,12 @@
 """Record the laws that are applied while expressions and constraints are simplified.
 
-Recording costs nothing until `recorded` is entered.  Results of `memoised` functions are discarded
-then, so that their laws are applied, and recorded, again.  A record holds the laws of its thread;
-it lacks those of expressions that another thread simplifies at the same time.
+Recording costs nothing until `record_laws` is entered.  Results of `memoised` functions are
+discarded then, so that their laws are applied, and recorded, again.  A record holds the laws of its
+thread; it lacks those of expressions that another thread simplifies at the same time.
 
 >>> from simplifier.linear import variable
 >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 7)
->>> with recorded() as applied:
+>>> with record_laws() as applied:
 ...     rows = (d0 * 8 + d1) // 4
 >>> print(*applied, sep="\\n")
 factor out multiples: (d0 * 8 + d1) floordiv 4 = d0 * 2 + d1 floordiv 4
@@ -66,7 +66,7 @@ class Applied(NamedTuple):
 
 
 class Record:
-    """The laws that one thread applies while a `recorded` block is active."""
+    """The laws that one thread applies while a `record_laws` block is active."""
 
     __slots__ = ("applied", "thread")
 
@@ -76,7 +76,7 @@ class Record:
 
 
 records: Final[list[Record]] = []
-"""Active records of all threads; empty unless a `recorded` block is active."""
+"""Active records of all threads; empty unless a `record_laws` block is active."""
 
 _CLEAR: Final[list[Callable[[], None]]] = []
 
@@ -92,16 +92,16 @@ def memoised(size: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     The memo is emptied whenever a record starts, so a call needs no check for records.
     """
 
-    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+    def memoise(function: Callable[P, R]) -> Callable[P, R]:
         memo = lru_cache(size)(function)
         clear_when_recording(memo.cache_clear)
         return memo  # type: ignore[return-value]  # its stub takes any hashable arguments
 
-    return decorated
+    return memoise
 
 
 @contextmanager
-def recorded() -> Iterator[list[Applied]]:
+def record_laws() -> Iterator[list[Applied]]:
     """The laws that are applied in the block, in order, each application once."""
     for clear in _CLEAR:
         clear()

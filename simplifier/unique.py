@@ -66,7 +66,7 @@ class Atom:
         """Return the value at `point`; with arrays, the values at many points."""
         raise NotImplementedError
 
-    def applied(self, values: Iterable[Any]) -> Any:
+    def value_of(self, values: Iterable[Any]) -> Any:
         """Return the value for these values of the operands."""
         raise NotImplementedError
 

@@ -59,13 +59,13 @@ class Unknown:
         )
 
 
-def known(answer: T | Unknown) -> T:
+def require_known(answer: T | Unknown) -> T:
     """Return `answer` if it is known.
 
     Raises:
         UndecidedError: `answer` is an `Unknown`.
 
-    >>> known(3)
+    >>> require_known(3)
     3
     """
     if isinstance(answer, Unknown):

@@ -11,7 +11,7 @@ import pytest
 
 import hlo
 import indexing
-from hlo.html import preformatted
+from hlo.html import preformatted_html
 
 BROWSER = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -66,7 +66,7 @@ def test_answers_and_maps_have_one_line_for_each_map(tmp_path: Path) -> None:
     maps = [m for answer in answers for own in answer.maps for m in own if not m.runtime]
     long = indexing.IndexingMap.identity(tuple(range(2, 40)))
     pages = [answer._repr_html_() for answer in answers] + [long._repr_html_()]
-    hostile = preformatted("-> <img src=x>")
+    hostile = preformatted_html("-> <img src=x>")
     texts, images = rendered("".join(pages) + hostile, tmp_path)
     assert [lines for _, lines in texts] == [1] * len(texts)
     assert {text for text, _ in texts} >= {str(m) for m in (*maps, long)}

@@ -17,7 +17,7 @@ import hlo
 import indexing
 from hlo import Module
 from indexing.cli.group import invoke
-from indexing.cli.loading import _loaded
+from indexing.cli.loading import _load_version
 from indexing.execution import random_inputs, run
 
 ROOT = Path(__file__).parent.parent
@@ -83,7 +83,7 @@ def test_no_command_keeps_a_module(
 ) -> None:
     name, *options = command.format(folder=tmp_path, file=file).split()
     assert invoke([name, str(file), *options, "--quiet"]) == 0
-    _loaded.cache_clear()  # the last file
+    _load_version.cache_clear()  # the last file
     gc.collect()
     assert not list(alive)
 

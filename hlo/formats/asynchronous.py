@@ -61,7 +61,7 @@ class ParsedInstruction:
     called: tuple[Computation, ...]
 
 
-def resolved(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
+def resolve_short_form(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
     """Expand the short form of an asynchronous op and check it against its start.
 
     Raises:

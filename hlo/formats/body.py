@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hlo.formats.asynchronous import SUFFIXES, ParsedInstruction, resolved
+from hlo.formats.asynchronous import SUFFIXES, ParsedInstruction, resolve_short_form
 from hlo.formats.faults import (
     duplicate,
     duplicate_attribute,
@@ -32,9 +32,9 @@ from hlo.text.lexer import (
     MAX_DIGITS,
     NAME,
     SPACE,
-    balanced,
     check_numbers,
-    expected,
+    end_of_bracket,
+    syntax_error,
     token,
 )
 from hlo.text.source import HloError, Source
@@ -128,7 +128,7 @@ class BodyReader(ParserState):
         operands: tuple[Instruction, ...] = ()
         literal = None
         if _LITERAL.match(self.text, position):
-            end = balanced(self.source, position - 1)
+            end = end_of_bracket(self.source, position - 1)
             literal = self.attribute_text(position, end - 1)
             if end - position > MAX_DIGITS:
                 check_numbers(self.source, position, end - 1)
@@ -142,7 +142,7 @@ class BodyReader(ParserState):
             parsed = ParsedInstruction(
                 self.source.span(*opcode_match.span(1)), opcode, shape, operands, attributes, called
             )
-            parsed = resolved(parsed, self)
+            parsed = resolve_short_form(parsed, self)
             opcode, attributes, called = parsed.opcode, parsed.attributes, parsed.called
         result = Instruction(
             name=name or (f"{opcode}.anon" if head is None else opcode),
@@ -193,7 +193,7 @@ class BodyReader(ParserState):
         name, mark = match.groups()
         operand = names.get(name)
         if not mark and name:
-            operand, position = self.nested(computation, names, shape, match.start(1))
+            operand, position = self.nested_instruction(computation, names, shape, match.start(1))
             match = self.operand_name(position)
             mark = "" if match[1] else match[2]
         elif mark and operand is None:
@@ -210,7 +210,7 @@ class BodyReader(ParserState):
         assert match is not None  # _OPERAND matches the empty text
         return match
 
-    def nested(
+    def nested_instruction(
         self,
         computation: Computation,
         names: dict[str, Instruction],
@@ -301,7 +301,7 @@ class BodyReader(ParserState):
                 callees.append(callee)
             following = _NEXT_CALLEE.match(self.text, position)
             if not following or (following[1] == "," and not match):
-                raise expected("the name of a computation", self.source, position)
+                raise syntax_error("the name of a computation", self.source, position)
             position = following.end()
             if following[1] == "}":
                 return f"{{{','.join(c.name for c in callees)}}}", tuple(callees), position

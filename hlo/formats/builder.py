@@ -113,7 +113,7 @@ class Builder:
         Raises:
             HloError: `shape` is not the text of a shape.
         """
-        line = f"{_text(shape)} parameter({self._parameters})"
+        line = f"{_shape_text(shape)} parameter({self._parameters})"
         value = self._add(name or "parameter", line, [], [])
         self._parameters += 1
         return value
@@ -130,7 +130,7 @@ class Builder:
         >>> build.constant("s32[2,2]", [[1, 2], [3, 4]]), build.constant("pred[]", True)
         (<constant: s32[2,2]>, <constant.1: pred[]>)
         """
-        line = f"{_text(shape)} constant({_literal(value)})"
+        line = f"{_shape_text(shape)} constant({_literal(value)})"
         return self._add(name or "constant", line, [], [])
 
     @checked
@@ -173,7 +173,7 @@ class Builder:
         texts = _attributes(cls, opcode, attributes)
         called = [b for given in attributes.values() for b in _builders(given)]
         inside = ", ".join(f"%{value.name}" for value in operands)
-        declared = "" if shape is None else f"{_text(shape)} "
+        declared = "" if shape is None else f"{_shape_text(shape)} "
         line = f"{declared}{', '.join([f'{opcode}({inside})', *texts])}"
         return self._add(name or opcode, line, operands, called)
 
@@ -226,9 +226,14 @@ class Builder:
         return str(self.build())
 
     def _program(self) -> str:
-        return "\n\n".join([*(b._text() for b in self._called()), f"ENTRY {self._text()}\n"])
+        return "\n\n".join(
+            [
+                *(b._computation_text() for b in self.called_builders()),
+                f"ENTRY {self._computation_text()}\n",
+            ]
+        )
 
-    def _called(self) -> list[Builder]:
+    def called_builders(self) -> list[Builder]:
         """Return the computations called directly or transitively, callees first."""
         finished: dict[Builder, None] = {}
         waiting: list[tuple[Builder, bool]] = [(b, False) for b in reversed(self._uses)]
@@ -241,7 +246,7 @@ class Builder:
                 waiting.extend((b, False) for b in reversed(builder._uses))
         return list(finished)
 
-    def _text(self) -> str:
+    def _computation_text(self) -> str:
         if not self._lines:
             raise ValueError(f"computation `{self.name}` has no instructions")
         root = self._root or list(self._lines)[-1]
@@ -331,7 +336,7 @@ def _builders(given: Any) -> Iterator[Builder]:
         yield from (g for g in given if isinstance(g, Builder))
 
 
-def _text(shape: AnyShape | str) -> str:
+def _shape_text(shape: AnyShape | str) -> str:
     return str(parse_shape(shape) if isinstance(shape, str) else shape)
 
 

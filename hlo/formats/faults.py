@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, no_shape
-from hlo.text.lexer import COMMA, NAME, expected, skip, token
+from hlo.text.lexer import COMMA, NAME, skip, syntax_error, token
 from hlo.text.names import nearest
 from hlo.text.source import HloError, Source, Span
 
@@ -131,8 +131,8 @@ def wrong_result_shape(computation: Computation, shape: AnyShape, span: Span) ->
 def no_computation(source: Source, position: int) -> HloError:
     """Return the error for text between computations that is not a computation."""
     if _HEADER.match(source.text, position):
-        return expected("the end of the module", source, position, _SEPARATE)
-    return expected("a computation such as ENTRY main { ... }", source, position)
+        return syntax_error("the end of the module", source, position, _SEPARATE)
+    return syntax_error("a computation such as ENTRY main { ... }", source, position)
 
 
 def no_module_name(source: Source, position: int) -> HloError:
@@ -143,7 +143,7 @@ def no_module_name(source: Source, position: int) -> HloError:
             "a fingerprint omits names, and calls cannot be resolved without them; "
             "print the module with names"
         )
-    return expected("a name after HloModule", source, position, hint)
+    return syntax_error("a name after HloModule", source, position, hint)
 
 
 def no_instruction(source: Source, position: int, last: Instruction | None = None) -> HloError:
@@ -157,7 +157,9 @@ def no_instruction(source: Source, position: int, last: Instruction | None = Non
             bracket = _CLOSING.get(span.text, "}")
             message = f"unclosed `{span.text}`: expected `{bracket}` before the next instruction"
             return HloError(message, span, label=label)
-    return expected("an instruction such as `name = f32[2] add(a, b)`, or `}`", source, position)
+    return syntax_error(
+        "an instruction such as `name = f32[2] add(a, b)`, or `}`", source, position
+    )
 
 
 def _no_attribute(source: Source, position: int) -> HloError:
@@ -167,14 +169,14 @@ def _no_attribute(source: Source, position: int) -> HloError:
         message = "expected an attribute such as dimensions={0} after `,`"
         return HloError(message, source.span(position - 1), label="trailing comma")
     if name := _WORD.match(source.text, position):
-        return expected(f"`=` after `{name[0].strip()}`", source, name.end())
-    return expected("the name of an attribute", source, position)
+        return syntax_error(f"`=` after `{name[0].strip()}`", source, name.end())
+    return syntax_error("the name of an attribute", source, position)
 
 
 def no_opcode(source: Source, position: int, has_shape: bool) -> HloError:
     """Return the error for an instruction without an opcode."""
     if has_shape:
-        return expected("an opcode and operands such as add(a, b)", source, position)
+        return syntax_error("an opcode and operands such as add(a, b)", source, position)
     if COMMA.match(source.text, position):
         return no_instruction(source, position)
     if source.text.startswith("\ufeff"):
@@ -184,7 +186,7 @@ def no_opcode(source: Source, position: int, has_shape: bool) -> HloError:
         )
     if position == skip(source.text, 0):
         wanted = "`HloModule NAME`, a computation such as ENTRY main { ... }, or an instruction"
-        return expected(wanted, source, position)
+        return syntax_error(wanted, source, position)
     return no_shape("a shape such as f32[2,3]", source, position)
 
 
@@ -194,18 +196,18 @@ def no_operand(source: Source, position: int, is_read: bool) -> HloError:
         return no_operand_name(source, position)
     if _ELIDED.match(source.text, position):
         hint = "`...` elides operands; print the module with all operands, without `compact`"
-        return expected("the name of an operand", source, position, hint)
+        return syntax_error("the name of an operand", source, position, hint)
     name = _OPERAND_NAME.match(source.text, position)
     if is_read or name:
         position = name.end() if name and not is_read else position
-        return expected("`,` or `)` after an operand", source, position)
+        return syntax_error("`,` or `)` after an operand", source, position)
     return no_shape("an operand such as %name", source, position)
 
 
 def no_operand_name(source: Source, position: int) -> HloError:
     """Return the error for an operand without a name."""
     hint = "operands are resolved by name; print the module with operand names"
-    return expected("the name of an operand", source, position, hint)
+    return syntax_error("the name of an operand", source, position, hint)
 
 
 def no_instructions(source: Source, position: int) -> HloError:

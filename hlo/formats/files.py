@@ -9,7 +9,7 @@ from io import BytesIO
 from hlo.arguments import checked
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
-from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes, unpacked, unpacked_name
+from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes, unpack, unpacked_name
 from hlo.formats.recognition import binary_format
 from hlo.formats.stablehlo import stablehlo_text
 from hlo.modules.module import Module
@@ -79,7 +79,7 @@ def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
         OSError: the file cannot be read.
     """
     name = _filename(path)
-    return _text(read_bytes(os.fspath(path), name, max_bytes), name)
+    return _module_text(read_bytes(os.fspath(path), name, max_bytes), name)
 
 
 def text_of(contents: bytes | bytearray, name: str, max_bytes: int = MAX_BYTES) -> str:
@@ -95,10 +95,10 @@ def text_of(contents: bytes | bytearray, name: str, max_bytes: int = MAX_BYTES) 
     >>> text_of(b"HloModule m", "m.hlo")
     'HloModule m'
     """
-    return _text(unpacked(BytesIO(contents), name, max_bytes), name)
+    return _module_text(unpack(BytesIO(contents), name, max_bytes), name)
 
 
-def _text(data: bytearray, name: str) -> str:
+def _module_text(data: bytearray, name: str) -> str:
     suffix = os.path.splitext(unpacked_name(name))[1]
     if suffix == ".pb":
         return proto_text(bytes(data), name)

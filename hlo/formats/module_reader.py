@@ -21,10 +21,10 @@ from hlo.text.lexer import (
     NAME,
     SPACE,
     STRING,
-    balanced,
-    expected,
+    end_of_bracket,
     integer,
     skip,
+    syntax_error,
     token,
     token_span,
 )
@@ -71,7 +71,7 @@ class ModuleReader(BodyScanner):
             position = table.end()
             while line := _LINE.match(self.text, position):
                 start = line.start(2) if line[2] else line.end()
-                position = line.end() if line[2] else balanced(self.source, start)
+                position = line.end() if line[2] else end_of_bracket(self.source, start)
                 number = integer(line[1], self.source.span(*line.span(1)))
                 lines[number] = self.attribute_text(start, position)
         return tables, position
@@ -95,17 +95,17 @@ class ModuleReader(BodyScanner):
         computation = self.new_computation(head[2], head.start(2))
         position, result_shape, result_at = head.end(), None, 0
         if self.text.startswith("(", position):
-            position = balanced(self.source, position)
+            position = end_of_bracket(self.source, position)
             arrow = _ARROW.match(self.text, position)
             if not arrow:
-                raise expected("`->` and the shape of the result", self.source, position)
+                raise syntax_error("`->` and the shape of the result", self.source, position)
             result_at = arrow.end()
             result_shape, position = read_shape(self.source, result_at)
         body = _BODY.match(self.text, position)
         if not body:
-            raise expected("`{` and the instructions of the computation", self.source, position)
+            raise syntax_error("`{` and the instructions of the computation", self.source, position)
         # most questions need the entry computation
-        scanned = self.scanned(body.end()) if self.is_lazy and not head[1] else None
+        scanned = self.scan_body(body.end()) if self.is_lazy and not head[1] else None
         if scanned and (result_shape is None or scanned.result.compatible(result_shape)):
             self.defer(computation, scanned, body.end())
             position = scanned.end

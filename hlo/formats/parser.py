@@ -46,7 +46,7 @@ def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Modul
 
     Source: XLA ``xla/hlo/parser/hlo_parser.cc``.
     """
-    return _parsed(Source(text, filename), lazy)
+    return _parse_module(Source(text, filename), lazy)
 
 
 def restored_module(source: Source, shapes: Sequence[AnyShape | None] | None) -> Module:
@@ -56,15 +56,15 @@ def restored_module(source: Source, shapes: Sequence[AnyShape | None] | None) ->
         source: the text.
         shapes: the declared shape of each instruction if they are not those of the text.
     """
-    module = _parsed(source, lazy=True)
+    module = _parse_module(source, lazy=True)
     if shapes is None:
         return module
     return with_shapes(module, dict(zip(module.instructions, shapes, strict=True)))
 
 
-def _parsed(source: Source, lazy: bool) -> Module:
+def _parse_module(source: Source, lazy: bool) -> Module:
     try:
-        with _collector_paused():
+        with _pause_collector():
             return ModuleReader(source, lazy).module()
     except HloError:
         if error := other_format(source):
@@ -73,7 +73,7 @@ def _parsed(source: Source, lazy: bool) -> Module:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _pause_collector() -> Iterator[None]:
     """Disable cyclic garbage collection, which would repeatedly traverse the growing module."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -55,14 +55,16 @@ class ParserState:
         if self._defined_names is None:
             self._defined_names = set(_HEAD.findall(self.text))
         number = self._numbers.get(name, 0)
-        while (fresh := _numbered(name, number)) in self._defined_names or fresh in self.made_names:
+        while (
+            fresh := _numbered_name(name, number)
+        ) in self._defined_names or fresh in self.made_names:
             number += 1
         self._numbers[name] = number + 1
         self.made_names.add(fresh)
         return fresh
 
 
-def _numbered(name: str, number: int) -> str:
+def _numbered_name(name: str, number: int) -> str:
     return f"{name}.{number}" if number else name
 
 
@@ -72,4 +74,4 @@ def free_name(name: str, taken: Collection[str]) -> str:
     >>> free_name("add", {"add", "add.1"})
     'add.2'
     """
-    return next(free for i in count() if (free := _numbered(name, i)) not in taken)
+    return next(free for i in count() if (free := _numbered_name(name, i)) not in taken)

@@ -50,12 +50,12 @@ def read_bytes(path: str, name: str, max_bytes: int) -> bytearray:
         HloError: the file is corrupt, or its contents exceed the limit.
         OSError: the file cannot be read, or it is a directory, a device or a socket.
     """
-    with _opened(path, name, max_bytes) as file:
-        return unpacked(file, name, max_bytes)
+    with _open_without_waiting(path, name, max_bytes) as file:
+        return unpack(file, name, max_bytes)
 
 
 def read_stored(path: str, name: str, max_bytes: int) -> bytearray:
-    """Return the contents of a file as they are stored, for `unpacked` in another process.
+    """Return the contents of a file as they are stored, for `unpack` in another process.
 
     Args:
         path: as `read_bytes`.
@@ -65,11 +65,11 @@ def read_stored(path: str, name: str, max_bytes: int) -> bytearray:
         HloError: the file exceeds the limit.
         OSError: the file cannot be read, or it is a directory, a device or a socket.
     """
-    with _opened(path, name, max_bytes) as file:
-        return _limited(file, name, max_bytes)
+    with _open_without_waiting(path, name, max_bytes) as file:
+        return _read_limited(file, name, max_bytes)
 
 
-def unpacked(stream: BinaryIO, name: str, max_bytes: int) -> bytearray:
+def unpack(stream: BinaryIO, name: str, max_bytes: int) -> bytearray:
     """Return the contents of a stream, decompressed if `name` ends in ``.gz`` or ``.xz``.
 
     Raises:
@@ -80,14 +80,14 @@ def unpacked(stream: BinaryIO, name: str, max_bytes: int) -> bytearray:
     try:
         if name.endswith(".gz"):
             with gzip.GzipFile(fileobj=counted, mode="rb") as file:
-                return _limited(file, name, max_bytes, stored)
+                return _read_limited(file, name, max_bytes, stored)
         if name.endswith(".xz"):
             with lzma.LZMAFile(counted) as file:
-                return _limited(file, name, max_bytes, stored)
+                return _read_limited(file, name, max_bytes, stored)
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         span = Source("", name).span(0)
         raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
-    return _limited(stream, name, max_bytes)
+    return _read_limited(stream, name, max_bytes)
 
 
 class _Counted:
@@ -137,7 +137,7 @@ def size_text(count: int) -> str:
     return f"{count} bytes"
 
 
-def _limited(
+def _read_limited(
     stream: BinaryIO | gzip.GzipFile | lzma.LZMAFile,
     name: str,
     limit: int,
@@ -202,7 +202,7 @@ def unpacked_name(name: str) -> str:
 
 
 @contextmanager
-def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
+def _open_without_waiting(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
     """Open a file for reading, without waiting for a writer of a FIFO."""
     if path in STDIN:
         yield stdin()

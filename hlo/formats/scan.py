@@ -31,11 +31,11 @@ _QUOTED: Final = r'"(?>[^"\\]++|\\.)*+"'
 _INDEX: Final = r"/\*index=\d++\*/"  # XLA numbers every fifth element of a list
 
 
-def _nested(depth: int) -> str:
+def _nested_pattern(depth: int) -> str:
     """Return a pattern of text whose brackets are nested at most `depth` deep."""
     brackets = ""
     if depth:
-        inner = _nested(depth - 1)
+        inner = _nested_pattern(depth - 1)
         brackets = rf"|\{{{inner}\}}|\[{inner}\]|\({inner}\)"
     plain = r"[^\[\](){}\"'/]*+"
     return rf"{plain}(?>(?:{_QUOTED}|{_INDEX}{brackets}){plain})*+"
@@ -43,17 +43,17 @@ def _nested(depth: int) -> str:
 
 def _value(depth: int) -> str:
     """Return a pattern of attribute values; `_VALUE` of `hlo.text.syntax` has more."""
-    inner = _nested(depth)
+    inner = _nested_pattern(depth)
     return rf"(?>[^\s,{{}}()\[\]\"'/]++|{_QUOTED}|\{{{inner}\}}|\[{inner}\])++"
 
 
-_LITERAL: Final = rf"(?:{_KEYWORDS})(?=\))|[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested(1)}\}}"
+_LITERAL: Final = rf"(?:{_KEYWORDS})(?=\))|[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested_pattern(1)}\}}"
 _LINE: Final = re.compile(
     rf"\s*+(?>(ROOT ))?+%?({_NAME}) = "
-    rf"((?:[a-z]\w*+\[[\d,]*+\](?>\{{[\w,:()]*+\}})?+)|\({_nested(2)}\)) "
+    rf"((?:[a-z]\w*+\[[\d,]*+\](?>\{{[\w,:()]*+\}})?+)|\({_nested_pattern(2)}\)) "
     rf"({NAME})\((?>({_LITERAL})|(%?{NAME}(?>, (?>{_INDEX})?+%?{NAME})*+))?+\)"
     rf"((?>, (?!metadata=|backend_config=){_NAME}={_value(2)})*+)"
-    rf"(?>, metadata=(\{{{_nested(0)}\}}))?+(?>(, backend_config=))?+",
+    rf"(?>, metadata=(\{{{_nested_pattern(0)}\}}))?+(?>(, backend_config=))?+",
     re.ASCII,
 )
 _BESIDE: Final = re.compile(_INDEX, re.ASCII)
@@ -116,14 +116,14 @@ class BodyScanner(BodyReader):
         self.forms: dict[tuple[_FormText, Shapes], _LineForm] = {}
         self.last_forms: dict[_FormText, _LineForm] = {}  # of each text, the last one in use
 
-    def scanned(self, position: int) -> ScannedBody | None:
+    def scan_body(self, position: int) -> ScannedBody | None:
         """Return the body with its first instruction at `position`; None if it is not regular."""
         try:
-            return self._scanned(position)
+            return self._scan_lines(position)
         except HloError:  # raised again when the body is parsed
             return None
 
-    def _scanned(self, position: int) -> ScannedBody | None:
+    def _scan_lines(self, position: int) -> ScannedBody | None:
         shapes, known_opcodes = self.accepted_shapes, self.accepted_opcodes
         known_attributes = self.accepted_attributes
         names: dict[str, None] = {}
@@ -153,8 +153,8 @@ class BodyScanner(BodyReader):
         """Leave the instructions of a computation, the first one at `position`, for later."""
 
         def make() -> None:
-            made = self._made(computation, position)
-            assert made is not None  # `scanned` accepts the body
+            made = self._make_body(computation, position)
+            assert made is not None  # `scan_body` accepts the body
             computation.complete(made.instructions, made.root)
 
         computation.defer(DeferredBody(body.names, body.opcodes, make, self.result.lock))
@@ -163,7 +163,7 @@ class BodyScanner(BodyReader):
     def regular(self, computation: Computation, position: int) -> int | None:
         """Parse instructions up to the closing brace; return None if the body is not regular."""
         try:
-            made = self._made(computation, position)
+            made = self._make_body(computation, position)
         except HloError:  # raised again when the body is parsed
             return None
         closed = None if made is None else _CLOSED.match(self.text, made.end)
@@ -177,7 +177,7 @@ class BodyScanner(BodyReader):
         computation.end = end
         self.computations[computation.name] = computation
 
-    def _made(self, computation: Computation, position: int) -> _MadeBody | None:
+    def _make_body(self, computation: Computation, position: int) -> _MadeBody | None:
         """Return the instructions of a regular body, the first one at `position`.
 
         None if the body is not regular.
@@ -233,13 +233,13 @@ class BodyScanner(BodyReader):
         form = self.forms.get((text, operand_shapes))
         if form is None:
             shape, opcode, literal, listed, config = text
-            literal, config = self._interned(literal), self._interned(config)
+            literal, config = self._intern(literal), self._intern(config)
             text = shape, opcode, literal, listed, config
             self.forms[text, operand_shapes] = form = _LineForm(self, text, operand_shapes)
         self.last_forms[text] = form
         return form
 
-    def _interned(self, text: str | None) -> str | None:
+    def _intern(self, text: str | None) -> str | None:
         return None if text is None else self.words.setdefault(text, text)
 
     def _accepts(self, line: re.Match[str], end: int) -> bool:

@@ -31,11 +31,11 @@ def stablehlo_text(text: str, filename: str) -> str:
             text, use_tuple_args=False, return_tuple=False
         )
     except Exception as error:  # the bindings' type for an XLA status is not specified
-        raise _located(str(error), source) from None
+        raise _located_error(str(error), source) from None
     return proto_text(computation.as_serialized_hlo_module_proto(), filename)
 
 
-def _located(report: str, source: Source) -> HloError:
+def _located_error(report: str, source: Source) -> HloError:
     """Return the first error that MLIR reports, with its place."""
     error = _ERROR.search(report)
     reason = error[3] if error else report.partition("\n")[0]

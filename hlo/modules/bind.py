@@ -51,16 +51,16 @@ def bind_op(instruction: Instruction) -> Op | None:
 def op_class(instruction: Instruction) -> type[Op] | None:
     """Return the class of an instruction's op; for a custom call, of its target if registered.
 
-    None if the class does not support the instruction (`unsupported`).
+    None if the class does not support the instruction (`why_unsupported`).
     """
     cls = registered_class(instruction)
-    return None if cls is not None and cls.unsupported(instruction) else cls
+    return None if cls is not None and cls.why_unsupported(instruction) else cls
 
 
-def unsupported(instruction: Instruction) -> str:
+def why_unsupported(instruction: Instruction) -> str:
     """Return why an instruction with a registered opcode has no op; "" for all others."""
     cls = registered_class(instruction)
-    return cls.unsupported(instruction) if cls else ""
+    return cls.why_unsupported(instruction) if cls else ""
 
 
 def registered_class(instruction: Instruction) -> type[Op] | None:
@@ -91,10 +91,10 @@ def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
         else:
             literal = instruction.literal_text
             if literal is None or len(literal) > _MAX_LITERAL:  # rarely equal to others
-                return _read(instruction, cls, shape)
+                return _read_op(instruction, cls, shape)
             parts.append(literal)
     key = tuple(parts)
-    return _READ.get(key) or _READ.keep(key, _read(instruction, cls, shape))
+    return _READ.get(key) or _READ.keep(key, _read_op(instruction, cls, shape))
 
 
 @cache
@@ -111,7 +111,7 @@ def _sources(cls: type[Op]) -> tuple[str, ...]:
 # ---------------------------------------------------------------- one field
 
 
-def _read(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
+def _read_op(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
     if not cls.fields:
         return cls()
     values = instruction.values

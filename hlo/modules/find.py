@@ -87,7 +87,7 @@ def _check_opcode(module: Module, opcode: str) -> None:
             raise UnknownName(opcode, "opcode", sorted(OPCODES | own))
 
 
-def named(module: Module, name: str) -> tuple[Instruction, ...]:
+def instructions_named(module: Module, name: str) -> tuple[Instruction, ...]:
     """Return the instructions that a pattern names.
 
     A name that no instruction has may be the ``op_name`` of parameters: JAX writes the name of the
@@ -126,7 +126,7 @@ def known_names(module: Module, pattern: Pattern) -> Iterator[str]:
 
 def readers_of(module: Module, source: str | Instruction) -> tuple[Instruction, ...]:
     """Return the instructions that read the value of `source`; see `Module.readers`."""
-    sources = named(module, source) if isinstance(source, str) else (source,)
+    sources = instructions_named(module, source) if isinstance(source, str) else (source,)
     if isinstance(source, Instruction) and source.module is not module:
         raise ValueError(f"`{source.name}` is an instruction of another module")
     readers: set[Instruction] = set()
@@ -213,7 +213,7 @@ def _has(shape: AnyShape, path: Path) -> bool:
 def _callers(module: Module) -> dict[Computation, list[Instruction]]:
     """Return the instructions that return the result of each computation unchanged."""
 
-    def made() -> dict[Computation, list[Instruction]]:
+    def find_callers() -> dict[Computation, list[Instruction]]:
         callers: dict[Computation, list[Instruction]] = {}
         calling = any_of([by_opcode(Pattern(opcode)) for opcode in sorted(CALLING)])
         for instruction in matching(module.computations.values(), [calling]):
@@ -222,4 +222,4 @@ def _callers(module: Module) -> dict[Computation, list[Instruction]]:
                     callers.setdefault(each, []).append(instruction)
         return callers
 
-    return module.memoised(_callers, made)
+    return module.memoised(_callers, find_callers)

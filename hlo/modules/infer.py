@@ -47,7 +47,7 @@ def partial_shapes(module: Module) -> dict[Instruction, PartialShape]:
     errors: list[HloError] = []
     for instruction in module.instructions:  # operands come before users, callees before callers
         try:
-            known[instruction] = _known(instruction, known)
+            known[instruction] = _infer_known(instruction, known)
         except HloError as error:
             known[instruction] = instruction.declared_shape or Unranked()
             errors.append(error)
@@ -65,7 +65,7 @@ def _all(errors: list[HloError]) -> HloError:
     )
 
 
-def _known(instruction: Instruction, known: dict[Instruction, PartialShape]) -> PartialShape:
+def _infer_known(instruction: Instruction, known: dict[Instruction, PartialShape]) -> PartialShape:
     operands = tuple([known[operand] for operand in instruction.operands])
     called = instruction.called_computations
     inferred = infer_partial(instruction, operands, known[called[0].root] if called else None)
@@ -89,13 +89,13 @@ def with_shapes(module: Module, known: Mapping[Instruction, PartialShape | None]
     result.has_inferred_shapes = True
     computations: dict[str, Computation] = {}
     for name, computation in module.computations.items():
-        computations[name] = _copied(computation, result, computations, known)
+        computations[name] = _copy_computation(computation, result, computations, known)
     result.computations = MappingProxyType(ByName("computation", computations))
     result.entry = computations[module.entry.name]
     return result
 
 
-def _copied(
+def _copy_computation(
     computation: Computation,
     module: Module,
     computations: dict[str, Computation],
@@ -108,7 +108,7 @@ def _copied(
         made[old] = Instruction(
             name=old.name,
             opcode=old.opcode,
-            shape=_ranked(known[old]),
+            shape=_ranked_or_none(known[old]),
             computation=result,
             index=old.index,
             start=old.start,
@@ -121,7 +121,7 @@ def _copied(
     return result
 
 
-def _ranked(shape: PartialShape | None) -> AnyShape | None:
+def _ranked_or_none(shape: PartialShape | None) -> AnyShape | None:
     return None if isinstance(shape, Unranked) else shape
 
 

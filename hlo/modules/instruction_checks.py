@@ -108,7 +108,7 @@ def infer_partial(
         return called or Unranked()
     if error := _operands_error(instruction, op, operands):
         raise error
-    inference = _memoised(op, operands)
+    inference = _memoised_inference(op, operands)
     if inference.violation:
         raise _constraint_error(instruction, *inference.violation)
     return inference.shape or Unranked()
@@ -176,7 +176,7 @@ def _errors(instruction: Instruction, corrected: dict[Instruction, AnyShape]) ->
     if error:
         yield error
         if error.code == "shape":
-            inferred = _inferred(instruction, corrected)
+            inferred = _inferred_shape(instruction, corrected)
             if inferred is not None and not isinstance(inferred, Unranked):
                 corrected[instruction] = inferred
     for unknown in unknown_attributes(instruction):
@@ -184,7 +184,7 @@ def _errors(instruction: Instruction, corrected: dict[Instruction, AnyShape]) ->
             yield unknown
 
 
-def _inferred(
+def _inferred_shape(
     instruction: Instruction, corrected: Mapping[Instruction, AnyShape]
 ) -> PartialShape | None:
     """Return the inferred shape of an instruction; None if it cannot be inferred."""
@@ -240,16 +240,16 @@ def _inferred_or_error(
     if error := _operands_error(instruction, op, shapes):
         return None, error
     if op.runs_called:
-        result, error = _called(instruction, shapes)
+        result, error = _called_result(instruction, shapes)
         root = instruction.called_computations[0].root if corrected and not error else None
         return (corrected.get(root, result) if root else result), error
-    inference = _memoised(op, shapes)
+    inference = _memoised_inference(op, shapes)
     if inference.violation:
         return None, _constraint_error(instruction, *inference.violation)
     return inference.shape, None
 
 
-def _memoised(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:
+def _memoised_inference(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:
     key = op.opcode, op, shapes
     return _CHECKED.get(key) or _CHECKED.keep(key, _inference(op, shapes))
 
@@ -259,7 +259,7 @@ def _inference(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:
         if not op.takes_partial:
             return _Inference()
         try:
-            shapes = tuple(op.unified(*shapes))
+            shapes = tuple(op.unify_operands(*shapes))
         except Conflict as conflict:
             at = conflict.operands[-1] if conflict.operands else None
             return _Inference(violation=(_COMPATIBLE, Fault(str(conflict), at)))
@@ -285,7 +285,7 @@ def _operands_error(
         else:
             wanted = f"{op.min_operands} to {op.max_operands}"
         plural = "" if wanted in ("1", "at least 1") else "s"
-        message = f"{opcode} takes {wanted} operand{plural}, but {_given(count)}"
+        message = f"{opcode} takes {wanted} operand{plural}, but {_count_given(count)}"
         return HloError(message, instruction.span, "operands", notes=_notes(instruction))
     if op.takes_arrays:
         for number, shape in enumerate(shapes):
@@ -317,7 +317,7 @@ def _fault_span(instruction: Instruction, at: str | int | None) -> Span:
 def _notes(instruction: Instruction, only: Sequence[Instruction] = ()) -> list[str]:
     """Return a note on each operand of an instruction, or on the given operands."""
     return [
-        f"operand `{operand.name}` is {_text(shape)}, declared at {operand.span.place()}"
+        f"operand `{operand.name}` is {_shape_text(shape)}, declared at {operand.span.place()}"
         for operand in dict.fromkeys(only or instruction.operands)
         if (shape := _shape_of(operand)) is not None
     ]
@@ -330,12 +330,12 @@ def _shape_of(instruction: Instruction) -> AnyShape | None:
         return None
 
 
-def _given(count: int, noun: str = "") -> str:
+def _count_given(count: int, noun: str = "") -> str:
     counted = f"{count} {noun}{'s' * (count != 1)}" if noun else str(count)
     return f"{counted} {'is' if count == 1 else 'are'} given"
 
 
-def _text(shape: AnyShape) -> str:
+def _shape_text(shape: AnyShape) -> str:
     return str(shape.with_layout(None) if isinstance(shape, Shape) else shape)
 
 
@@ -359,12 +359,14 @@ def shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
             repair = "change the element type of an operand, or write {}"
         case _:
             pass
-    message = f"{owner} is declared {_text(declared)}, but {reason} is {_text(inferred)}"
-    help = repair.format(_text(inferred))  # noqa: A001 - the word of `HloError`
+    message = (
+        f"{owner} is declared {_shape_text(declared)}, but {reason} is {_shape_text(inferred)}"
+    )
+    help = repair.format(_shape_text(inferred))  # noqa: A001 - the word of `HloError`
     return HloError(message, instruction.span, "shape", notes=notes, help=help)
 
 
-def _called(
+def _called_result(
     instruction: Instruction, shapes: tuple[AnyShape, ...]
 ) -> tuple[AnyShape | None, HloError | None]:
     """Return the result shape of the called computation, or the error of a mismatched call."""
@@ -377,19 +379,19 @@ def _call_error(instruction: Instruction, shapes: tuple[PartialShape, ...]) -> H
     """Return the error for operands that do not match the parameters of the called computation."""
     called = instruction.called_computations
     if len(called) != 1:
-        message = f"{instruction.opcode} calls one computation, but {_given(len(called))}"
+        message = f"{instruction.opcode} calls one computation, but {_count_given(len(called))}"
         return HloError(message, instruction.span, "operands")
     name, parameters = called[0].name, called[0].parameters
     if len(parameters) != len(shapes):
         plural = "s" * (len(parameters) != 1)
-        given = _given(len(shapes), "operand")
+        given = _count_given(len(shapes), "operand")
         message = f"`{name}` has {len(parameters)} parameter{plural}, but {given}"
         return HloError(message, instruction.span, "operands", notes=_notes(instruction))
     for number, (parameter, shape) in enumerate(zip(parameters, shapes, strict=True)):
         if not isinstance(shape, Unranked) and not agrees(shape, parameter.shape):
             message = (
-                f"operand {number} is {_text(shape)}, but parameter {number} of `{name}` is "
-                f"{_text(parameter.shape)}"
+                f"operand {number} is {_shape_text(shape)}, but parameter {number} of `{name}` is "
+                f"{_shape_text(parameter.shape)}"
             )
             notes = [f"the parameter is declared at {parameter.span.place()}"]
             return HloError(message, instruction.span, "operands", notes=notes)

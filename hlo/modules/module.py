@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hlo import methods
-from hlo.html import Preformatted, preformatted
+from hlo.html import Preformatted, preformatted_html
 from hlo.modules.deferred import Deferrable
 from hlo.modules.forms import METADATA, InstructionForm, InstructionText, Values
 from hlo.modules.header import ModuleHeader
@@ -182,7 +182,7 @@ class Instruction(InstructionText):
         return f"<{self.opcode} {self.name!r} of {self.computation.name!r}>"
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return preformatted_html(str(self))
 
 
 class Computation(Deferrable):
@@ -282,7 +282,7 @@ class Computation(Deferrable):
         return f"<computation {self.name!r}, {len(self)} instructions>"
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return preformatted_html(str(self))
 
 
 @weakly_referenced

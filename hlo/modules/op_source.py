@@ -38,7 +38,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from hlo.text.lexer import STRING, unescaped
+from hlo.text.lexer import STRING, unescape
 from hlo.text.syntax import AttributeText
 
 Tables: TypeAlias = Mapping[str, Mapping[int, AttributeText]]
@@ -150,8 +150,8 @@ def _callers(number: int | None, tables: Tables) -> Iterator[StackFrame]:
         seen.add(number)
         frame = _line(tables, "StackFrames", number)
         location = _line(tables, "FileLocations", _number(frame, "file_location_id"))
-        file = _name(tables, "FileNames", _number(location, "file_name_id"))
-        function = _name(tables, "FunctionNames", _number(location, "function_name_id"))
+        file = _string_in_table(tables, "FileNames", _number(location, "file_name_id"))
+        function = _string_in_table(tables, "FunctionNames", _number(location, "function_name_id"))
         place = _frame(file or "", location, function)
         if place is None:
             return
@@ -183,10 +183,10 @@ def _line(tables: Tables, table: str, number: int | None) -> Mapping[str, str]:
     return {} if text is None else _fields(text.text)
 
 
-def _name(tables: Tables, table: str, number: int | None) -> str | None:
+def _string_in_table(tables: Tables, table: str, number: int | None) -> str | None:
     """Return the string in a line of a table; None if the table lacks it."""
     text = None if number is None else tables.get(table, {}).get(number)
-    return None if text is None else unescaped(text.text.strip()[1:-1])
+    return None if text is None else unescape(text.text.strip()[1:-1])
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -195,7 +195,7 @@ def _fields(text: str) -> dict[str, str]:
     for key, value in _FIELD.findall(text):
         if key:
             is_string = value[0] in "\"'"
-            fields.setdefault(key, unescaped(value[1:-1]) if is_string else value)
+            fields.setdefault(key, unescape(value[1:-1]) if is_string else value)
     return fields
 
 

@@ -1,7 +1,7 @@
 """Recursion over nested calls without Python's limit on the depth of its own calls.
 
 Modules may nest computations thousands deep. Analyses of computations use `bottom_up`; algorithms
-that need the result of an inner call halfway are generators, run by `unrolled`.
+that need the result of an inner call halfway are generators, run by `run_recursive`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Recursive: TypeAlias = "Generator[Recursive[Any], Any, Result]"
 """A generator that yields inner generators, receives their results, and returns its own."""
 
 
-def unrolled(outermost: Recursive[Result]) -> Result:
+def run_recursive(outermost: Recursive[Result]) -> Result:
     """Run a generator that yields a generator for each inner call, and return its result.
 
     >>> def depth(n):
     ...     return 0 if n == 0 else 1 + (yield depth(n - 1))
-    >>> unrolled(depth(100_000))
+    >>> run_recursive(depth(100_000))
     100000
     """
     callers: list[Recursive[Any]] = []

@@ -82,7 +82,7 @@ def sharding_of(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | N
         if len(shardings) != len(ranks) and not (len(shardings) == 1 and not ranks):
             label = f"{len(shardings)} shardings for {len(ranks)} arrays"
             raise cursor.fault(label, span)
-    fitted = tuple([_fitted(s, r) for s, r in zip(shardings, ranks, strict=False)])
+    fitted = tuple([_fit_rank(s, r) for s, r in zip(shardings, ranks, strict=False)])
     return fitted if is_tuple else fitted[0]
 
 
@@ -132,18 +132,18 @@ def sharding_warnings(module: Module) -> list[IgnoredSharding]:
     try:
         meshes_of(module)
     except HloError as error:
-        faults.append(_ignored(error, None))
+        faults.append(_ignored_sharding(error, None))
     for instruction in module.instructions:
         text_of = instruction.text_of
         if text_of("frontend_attributes") is not None and text_of("sharding") is None:
             try:
                 sharding_of(instruction)
             except HloError as error:
-                faults.append(_ignored(error, instruction))
+                faults.append(_ignored_sharding(error, instruction))
     return faults
 
 
-def _ignored(error: HloError, instruction: Instruction | None) -> IgnoredSharding:
+def _ignored_sharding(error: HloError, instruction: Instruction | None) -> IgnoredSharding:
     verb = "are" if instruction is None else "is"
     message = f"{error.message}, which {verb} ignored"
     warning = HloError(message, error.span, error.code, error.label, error.notes, error.help)
@@ -225,7 +225,7 @@ def _ranks(instruction: Instruction) -> list[int | None]:
     return [len(shape.dims) if isinstance(shape, Shape) else None for shape in shapes]
 
 
-def _fitted(sharding: Sharding, rank: int | None) -> Sharding:
+def _fit_rank(sharding: Sharding, rank: int | None) -> Sharding:
     """Return a sharding without dimensions as that of an array of this rank."""
     if rank is None or len(sharding.dims) == rank:
         return sharding

@@ -32,14 +32,14 @@ from hlo.ops.windows import (
     Padding,
     SliceDimension,
     WindowDimension,
-    dilated,
+    dilated_size,
     padding_config,
     slices,
     window,
 )
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, read_shape
 from hlo.text.cursor import Cursor
-from hlo.text.lexer import NAME, skip, unescaped
+from hlo.text.lexer import NAME, skip, unescape
 
 _NUMBER: Final = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|inf|nan)(?:[eE][-+]?\d++)?", re.ASCII)
 _STRING: Final = re.compile(r'"((?>[^"\\]++|\\.)*+)"', re.DOTALL)
@@ -72,7 +72,7 @@ def element_type(*classes: str) -> Kind[str]:
 
 def _string(cursor: Cursor) -> str:
     quoted = cursor.need(_STRING, "a string in double quotes")
-    return unescaped(quoted[1])
+    return unescape(quoted[1])
 
 
 def _string_text(value: str) -> str:
@@ -133,7 +133,7 @@ __all__ = [
     "boolean",
     "computation",
     "computation_list",
-    "dilated",
+    "dilated_size",
     "element_type",
     "enum",
     "int_list",

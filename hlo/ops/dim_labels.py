@@ -55,7 +55,7 @@ class DimLabels:
         return f"{self.lhs}_{self.rhs}->{self.out}"
 
 
-def _read(cursor: Cursor) -> DimLabels:
+def _read_labels(cursor: Cursor) -> DimLabels:
     labels = cursor.need(_LABELS, "input_kernel->result, such as b01f_01io->b01f")
     count = sum(map(str.isdigit, labels[1]))
     digits = "".join(map(str, range(min(count, 10))))
@@ -71,5 +71,5 @@ def _read(cursor: Cursor) -> DimLabels:
 
 
 dim_labels: Final = Kind(
-    "labels of dimensions", "b01f_01io->b01f", _read, str, form="of the form b01f_01io->b01f"
+    "labels of dimensions", "b01f_01io->b01f", _read_labels, str, form="of the form b01f_01io->b01f"
 )

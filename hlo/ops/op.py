@@ -131,7 +131,7 @@ class Op(metaclass=OpType):
     takes_partial: ClassVar[bool] = False
     has_effect: ClassVar[bool] = False
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """Return the operand shapes, each refined by the others (`hlo.ops.unify`) and by the op.
 
         Raises:
@@ -174,7 +174,7 @@ class Op(metaclass=OpType):
         return None
 
     @classmethod
-    def unsupported(cls, instruction: InstructionLike) -> str:
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
         """Return why the op does not describe an instruction, which is then Unknown; else ""."""
         return ""
 
@@ -260,7 +260,7 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
             raise TypeError(f"{named} is registered already, by {taken.__qualname__}")
         made.opcode, made.samples, made.target = opcode, tuple(samples), target
         made.fields = {
-            field.name: _named(field.metadata["hlo"], field.name)
+            field.name: _named_field(field.metadata["hlo"], field.name)
             for field in dataclasses.fields(cast(Any, made))
             if "hlo" in field.metadata
         }
@@ -332,7 +332,7 @@ def known_attributes(cls: type[Op]) -> frozenset[str]:
     return COMMON_ATTRIBUTES.union(names, CUSTOM_CALL_ATTRIBUTES if cls.target else ())
 
 
-def _named(field: Field, name: str) -> Field:
+def _named_field(field: Field, name: str) -> Field:
     return dataclasses.replace(field, name=field.name or name)
 
 

@@ -40,13 +40,13 @@ def describe(cls: type[Op]) -> dict[str, Any]:
     return {
         "operands": [cls.min_operands, cls.max_operands],
         "types": list(cls.types),
-        "attributes": {field.name: _described(field, field.kind) for field in attributes},
+        "attributes": {field.name: _field_record(field, field.kind) for field in attributes},
         "constraints": {rule.label: rule.sentence for rule in cls.constraints},
         "samples": list(cls.samples),
     }
 
 
-def _described(field: Field, kind: Kind[Any] | None) -> dict[str, Any]:
+def _field_record(field: Field, kind: Kind[Any] | None) -> dict[str, Any]:
     assert kind is not None
     described: dict[str, Any] = {"kind": _base(kind.name)}
     if kind.limits:

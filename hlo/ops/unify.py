@@ -109,10 +109,10 @@ class Dim:
         return Dim(function(self.size), self.dynamic) if self.is_known else UNKNOWN
 
     def __add__(self, other: Dim | int) -> Dim:
-        return _combined(self, other, lambda a, b: a + b)
+        return _combine_sizes(self, other, lambda a, b: a + b)
 
     def __mul__(self, other: Dim | int) -> Dim:
-        return _combined(self, other, lambda a, b: a * b)
+        return _combine_sizes(self, other, lambda a, b: a * b)
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -121,7 +121,7 @@ class Dim:
 UNKNOWN = Dim(UNBOUNDED, True)
 
 
-def _combined(one: Dim, other: Dim | int, function: Callable[[int, int], int]) -> Dim:
+def _combine_sizes(one: Dim, other: Dim | int, function: Callable[[int, int], int]) -> Dim:
     two = other if isinstance(other, Dim) else Dim(other)
     if not (one.is_known and two.is_known):
         return UNKNOWN
@@ -279,7 +279,7 @@ def merge(one: PartialShape, other: PartialShape) -> PartialShape:
         case _, Unranked():
             return one
         case Shape(), Shape():
-            return _merged(one, other)
+            return _merge_shapes(one, other)
         case TupleShape(ours), TupleShape(theirs) if len(ours) == len(theirs):
             elements = [merge(a, b) for a, b in zip(ours, theirs, strict=True)]
             return TupleShape(tuple([e for e in elements if not isinstance(e, Unranked)]))
@@ -288,18 +288,19 @@ def merge(one: PartialShape, other: PartialShape) -> PartialShape:
     raise Conflict(f"{one} and {other} are incompatible")
 
 
-def _merged(one: Shape, other: Shape) -> Shape:
+def _merge_shapes(one: Shape, other: Shape) -> Shape:
     if one.rank != other.rank:
         raise Conflict(
-            f"{_text(one)} has rank {one.rank}, but {_text(other)} has rank {other.rank}"
+            f"{_shape_text(one)} has rank {one.rank}, "
+            f"but {_shape_text(other)} has rank {other.rank}"
         )
     if not same_but_precision(one.element_type, other.element_type):
-        raise Conflict(f"{_text(one)} and {_text(other)} have different element types")
+        raise Conflict(f"{_shape_text(one)} and {_shape_text(other)} have different element types")
     dims = []
     for k, (a, b) in enumerate(zip(dims_of(one), dims_of(other), strict=True)):
         both = _both(a, b)
         if both is None:
-            sizes = f"{a.size} in {_text(one)}, but {b.size} in {_text(other)}"
+            sizes = f"{a.size} in {_shape_text(one)}, but {b.size} in {_shape_text(other)}"
             raise Conflict(f"dimension {k} is {sizes}")
         dims.append(both)
     merged = array(one.element_type, dims)
@@ -322,7 +323,8 @@ def same_shape(*shapes: PartialShape) -> tuple[PartialShape, ...]:
             total = merge(total, bare)
         except Conflict:
             first = next(k for k in range(number) if _differ(shapes[k], shape))
-            message = f"operand {first} is {_text(shapes[first])}, operand {number} {_text(shape)}"
+            kinds = _shape_text(shapes[first]), _shape_text(shape)
+            message = f"operand {first} is {kinds[0]}, operand {number} {kinds[1]}"
             raise Conflict(message, (first, number)) from None
     if not isinstance(total, Shape):
         return shapes
@@ -346,5 +348,5 @@ def same_but_precision(one: str, other: str) -> bool:
     return one == other or ELEMENT_TYPES[one].kind == ELEMENT_TYPES[other].kind == "floating"
 
 
-def _text(shape: PartialShape) -> str:
+def _shape_text(shape: PartialShape) -> str:
     return str(shape.with_layout(None) if isinstance(shape, Shape) else shape)

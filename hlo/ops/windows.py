@@ -54,13 +54,13 @@ class Padding:
         """Distance in the result of adjacent operand elements."""
         return self.interior + 1
 
-    def padded(self, size: int) -> int:
+    def padded_size(self, size: int) -> int:
         """Return the size after padding of a dimension of `size` elements; may be negative.
 
-        >>> Padding(-1, 3, 2).padded(5)
+        >>> Padding(-1, 3, 2).padded_size(5)
         15
         """
-        return self.low + dilated(size, self.step) + self.high
+        return self.low + dilated_size(size, self.step) + self.high
 
     def __str__(self) -> str:
         return f"{self.low}_{self.high}" + (f"_{self.interior}" if self.interior else "")
@@ -93,12 +93,12 @@ class WindowDimension:
         >>> WindowDimension(size=3, stride=2, low=1, high=2, base_dilation=2).positions(6)
         6
         """
-        padded = self.low + dilated(base, self.base_dilation) + self.high
-        window = dilated(self.size, self.window_dilation)
+        padded = self.low + dilated_size(base, self.base_dilation) + self.high
+        window = dilated_size(self.size, self.window_dilation)
         return 0 if window > padded or padded <= 0 else (padded - window) // self.stride + 1
 
 
-def dilated(size: int, step: int) -> int:
+def dilated_size(size: int, step: int) -> int:
     """Extent of `size` elements at distance `step`: ``(size − 1)·step + 1``, or 0 if empty."""
     return (size - 1) * step + 1 if size > 0 else 0
 
@@ -107,7 +107,7 @@ _X: Final = re.compile("x")
 _UNDERSCORE: Final = re.compile("_")
 
 
-def _crossed(cursor: Cursor, read: Callable[[Cursor], T]) -> tuple[T, ...]:
+def _read_crossed(cursor: Cursor, read: Callable[[Cursor], T]) -> tuple[T, ...]:
     """Read items separated by ``x``."""
     items = [read(cursor)]
     while cursor.take(_X):
@@ -167,7 +167,7 @@ def _window(cursor: Cursor) -> tuple[WindowDimension, ...]:
         seen[name] = None
         cursor.expect("=")
         read, fields, _ = _FIELDS[name]
-        values = _crossed(cursor, read)
+        values = _read_crossed(cursor, read)
         dimensions = dimensions or [{} for _ in values]
         if len(values) != len(dimensions):
             first = next(iter(seen))
@@ -207,7 +207,7 @@ slices: Final = list_of(
 padding_config: Final = Kind(
     "a padding low_high_interior for each dimension",
     "1_4_1x-2_8",
-    lambda cursor: () if cursor.at_end else _crossed(cursor, _padding),
+    lambda cursor: () if cursor.at_end else _read_crossed(cursor, _padding),
     lambda value: "x".join(map(str, value)),
     form="low_high or low_high_interior for each dimension, separated by x",
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hlo.arguments import checked, checked_constructor
 from hlo.shapes.element_type import ELEMENT_TYPES
-from hlo.text.lexer import COMMENT, SPACE, balanced, expected, integer, skip, token
+from hlo.text.lexer import COMMENT, SPACE, end_of_bracket, integer, skip, syntax_error, token
 from hlo.text.source import HloError, Source, Span
 
 COMBINE = -1  # a tile dimension `*`: the dimension is combined with the next more minor one
@@ -195,8 +195,8 @@ def read_layout(source: Source, position: int) -> tuple[Layout, int]:
     match = _ORDER.match(source.text, position)
     if not match:
         if opened := _OPENED.match(source.text, position):
-            raise expected("`,` or `}` in a layout such as {1,0}", source, opened.end())
-        raise expected("a layout such as {1,0}", source, position)
+            raise syntax_error("`,` or `}` in a layout such as {1,0}", source, opened.end())
+        raise syntax_error("a layout such as {1,0}", source, position)
     if not match[1] and match[2] == "}":
         span = source.span(start, match.end())
         raise HloError("a scalar must not have a layout", span, "layout", help="omit the layout")
@@ -223,13 +223,13 @@ def _read_suffixes(source: Source, position: int, fields: dict[str, object]) -> 
         position = suffix.end()
         groups = []
         while source.text.startswith("(", position):
-            end = balanced(source, position)
+            end = end_of_bracket(source, position)
             groups.append(_read_group(source, position + 1, end - 1, pattern, wanted))
             position = end
         fields[name] = _value(suffix[1], groups)
     close = skip(source.text, position)
     if not source.text.startswith("}", close):
-        raise expected("a layout suffix such as T(8,128) or `}`", source, position)
+        raise syntax_error("a layout suffix such as T(8,128) or `}`", source, position)
     return close + 1
 
 
@@ -238,7 +238,7 @@ def _read_group(
 ) -> tuple[int | str, ...]:
     """Return the items in one pair of parentheses of a suffix."""
     if not pattern.fullmatch(source.text, start, end):
-        raise expected(wanted, source, start)
+        raise syntax_error(wanted, source, start)
     if pattern is _ANYTHING:
         return (source.text[start:end].strip(),)
     span = source.span(start, end)

@@ -59,7 +59,7 @@ def array(text: str, shape: AnyShape) -> Literal:
 def read_literal(span: Span, shape: AnyShape) -> Literal:
     """Parse a literal in a source, as `array`; errors point into the source."""
     pieces = _Pieces(span)
-    value = _read(pieces, shape)
+    value = _read_tree(pieces, shape)
     pieces.expect("", "the end of the literal")
     return value
 
@@ -70,10 +70,10 @@ class _Pieces:
     def __init__(self, span: Span) -> None:
         self.source = span.source
         self.end = span.end
-        self.words = self._split(span)
+        self.words = self._split_pieces(span)
         self.step()
 
-    def _split(self, span: Span) -> Iterator[tuple[str, int]]:
+    def _split_pieces(self, span: Span) -> Iterator[tuple[str, int]]:
         text, position = self.source.text, span.start
         while piece := _PIECE.match(text, position, span.end):
             position = piece.end()
@@ -100,7 +100,7 @@ class _Pieces:
             self.step()
 
 
-def _read(pieces: _Pieces, shape: AnyShape) -> Literal:
+def _read_tree(pieces: _Pieces, shape: AnyShape) -> Literal:
     """Read a value of `shape`; the recursion is as deep as the shape."""
     match shape:
         case TupleShape(elements):
@@ -109,7 +109,7 @@ def _read(pieces: _Pieces, shape: AnyShape) -> Literal:
             for number, element in enumerate(elements):
                 if number:
                     pieces.expect(",", f"`,` before element {number} of {shape}")
-                values.append(_read(pieces, element))
+                values.append(_read_tree(pieces, element))
             pieces.expect(")", f"`)` after element {len(elements) - 1} of {shape}")
             return tuple(values)
         case Shape():
@@ -128,7 +128,7 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
     while True:
         word = pieces.word
         if word == "...":
-            raise _elided(pieces)
+            raise _elided_error(pieces)
         if word == "{" and len(counts) <= depth:
             pieces.step()
             counts.append(0)
@@ -143,10 +143,10 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
             spans.append(pieces.span())
             values.append(_read_value(pieces, element))
         else:
-            raise _misplaced(pieces, shape, depth, len(counts) - 1)
+            raise _misplaced_error(pieces, shape, depth, len(counts) - 1)
         counts[-1] += 1
         if len(counts) == 1:
-            return _filled(values, spans or [pieces.span()], shape)
+            return _filled_array(values, spans or [pieces.span()], shape)
         if pieces.word == ",":
             pieces.step()
 
@@ -161,7 +161,7 @@ def _without_size(pieces: _Pieces, shape: Shape) -> HloError:
     return HloError(message, pieces.span(), "literal", help="write {} for each empty row")
 
 
-def _misplaced(pieces: _Pieces, shape: Shape, depth: int, opened: int) -> HloError:
+def _misplaced_error(pieces: _Pieces, shape: Shape, depth: int, opened: int) -> HloError:
     """Return the error for a token inside `opened` braces, if values are inside `depth` braces."""
     is_brace = pieces.word == "{"
     label = ""
@@ -173,7 +173,7 @@ def _misplaced(pieces: _Pieces, shape: Shape, depth: int, opened: int) -> HloErr
     return HloError(f"expected {wanted} in a literal", pieces.span(), "literal", label)
 
 
-def _elided(pieces: _Pieces) -> HloError:
+def _elided_error(pieces: _Pieces) -> HloError:
     message = "the values of the constant are elided"
     help = "print the module with large constants"  # noqa: A001 - the word of `HloError`
     return HloError(message, pieces.span(), "elided", "elided", help=help)
@@ -196,7 +196,7 @@ def _check_count(pieces: _Pieces, shape: Shape, counts: list[int]) -> None:
         raise HloError(message, pieces.span(), "literal", "ends here")
 
 
-def _filled(values: list[Any], spans: list[Span], shape: Shape) -> NDArray[Any]:
+def _filled_array(values: list[Any], spans: list[Span], shape: Shape) -> NDArray[Any]:
     """Return the array of `values`.
 
     As in XLA's parser, a value without braces is the first element and all others are 0.

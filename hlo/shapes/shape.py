@@ -25,7 +25,7 @@ from hlo.shapes.element_type import ElementType as ElementType
 from hlo.shapes.element_type import dtype as dtype
 from hlo.shapes.layout import Layout as Layout
 from hlo.shapes.layout import read_layout
-from hlo.text.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, token, too_deep
+from hlo.text.lexer import COMMENT, END, MAX_NESTING, SPACE, integer, syntax_error, token, too_deep
 from hlo.text.names import did_you_mean, nearest
 from hlo.text.source import HloError, Source
 
@@ -238,14 +238,14 @@ def parse_shape(text: str) -> AnyShape:
     source = Source(text, "<shape>")
     shape, end = read_shape(source, 0)
     if not END.match(text, end):
-        raise expected("the end of the shape", source, end)
+        raise syntax_error("the end of the shape", source, end)
     return shape
 
 
 def find_shape(source: Source, position: int) -> tuple[AnyShape | None, int]:
     """Read a shape as `read_shape`; return None and `position` if no shape begins there."""
     if array := _ARRAY.match(source.text, position):
-        return _known(source, array), array.end()
+        return _array_of_match(source, array), array.end()
     if opened := _OPEN.match(source.text, position):
         return _read_elements(source, opened, 1)
     return None, position
@@ -260,7 +260,7 @@ def read_shape(source: Source, position: int, depth: int = 0) -> tuple[AnyShape,
         HloError: the text is not a shape, or the shape is invalid.
     """
     if array := _ARRAY.match(source.text, position):
-        return _known(source, array), array.end()
+        return _array_of_match(source, array), array.end()
     if opened := _OPEN.match(source.text, position):
         return _read_elements(source, opened, depth + 1)
     raise no_shape("a shape such as f32[2,3]", source, position)
@@ -285,7 +285,7 @@ def _read_elements(source: Source, opened: re.Match[str], depth: int) -> tuple[A
         mark = _NEXT.match(source.text, position)
         if not mark or (is_buffer and mark[1] == ","):
             wanted = "`)` after the shape of a buffer" if is_buffer else "`,` or `)` in a tuple"
-            raise expected(wanted, source, position)
+            raise syntax_error(wanted, source, position)
         position = mark.end()
         if mark[1] == ")":
             return BufferShape(element) if is_buffer else TupleShape(tuple(elements)), position
@@ -294,12 +294,12 @@ def _read_elements(source: Source, opened: re.Match[str], depth: int) -> tuple[A
 def no_shape(wanted: str, source: Source, position: int) -> HloError:
     """Return the error "expected `wanted`", or that of an incomplete array at `position`."""
     if not (beginning := _BEGINNING.match(source.text, position)):
-        return expected(wanted, source, position)
+        return syntax_error(wanted, source, position)
     message = "a size, or `]` after the last one"
-    return expected(message if beginning[1] else "a size or `]`", source, beginning.end())
+    return syntax_error(message if beginning[1] else "a size or `]`", source, beginning.end())
 
 
-def _known(source: Source, match: re.Match[str]) -> Shape | OpaqueShape:
+def _array_of_match(source: Source, match: re.Match[str]) -> Shape | OpaqueShape:
     """Return the array of a match of `_ARRAY`; errors point into `source`."""
     if match[2]:
         read_layout(source, match.start(2))  # raises the error of an invalid layout

@@ -36,7 +36,7 @@ def position_of(index: Sequence[Any], dims: Sequence[int], layout: Layout) -> An
     sizes = _ordered_sizes(dims, layout)
     digits = [index[d] for d in layout.major_to_minor]
     for tile in layout.tiles:
-        digits, sizes = _split(digits, sizes, tile), _split_sizes(sizes, tile)
+        digits, sizes = _split_digits(digits, sizes, tile), _split_sizes(sizes, tile)
     return _number(digits, sizes)
 
 
@@ -126,9 +126,9 @@ def _ordered_sizes(dims: Sequence[int], layout: Layout) -> list[int]:
 # ---------------------------------------------------------------- one tile
 
 
-def _split(digits: list[Any], sizes: list[int], tile: Tile) -> list[Any]:
-    outer, inner = _aligned(digits, len(tile), 0), _aligned(sizes, len(tile), 1)
-    places = _combined(outer[-len(tile) :], inner[-len(tile) :], tile)
+def _split_digits(digits: list[Any], sizes: list[int], tile: Tile) -> list[Any]:
+    outer, inner = _pad_to_rank(digits, len(tile), 0), _pad_to_rank(sizes, len(tile), 1)
+    places = _combine_digits(outer[-len(tile) :], inner[-len(tile) :], tile)
     return [
         *outer[: -len(tile)],
         *[place // length for place, _, length in places],
@@ -137,19 +137,19 @@ def _split(digits: list[Any], sizes: list[int], tile: Tile) -> list[Any]:
 
 
 def _split_sizes(sizes: list[int], tile: Tile) -> list[int]:
-    sizes = _aligned(sizes, len(tile), 1)
-    inner = _combined([0] * len(tile), sizes[-len(tile) :], tile)
+    sizes = _pad_to_rank(sizes, len(tile), 1)
+    inner = _combine_digits([0] * len(tile), sizes[-len(tile) :], tile)
     counts = [-(-size // length) for _, size, length in inner]
     return [*sizes[: -len(tile)], *counts, *[length for _, _, length in inner]]
 
 
 def _join(digits: list[Any], sizes: list[int], tile: Tile) -> tuple[list[Any], list[Guard]]:
-    """Invert `_split` of an array of `sizes`; the guards exclude padding."""
+    """Invert `_split_digits` of an array of `sizes`; the guards exclude padding."""
     groups = _groups(tile)
     rank = max(len(sizes), len(tile))
     outer = digits[: rank - len(tile)]
     numbers, places = digits[len(outer) :][: len(groups)], digits[-len(groups) :]
-    inner = _aligned(sizes, len(tile), 1)[-len(tile) :]
+    inner = _pad_to_rank(sizes, len(tile), 1)[-len(tile) :]
     joined: list[Any] = []
     guards = []
     for number, place, group in zip(numbers, places, groups, strict=True):
@@ -162,7 +162,7 @@ def _join(digits: list[Any], sizes: list[int], tile: Tile) -> tuple[list[Any], l
     return index[len(index) - len(sizes) :], guards
 
 
-def _combined(digits: list[Any], sizes: list[int], tile: Tile) -> list[tuple[Any, int, int]]:
+def _combine_digits(digits: list[Any], sizes: list[int], tile: Tile) -> list[tuple[Any, int, int]]:
     """Return digit, size and tile length of each group of dimensions that `COMBINE` combines."""
     return [
         (
@@ -186,7 +186,7 @@ def _groups(tile: Tile) -> list[list[int]]:
     return groups[:-1]
 
 
-def _aligned(values: list[Any], rank: int, filler: int) -> list[Any]:
+def _pad_to_rank(values: list[Any], rank: int, filler: int) -> list[Any]:
     """Prepend `filler` up to the rank of a tile."""
     return [filler] * (rank - len(values)) + values
 

@@ -30,7 +30,7 @@ from hlo.shardings.reading import (
     Context,
     check_rank,
     cursor_over,
-    listed,
+    read_list,
     read_named_mesh,
     read_permutation,
 )
@@ -102,7 +102,7 @@ def _read_braces(cursor: Cursor, context: Context) -> Sharding | tuple[Sharding,
         check_rank(cursor, cursor.source.span(first, cursor.position), sharding, rank)
         shardings.append(sharding)
 
-    listed(cursor, "}", read_element)
+    read_list(cursor, "}", read_element)
     return tuple(shardings)
 
 
@@ -162,7 +162,7 @@ class _NamedReader:
         return Sharding(self.mesh, self.dims, self.partial, self.manual, self.hints)
 
     def _dims(self) -> None:
-        dims = listed(self.cursor, "]", self.axes.dimension)
+        dims = read_list(self.cursor, "]", self.axes.dimension)
         self.dims = tuple([axes for axes, _ in dims])
         open_dims = tuple([k for k, (_, is_open) in enumerate(dims) if is_open])
         self.hints = replace(self.hints, open_dims=open_dims)
@@ -222,8 +222,8 @@ class _TileReader:
         if (self.whole and self.tiles) or not (self.whole or self.tiles):
             raise self._fault("expected either tiles or one of " + ", ".join(_WHOLE))
         if self.tiles is not None:
-            return self._tiled(self.tiles)
-        return self._undivided(((),) * (rank or 0))
+            return self._tiled_sharding(self.tiles)
+        return self._undivided_sharding(((),) * (rank or 0))
 
     def _word(self) -> None:
         word = self.cursor.need(_WORD, f"devices=[...] or one of {', '.join(_WHOLE)}")
@@ -261,7 +261,7 @@ class _TileReader:
                 raise _unknown_word(self.cursor, word, _TYPES)
             return word[0]
 
-        self.types = listed(self.cursor, "}", read_type)
+        self.types = read_list(self.cursor, "}", read_type)
 
     def _read_tiles(self) -> None:
         self.cursor.expect("[")
@@ -278,12 +278,12 @@ class _TileReader:
         self.tiles, self.tiles_end = tiles, self.cursor.position
 
     def _integers(self) -> list[int]:
-        return listed(self.cursor, "]", lambda: positive(self.cursor, "a number of tiles"))
+        return read_list(self.cursor, "]", lambda: positive(self.cursor, "a number of tiles"))
 
     def _fault(self, label: str) -> Exception:
         return self.cursor.fault(label, self.cursor.source.span(self.start, self.cursor.position))
 
-    def _undivided(self, dims: tuple[tuple[Axis, ...], ...]) -> Sharding:
+    def _undivided_sharding(self, dims: tuple[tuple[Axis, ...], ...]) -> Sharding:
         hints, mesh = replace(self.hints, any_rank=True), self.context.mesh
         every = (Axis("axis_0"),)
         match self.whole:
@@ -303,7 +303,7 @@ class _TileReader:
             case _:
                 return Sharding(mesh, dims, hints=hints)
 
-    def _tiled(self, read: _TileText) -> Sharding:
+    def _tiled_sharding(self, read: _TileText) -> Sharding:
         count = len(read.devices) or prod(read.reshape)
         fault = "" if count == prod(read.tiles) else f"{count} devices for {prod(read.tiles)} tiles"
         if fault := fault or mesh_fault([("tiles", count)], read.devices or None):

@@ -258,7 +258,7 @@ def mesh_fault(axes: Sequence[tuple[str, int]], devices: Sequence[int] | None) -
     """
     names = [name for name, _ in axes]
     size = prod(size for _, size in axes)
-    if repeated := _repeated(names):
+    if repeated := _first_repeated(names):
         return f"axis `{repeated}` is named twice"
     if small := [f"{name}={size}" for name, size in axes if size < 1]:
         return f"the size of an axis must be positive, not {small[0]}"
@@ -277,7 +277,7 @@ def _devices_fault(axes: Sequence[tuple[str, int]], size: int, devices: Sequence
         noun = "device" if len(devices) == 1 else "devices"
         listed = ",".join(f"{name}={size}" for name, size in axes)
         return f"{len(devices)} {noun} for a mesh of {size}" + (f": {listed}" if axes else "")
-    if repeated := _repeated(devices):
+    if repeated := _first_repeated(devices):
         return f"device {repeated} is named twice"
     if min(devices) < 0:
         return f"the number of a device must not be negative, not {min(devices)}"
@@ -286,7 +286,7 @@ def _devices_fault(axes: Sequence[tuple[str, int]], size: int, devices: Sequence
     return ""
 
 
-def _repeated(items: Sequence[str] | Sequence[int]) -> str:
+def _first_repeated(items: Sequence[str] | Sequence[int]) -> str:
     """Return the first item that occurs twice, as text; empty if there is none."""
     return next((str(item) for item, count in Counter(items).items() if count > 1), "")
 

@@ -71,7 +71,7 @@ def _named_text(sharding: Sharding) -> str:
         dims = ", ".join(_dimension(sharding, k, "'") for k in range(len(sharding.dims)))
         items += [f"[{dims}]", *_axis_lists(sharding, "'")]
         if sharding.manual:
-            manual = _listed(mesh, _ordered(mesh, sharding.manual), "'")
+            manual = _axis_list(mesh, _order_axes(mesh, sharding.manual), "'")
             items.append(f"manual={{{manual}}}")
     if hints.metadata:
         items.append(f"metadata={hints.metadata}")
@@ -118,7 +118,7 @@ def _iota_text(reshape: Sequence[int], transpose: Sequence[int]) -> str:
 
 
 def _dimension(sharding: Sharding, k: int, quote: str) -> str:
-    axes = _listed(sharding.mesh, sharding.dims[k], quote)
+    axes = _axis_list(sharding.mesh, sharding.dims[k], quote)
     is_open = k in sharding.hints.open_dims
     return f"{{{', '.join([axes] * bool(axes) + ['?'] * is_open)}}}"
 
@@ -127,13 +127,13 @@ def _axis_lists(sharding: Sharding, quote: str) -> list[str]:
     """Return the texts of the replicated and of the partial axes."""
     mesh, items = sharding.mesh, []
     if sharding.hints.replicated:
-        replicated = _ordered(mesh, sharding.hints.replicated)
-        items.append(f"replicated={{{_listed(mesh, replicated, quote)}}}")
+        replicated = _order_axes(mesh, sharding.hints.replicated)
+        items.append(f"replicated={{{_axis_list(mesh, replicated, quote)}}}")
     if sharding.partial:
         kind = _reduction(sharding)
-        partial = _ordered(mesh, [axis for axis, _ in sharding.partial])
+        partial = _order_axes(mesh, [axis for axis, _ in sharding.partial])
         shown = "" if kind == "sum" else kind
-        items.append(f"unreduced={shown}{{{_listed(mesh, partial, quote)}}}")
+        items.append(f"unreduced={shown}{{{_axis_list(mesh, partial, quote)}}}")
     return items
 
 
@@ -145,13 +145,13 @@ def _reduction(sharding: Sharding) -> str:
     return kinds[0] if kinds else "sum"
 
 
-def _ordered(mesh: Mesh, axes: Iterable[Axis]) -> list[Axis]:
+def _order_axes(mesh: Mesh, axes: Iterable[Axis]) -> list[Axis]:
     """Return axes in the order of the mesh."""
     names = list(mesh.sizes)
     return sorted(axes, key=lambda axis: (names.index(axis.name), axis.pre_size))
 
 
-def _listed(mesh: Mesh, axes: Iterable[Axis], quote: str) -> str:
+def _axis_list(mesh: Mesh, axes: Iterable[Axis], quote: str) -> str:
     """Return the texts of axes, with adjacent parts of one axis merged."""
     merged: list[Axis] = []
     for axis in axes:
@@ -188,7 +188,7 @@ def _tile_text(sharding: Sharding, version: Version) -> str:
     hints = sharding.hints
     if _reduction(sharding) != "sum":
         raise ValueError("versions 1 and 2 of HLO have no partial values other than sums")
-    items = [_undivided(sharding) or _tiles(sharding, version)]
+    items = [_undivided_word(sharding) or _tiles(sharding, version)]
     items += [hints.group] * bool(hints.group)
     items += [f"metadata={hints.metadata}"] * bool(hints.metadata)
     return f"{{{' '.join(items)}}}"
@@ -224,7 +224,7 @@ def _groups(sharding: Sharding, parts: Sequence[Axis]) -> dict[str, list[Axis]]:
     return {"manual": manual, "unreduced": partial, "replicated": replicated}
 
 
-def _undivided(sharding: Sharding) -> str:
+def _undivided_word(sharding: Sharding) -> str:
     """Return the word for a sharding that does not split dimensions, or the empty text."""
     mesh = sharding.mesh
     if sharding.hints.is_unknown:

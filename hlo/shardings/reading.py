@@ -52,7 +52,7 @@ def cursor_over(text: str | Span) -> Cursor:
     return Cursor(span, OWNER)
 
 
-def listed(cursor: Cursor, close: str, read: Callable[[], T]) -> list[T]:
+def read_list(cursor: Cursor, close: str, read: Callable[[], T]) -> list[T]:
     """Read items, separated by commas, up to the closing bracket."""
     items: list[T] = []
     while not cursor.accepts(close):
@@ -62,7 +62,7 @@ def listed(cursor: Cursor, close: str, read: Callable[[], T]) -> list[T]:
     return items
 
 
-def quoted(cursor: Cursor) -> tuple[str, Span]:
+def read_quoted(cursor: Cursor) -> tuple[str, Span]:
     """Read a quoted name."""
     match = cursor.need(_QUOTED, "the name of an axis in quotes")
     return match[1] or match[2], cursor.source.span(*match.span())
@@ -73,13 +73,13 @@ def read_sizes(cursor: Cursor) -> dict[str, int]:
     axes: dict[str, int] = {}
 
     def read_axis() -> None:
-        name, span = quoted(cursor)
+        name, span = read_quoted(cursor)
         if name in axes:
             raise cursor.fault(f"axis `{name}` is named twice", span)
         cursor.expect("=")
         axes[name] = positive(cursor, "the size of an axis")
 
-    listed(cursor, "]", read_axis)
+    read_list(cursor, "]", read_axis)
     return axes
 
 
@@ -98,10 +98,10 @@ def read_named_mesh(cursor: Cursor) -> tuple[Mesh, bool]:
     start = cursor.position
     cursor.expect("(")
     if not cursor.accepts("["):
-        listed_devices = listed(cursor, ")", cursor.integer)
+        listed_devices = read_list(cursor, ")", cursor.integer)
         mesh = checked_mesh(cursor, start, axes, listed_devices)
         return mesh, iota_form(listed_devices) is not None
-    reshape = listed(cursor, "]", lambda: positive(cursor, "a dimension"))
+    reshape = read_list(cursor, "]", lambda: positive(cursor, "a dimension"))
     transpose = read_permutation(cursor, len(reshape))
     cursor.expect(")")
     span = cursor.source.span(start, cursor.position)
@@ -118,7 +118,7 @@ def read_permutation(cursor: Cursor, rank: int) -> tuple[int, ...]:
         return tuple(range(rank))
     start = cursor.position
     cursor.expect("(")
-    order = tuple(listed(cursor, ")", cursor.integer))
+    order = tuple(read_list(cursor, ")", cursor.integer))
     if sorted(order) != list(range(rank)):
         span = cursor.source.span(start, cursor.position)
         raise cursor.fault(f"expected a permutation of {rank} dimensions", span)
@@ -149,7 +149,7 @@ class AxisReader:
 
     def read(self) -> Axis:
         """Read an axis or a part of one: ``"x"`` or ``"x":(pre_size)size``."""
-        name, span = self._name()
+        name, span = self._axis_name()
         axis = Axis(name)
         if self.cursor.take(_PART):
             pre_size = self.cursor.integer()
@@ -167,11 +167,11 @@ class AxisReader:
             raise self.cursor.fault(overlap[2], span)
         return axis
 
-    def _name(self) -> tuple[str, Span]:
+    def _axis_name(self) -> tuple[str, Span]:
         """Read a quoted name, or the number of an axis."""
         number = self.cursor.take(_NUMBER)
         if number is None:
-            return quoted(self.cursor)
+            return read_quoted(self.cursor)
         names = list(self.mesh.sizes)
         name = names[int(number[0])] if int(number[0]) < len(names) else number[0]
         return name, self.cursor.source.span(*number.span())
@@ -179,7 +179,7 @@ class AxisReader:
     def braces(self) -> tuple[Axis, ...]:
         """Read a list of axes in braces."""
         self.cursor.expect("{")
-        return tuple(listed(self.cursor, "}", self.read))
+        return tuple(read_list(self.cursor, "}", self.read))
 
     def dimension(self) -> tuple[tuple[Axis, ...], bool]:
         """Read the axes of a dimension, and whether a ``?`` leaves it open."""

@@ -20,8 +20,8 @@ from hlo.shardings.reading import (
     check_rank,
     checked_mesh,
     cursor_over,
-    listed,
-    quoted,
+    read_list,
+    read_quoted,
     read_sizes,
 )
 from hlo.shardings.sharding import Hints, Sharding
@@ -48,7 +48,7 @@ def parse_meshes(text: str | Span) -> dict[str, Mesh]:
         meshes[name] = _read_mesh(cursor)
 
     cursor.expect("{")
-    listed(cursor, "}", read_mesh)
+    read_list(cursor, "}", read_mesh)
     return meshes
 
 
@@ -63,7 +63,7 @@ def _read_mesh(cursor: Cursor) -> Mesh:
         cursor.expect("device_ids")
         cursor.expect("=")
         cursor.expect("[")
-        devices = listed(cursor, "]", cursor.integer)
+        devices = read_list(cursor, "]", cursor.integer)
     cursor.expect(">")
     return checked_mesh(cursor, start, axes, devices)
 
@@ -74,11 +74,13 @@ def read_sharding(cursor: Cursor, context: Context) -> Sharding | tuple[Sharding
         cursor.expect("<")
         cursor.expect("[")
         shardings: list[Sharding] = []
-        listed(cursor, "]", lambda: shardings.append(_read(cursor, context, len(shardings))))
+        read_list(
+            cursor, "]", lambda: shardings.append(_read_sharding(cursor, context, len(shardings)))
+        )
         cursor.expect(">")
         return tuple(shardings)
     cursor.expect("sdy.sharding")
-    return _read(cursor, context, 0)
+    return _read_sharding(cursor, context, 0)
 
 
 def read_manual_axes(cursor: Cursor) -> tuple[Axis, ...]:
@@ -93,13 +95,13 @@ def read_manual_axes(cursor: Cursor) -> tuple[Axis, ...]:
     cursor.expect("manual_axes")
     is_attribute = cursor.accepts("<") or is_attribute
     cursor.expect("{")
-    names = listed(cursor, "}", lambda: quoted(cursor)[0])
+    names = read_list(cursor, "}", lambda: read_quoted(cursor)[0])
     if is_attribute:
         cursor.expect(">")
     return tuple([Axis(name) for name in names])
 
 
-def _read(cursor: Cursor, context: Context, number: int) -> Sharding:
+def _read_sharding(cursor: Cursor, context: Context, number: int) -> Sharding:
     """Read one sharding in angle brackets, that of array `number`."""
     start = cursor.position
     cursor.expect("<")
@@ -122,7 +124,7 @@ def _read(cursor: Cursor, context: Context, number: int) -> Sharding:
             priorities.append((len(dims), cursor.integer()))
         dims.append(each)
 
-    listed(cursor, "]", read_dimension)
+    read_list(cursor, "]", read_dimension)
     replicated: tuple[Axis, ...] = ()
     partial: tuple[tuple[Axis, str], ...] = ()
     while not cursor.accepts(">"):

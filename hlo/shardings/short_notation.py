@@ -44,7 +44,7 @@ def parse_spec(spec: Spec, mesh: Mesh, rank: int | None = None) -> Sharding:
     >>> print(parse_spec("_,(y,x)", Mesh.parse("x=4,y=2"), rank=3))
     [_, (y,x), _]
     """
-    dims = _parsed(spec, mesh, rank) if isinstance(spec, str) else _given(spec, mesh)
+    dims = _parse_dims(spec, mesh, rank) if isinstance(spec, str) else _dims_of_spec(spec, mesh)
     if rank is not None:
         if len(dims) > rank:
             raise ValueError(f"parse_spec: {len(dims)} dimensions for an array of rank {rank}")
@@ -52,7 +52,7 @@ def parse_spec(spec: Spec, mesh: Mesh, rank: int | None = None) -> Sharding:
     return Sharding(mesh, dims)
 
 
-def _parsed(text: str, mesh: Mesh, rank: int | None) -> tuple[tuple[Axis, ...], ...]:
+def _parse_dims(text: str, mesh: Mesh, rank: int | None) -> tuple[tuple[Axis, ...], ...]:
     span = Source(text, "<spec>").span(0, len(text))
     cursor = Cursor(span, "a spec must have the form x,_ or (x,y),_")
     dims: list[tuple[Axis, ...]] = []
@@ -108,7 +108,7 @@ def _axis(text: str) -> Axis:
     return Axis(part[1], int(part[2]), int(part[3])) if part else Axis(text)
 
 
-def _given(spec: Sequence[object], mesh: Mesh) -> tuple[tuple[Axis, ...], ...]:
+def _dims_of_spec(spec: Sequence[object], mesh: Mesh) -> tuple[tuple[Axis, ...], ...]:
     dims: list[tuple[Axis, ...]] = []
     for each in spec:
         items = () if each is None else (each,) if isinstance(each, str | Axis) else each

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hlo.text.lexer import balanced, integer, skip, token_span
+from hlo.text.lexer import end_of_bracket, integer, skip, token_span
 from hlo.text.source import HloError, Span
 
 _INTEGER: Final = re.compile(r"-?\d++", re.ASCII)
@@ -62,7 +62,7 @@ class Cursor:
     def group(self) -> str:
         """Read the balanced brackets at the cursor."""
         start = self._start()
-        self.position = balanced(self.source, start)
+        self.position = end_of_bracket(self.source, start)
         return self.source.text[start : self.position]
 
     def rest(self) -> str:

@@ -49,7 +49,7 @@ def token_span(source: Source, position: int) -> Span:
     return source.span(start, match.end() if match else start + 1)
 
 
-def expected(
+def syntax_error(
     wanted: str,
     source: Source,
     position: int,
@@ -62,10 +62,10 @@ def expected(
         return HloError(message, span, label="ends here", help=help)
     if source.text.startswith("/*", span.start):
         return _open_comment(span)
-    return HloError(f"expected {wanted}, found {_printed(span)}", span, help=help)
+    return HloError(f"expected {wanted}, found {_word_at(span)}", span, help=help)
 
 
-def _printed(span: Span) -> str:
+def _word_at(span: Span) -> str:
     """Return the word or the character at a span for a message."""
     word = _WORD.match(span.source.text, span.start)
     text = word[0] if word else span.text
@@ -121,12 +121,12 @@ _CHUNK = re.compile(rf"(?>{PLAIN}(?>\[{PLAIN}\]|\({PLAIN}\)|\{{{PLAIN}\}})?+)*+"
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     r"""Return the characters that the contents of a string stand for.
 
     XLA escapes quotes, control characters, and each byte of other characters than ASCII's.
 
-    >>> unescaped(r"f\303\266 \"a\\b\"\n") == 'fö "a\\b"\n'
+    >>> unescape(r"f\303\266 \"a\\b\"\n") == 'fö "a\\b"\n'
     True
     """
     if "\\" not in text:
@@ -147,12 +147,12 @@ _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
-def balanced(source: Source, position: int) -> int:
+def end_of_bracket(source: Source, position: int) -> int:
     """Return the position after the partner of the bracket at `position`.
 
     Brackets in strings and comments are ignored.
 
-    >>> balanced(Source('{a, "}", {2}} tail'), 0)
+    >>> end_of_bracket(Source('{a, "}", {2}} tail'), 0)
     13
     """
     text = source.text
@@ -170,7 +170,7 @@ def balanced(source: Source, position: int) -> int:
         elif character and character == _CLOSING[text[opened[-1]]]:
             opened.pop()
         else:
-            raise _unbalanced(source, opened[-1], cursor)
+            raise _unbalanced_error(source, opened[-1], cursor)
         cursor += 1
     return cursor
 
@@ -181,7 +181,7 @@ def too_deep(source: Source, position: int) -> HloError:
     return HloError(message, source.span(position), "nesting", f"depth {MAX_NESTING + 1}")
 
 
-def _unbalanced(source: Source, opened: int, position: int) -> HloError:
+def _unbalanced_error(source: Source, opened: int, position: int) -> HloError:
     """Return the error for the bracket at `opened` if `position` has no matching bracket."""
     bracket = source.text[opened]
     wanted = _CLOSING[bracket]

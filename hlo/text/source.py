@@ -207,7 +207,7 @@ def _excerpt(span: Span, label: str) -> list[str]:
     return [
         f"{gutter}--> {printable(span.place())}",
         f"{gutter} |",
-        f"{line} | {_aligned(text)}",
+        f"{line} | {_one_column_each(text)}",
         f"{gutter} | {carets}",
     ]
 
@@ -222,6 +222,6 @@ def _clip(text: str, first: int, length: int) -> tuple[str, int]:
     return before + text[start:end] + after, first - start + len(before)
 
 
-def _aligned(text: str) -> str:
+def _one_column_each(text: str) -> str:
     """Replace each tab and control character by one character, to keep the carets aligned."""
     return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in text)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from hlo.text.lexer import COMMENT, PLAIN, SPACE, STRING, balanced, expected
+from hlo.text.lexer import COMMENT, PLAIN, SPACE, STRING, end_of_bracket, syntax_error
 from hlo.text.source import Source, Span
 
 CALLEE_ATTRIBUTES: Final = frozenset(
@@ -137,9 +137,9 @@ def read_value(source: Source, position: int) -> int:
             end = value.end()
         if source.text[end : end + 1] not in ("{", "[", "("):
             break
-        more = _MORE.match(source.text, balanced(source, end))
+        more = _MORE.match(source.text, end_of_bracket(source, end))
         assert more is not None  # _MORE matches the empty text
         end = more.end()
     if end == position:
-        raise expected("a value", source, position)
+        raise syntax_error("a value", source, position)
     return end

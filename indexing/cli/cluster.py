@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from indexing.cli import dispatch
 from indexing.cli.dispatch import ClusterError
 from indexing.cli.tasks import Task
-from indexing.cli.workers import WorkerDeath, interrupts_blocked
+from indexing.cli.workers import WorkerDeath, block_interrupts
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
@@ -84,7 +84,7 @@ class Cluster:
         """
         if self.scheduler.startswith(LOCAL):
             return int(self.scheduler.removeprefix(LOCAL))
-        return max(1, len(self._connected().scheduler_info(n_workers=-1)["workers"]))
+        return max(1, len(self._connect_once().scheduler_info(n_workers=-1)["workers"]))
 
     def results(
         self, function: Callable[[Argument], Result], tasks: Sequence[Argument]
@@ -101,10 +101,10 @@ class Cluster:
             ClusterError: Dask is not installed, there is no connection or no worker, or the
                 versions of a worker or of the scheduler differ from those here.
         """
-        sent = map(self._sent, tasks)
-        return dispatch.results(self._connected(), function, sent, self._note)
+        sent = map(self._send_task, tasks)
+        return dispatch.results(self._connect_once(), function, sent, self._note)
 
-    def _sent(self, task: Any) -> Any:
+    def _send_task(self, task: Any) -> Any:
         """Return what the worker gets of a task."""
         if not isinstance(task, Task):
             return task
@@ -115,14 +115,14 @@ class Cluster:
         self._resources.close()
         self._client = None
 
-    def _connected(self) -> Client:
+    def _connect_once(self) -> Client:
         if self._client is None:
-            self._client = self._resources.enter_context(connected(self.scheduler))
+            self._client = self._resources.enter_context(connect(self.scheduler))
         return self._client
 
 
 @contextmanager
-def connected(scheduler: str) -> Iterator[Client]:
+def connect(scheduler: str) -> Iterator[Client]:
     """Connect to a scheduler, or start a cluster, for the time of the block.
 
     Raises:
@@ -166,7 +166,7 @@ def _local_cluster(workers: int) -> Iterator[LocalCluster]:
         resources.enter_context(dask.config.set(settings))
         if os.name == "posix":
             resource_tracker.ensure_running()  # starting it unblocks SIGINT
-        with interrupts_blocked():  # the thread of the cluster, and its workers, inherit the mask
+        with block_interrupts():  # the thread of the cluster, and its workers, inherit the mask
             cluster = LocalCluster(
                 n_workers=0,
                 threads_per_worker=1,

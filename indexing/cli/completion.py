@@ -30,7 +30,7 @@ class FilePath(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
     name = "file"
 
-    def checked(
+    def check_path(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> str:
         """Return the path; reject text that names no file."""
@@ -47,7 +47,9 @@ class FilePath(click.ParamType):  # type: ignore[type-arg]  # generic since clic
         return [CompletionItem(incomplete, type="file")]
 
 
-def completed(names: Iterable[str], incomplete: str, prefix: str = "") -> list[CompletionItem[Any]]:
+def complete_names(
+    names: Iterable[str], incomplete: str, prefix: str = ""
+) -> list[CompletionItem[Any]]:
     """Return the names that begin with `incomplete`, each once; `prefix` precedes them."""
     unique = dict.fromkeys(name for name in names if name.startswith(incomplete))
     return [CompletionItem(prefix + name) for name in unique]
@@ -59,7 +61,7 @@ def complete_opcodes(
     """Return the opcodes of HLO that begin with `incomplete`."""
     from hlo.ops.opcodes import OPCODES
 
-    return completed(sorted(OPCODES), incomplete)
+    return complete_names(sorted(OPCODES), incomplete)
 
 
 def complete_codes(
@@ -68,7 +70,7 @@ def complete_codes(
     """Return the error codes that begin with `incomplete`."""
     from indexing.cli.error_pages import codes
 
-    return completed(codes(), incomplete)
+    return complete_names(codes(), incomplete)
 
 
 def complete_instructions(
@@ -77,7 +79,7 @@ def complete_instructions(
     """Return the NAME or COMPUTATION/NAME of instructions in the files of the command line."""
     names = full_names if "/" in incomplete else instruction_names
     percent = "%" if incomplete.startswith("%") else ""
-    return completed(_in_files(context, names), incomplete.removeprefix("%"), percent)
+    return complete_names(_in_files(context, names), incomplete.removeprefix("%"), percent)
 
 
 def instruction_names(text: str) -> Iterator[str]:
@@ -106,7 +108,7 @@ def _in_files(context: click.Context, names: Callable[[str], Iterable[str]]) -> 
     """Yield the names of the files of the command line before the cursor, or else after it."""
     given = [*_paths(context.params), *context.args]
     for path in filter(os.path.isfile, given or _words()):
-        yield from names(_text(path))
+        yield from names(_file_text(path))
 
 
 def _paths(params: dict[str, Any]) -> Iterator[str]:
@@ -122,7 +124,7 @@ def _words() -> list[str]:
     return split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
 
 
-def _text(path: str) -> str:
+def _file_text(path: str) -> str:
     """Return the text of a file; empty if it is none."""
     from hlo.formats.reading import read_bytes
     from hlo.text.source import HloError

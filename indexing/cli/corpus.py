@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from indexing.cli.reporter import Reporter, counted
+from indexing.cli.reporter import Reporter, counted_noun
 
 if TYPE_CHECKING:
     from indexing.cli.journal import FileOutcome, Journal
@@ -60,7 +60,7 @@ class Corpus:
             return self.files
         pending = []
         for file in self.files:
-            outcome = self.journal.taken(file)
+            outcome = self.journal.take_outcome(file)
             if outcome is None:
                 pending.append(file)
                 continue
@@ -73,7 +73,7 @@ class Corpus:
             reporter.matched |= {c for c in conditions if repr(c) in outcome.matched}
         if self.resumed:
             reporter.note(
-                f"note: {self.resumed} of {counted(len(self.files), 'file')} are done, by the "
+                f"note: {self.resumed} of {counted_noun(len(self.files), 'file')} are done, by the "
                 f"journal {self.journal.path}"
             )
         return pending
@@ -89,11 +89,13 @@ class Corpus:
             reporter.print(json.dumps(self._record(reporter.counts, seconds)))
 
     def _lines(self, counts: Counter[str], seconds: float) -> Iterator[str]:
-        parts = [counted(self.done, "file") + (f" ({self.resumed} resumed)" * (self.resumed > 0))]
+        parts = [
+            counted_noun(self.done, "file") + (f" ({self.resumed} resumed)" * (self.resumed > 0))
+        ]
         parts.append(f"{len(self.failures)} failed")
-        parts += [counted(counts["instructions"], "instruction")]
+        parts += [counted_noun(counts["instructions"], "instruction")]
         if maps := counts["exact"] + counts["may"]:
-            parts.append(f"{counted(maps, 'map')} ({counts['may']} may)")
+            parts.append(f"{counted_noun(maps, 'map')} ({counts['may']} may)")
         parts += [f"{counts[key]} {key}" for key in ("unknown", *OUTCOMES) if counts[key]]
         new = counts["instructions"] - self.before["instructions"]
         rate = f", {new / max(seconds, 1e-3):.0f} instructions/s" if new else ""

@@ -14,7 +14,7 @@ from hlo.formats.dump_names import STAGES
 from indexing.cli.corpus import Corpus
 from indexing.cli.options import with_options
 from indexing.cli.paths import OutputPath
-from indexing.cli.reporter import Reporter, counted
+from indexing.cli.reporter import Reporter, counted_noun
 from indexing.cli.worker_options import workers_options
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def corpus_options(command: F) -> F:
         reporter = click.get_current_context().obj
         corpus = Corpus((), workers, has_totals=has_totals)
         chosen = None if stage == "all" else cast("Stage", stage)
-        corpus.files = _expanded(reporter, corpus, files, chosen, patterns)
+        corpus.files = _expand_folders(reporter, corpus, files, chosen, patterns)
         with _journal(reporter, resume, corpus.files) as corpus.journal:
             command(corpus=corpus, **options)
             corpus.report_totals(reporter, options["notation"])
@@ -89,7 +89,7 @@ def corpus_options(command: F) -> F:
     return with_options(cast(F, with_corpus), _OPTIONS)
 
 
-def _expanded(
+def _expand_folders(
     reporter: Reporter,
     corpus: Corpus,
     files: Sequence[str],
@@ -125,11 +125,11 @@ def _note_folder(reporter: Reporter, listed: ModuleFiles) -> None:
     stages = [f"{listed.stages[stage]} {stage}" for stage in STAGES if listed.stages[stage]]
     selects = "; --stage selects one" if len(stages) > 1 else ""
     dumps = f" ({', '.join(stages)}{selects})" if stages else ""
-    parts = [f"note: {listed.folder}: {counted(len(listed.files), 'module')}{dumps}"]
+    parts = [f"note: {listed.folder}: {counted_noun(len(listed.files), 'module')}{dumps}"]
     if listed.unselected:
         parts.append(f"{len(listed.unselected)} not selected")
     if listed.skipped:
-        parts.append(f"{counted(listed.skipped.total(), 'other file')}: {_kinds(listed)}")
+        parts.append(f"{counted_noun(listed.skipped.total(), 'other file')}: {_kinds(listed)}")
     reporter.note("; ".join(parts))
 
 
@@ -140,7 +140,7 @@ def _kinds(listed: ModuleFiles) -> str:
 def _report_empty(reporter: Reporter, listed: ModuleFiles) -> None:
     """Report a folder without a selected module."""
     if listed.unselected:
-        reason = f"none of {counted(len(listed.unselected), 'module')} is selected"
+        reason = f"none of {counted_noun(len(listed.unselected), 'module')} is selected"
         repair = "change --stage or --include"
     else:
         others = f", but {_kinds(listed)}" if listed.skipped else ""

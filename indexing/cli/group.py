@@ -164,14 +164,14 @@ def invoke(arguments: Sequence[str]) -> int:
     except click.Abort:
         return 130
     except OutputError as error:
-        return _output_failed(error.file, error.strerror)
+        return _report_output_failure(error.file, error.strerror)
     except OSError as error:  # `click` prints help itself
-        return _output_failed("standard output", error.strerror or str(error))
+        return _report_output_failure("standard output", error.strerror or str(error))
     assert isinstance(status, int)
     return status
 
 
-def _output_failed(file: str, reason: str) -> int:
+def _report_output_failure(file: str, reason: str) -> int:
     with suppress(OSError):
         sys.stderr.write(f"error[io]: {file}: {reason}\n")
     return 1

@@ -109,7 +109,7 @@ class Journal:
     ...     first.add(FileOutcome(module, digest(module), end=7))
     ...     first.close()
     ...     second = Journal(path, {"command": "check"})
-    ...     print(second.taken(module).end, second.taken(module))
+    ...     print(second.take_outcome(module).end, second.take_outcome(module))
     ...     second.close()
     7 None
     """
@@ -130,14 +130,14 @@ class Journal:
         self._done: dict[str, list[FileOutcome]] = defaultdict(list)
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - until `close`
         try:
-            if not locked(self._file.fileno()):
+            if not lock_file(self._file.fileno()):
                 raise JournalError(f"{path} is in use by another run")
-            self._read({"version": version_of("hlo-indexing"), **question})
+            self._read_outcomes({"version": version_of("hlo-indexing"), **question})
         except BaseException:
             self.close()
             raise
 
-    def _read(self, question: Mapping[str, str]) -> None:
+    def _read_outcomes(self, question: Mapping[str, str]) -> None:
         """Read the outcomes, and drop an unfinished line."""
         self._file.seek(0)  # closing another descriptor of the file would unlock it
         data = self._file.readall()
@@ -167,7 +167,7 @@ class Journal:
             f"{self.path} is no journal of --resume: line {line}: {reason}: name another file"
         )
 
-    def taken(self, file: str) -> FileOutcome | None:
+    def take_outcome(self, file: str) -> FileOutcome | None:
         """Return the outcome of a file that is done, and remove it; None for another file."""
         if outcomes := self._done.get(file):
             current = digest(file)
@@ -211,7 +211,7 @@ def _question(record: object) -> Mapping[str, str]:
     return question
 
 
-def locked(descriptor: int) -> bool:
+def lock_file(descriptor: int) -> bool:
     """Lock a file for this process, until it is closed; return False if another one has it.
 
     Worker processes, which may outlive this one, do not inherit the lock.

@@ -63,7 +63,7 @@ def load(file: str, max_bytes: int | None, stored: Stored | None, lazy: bool) ->
     return parse_all(text_of(stored, file, limit_of(max_bytes)), file, lazy=lazy)
 
 
-def loaded(file: str, max_bytes: int | None, stored: Stored | None) -> list[Module]:
+def load_lazily(file: str, max_bytes: int | None, stored: Stored | None) -> list[Module]:
     """Load the modules lazily, unless the last call had the same file and it is unchanged.
 
     Raises:
@@ -71,11 +71,13 @@ def loaded(file: str, max_bytes: int | None, stored: Stored | None) -> list[Modu
         OSError: as `load`.
     """
     place = stored if isinstance(stored, Path) else file
-    return _loaded(file, None if isinstance(stored, bytes) else _version(place), max_bytes, stored)
+    return _load_version(
+        file, None if isinstance(stored, bytes) else _version(place), max_bytes, stored
+    )
 
 
 @lru_cache(maxsize=1)
-def _loaded(
+def _load_version(
     file: str, version: tuple[int, int] | None, max_bytes: int | None, stored: Stored | None
 ) -> list[Module]:
     return load(file, max_bytes, stored, True)

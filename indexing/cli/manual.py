@@ -57,11 +57,11 @@ def _page(context: click.Context, summary: str) -> str:
     usage = " ".join(command.collect_usage_pieces(context))
     description, sections = _parts(command.help or "")
     lines = [
-        f'.TH "{escaped(name.upper())}" 1 "" "{PROGRAM} {version(PROGRAM)}"',
+        f'.TH "{escape_roff(name.upper())}" 1 "" "{PROGRAM} {version(PROGRAM)}"',
         ".SH NAME",
-        rf"{escaped(name)} \- {escaped(summary[0].lower() + summary[1:])}",
+        rf"{escape_roff(name)} \- {escape_roff(summary[0].lower() + summary[1:])}",
         ".SH SYNOPSIS",
-        rf"\fB{escaped(context.command_path)}\fR {escaped(usage)}",
+        rf"\fB{escape_roff(context.command_path)}\fR {escape_roff(usage)}",
         ".SH DESCRIPTION",
         *description,
         *(_commands() if isinstance(command, click.Group) else ()),
@@ -88,27 +88,31 @@ def _parts(help_text: str) -> tuple[list[str], list[str]]:
         if title in SECTIONS:
             sections += [f".SH {title.upper()}", *_verbatim(body)]
         else:
-            description += [".PP", _text(heading), ".PP", *_verbatim(body)]
+            description += [".PP", _bold_options(heading), ".PP", *_verbatim(body)]
     return description, sections
 
 
 def _sentences(paragraph: str) -> Iterator[str]:
     """Yield each sentence on a line, as the authors of manual pages write them."""
     for sentence in re.split(r"(?<=[.:;]) ", " ".join(paragraph.split())):
-        yield _text(sentence)
+        yield _bold_options(sentence)
 
 
 def _verbatim(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines that are not filled, indented by the macros."""
     yield from (".RS 4", ".nf")
-    yield from (_line(escaped(line.removeprefix("  "))) for line in lines)
+    yield from (_line(escape_roff(line.removeprefix("  "))) for line in lines)
     yield from (".fi", ".RE")
 
 
 def _commands() -> Iterator[str]:
     yield ".SH COMMANDS"
     for name, summary in COMMANDS.items():
-        yield from (".TP", rf"\fB{escaped(f'{PROGRAM}-{name}')}\fR(1)", _text(summary + "."))
+        yield from (
+            ".TP",
+            rf"\fB{escape_roff(f'{PROGRAM}-{name}')}\fR(1)",
+            _bold_options(summary + "."),
+        )
 
 
 def _options(context: click.Context) -> Iterator[str]:
@@ -116,27 +120,27 @@ def _options(context: click.Context) -> Iterator[str]:
         record = option.get_help_record(context) if isinstance(option, click.Option) else None
         if record is not None:
             spelling, text = record
-            yield from (".TP", _text(spelling), *_sentences(text))
+            yield from (".TP", _bold_options(spelling), *_sentences(text))
 
 
 def _see_also(name: str) -> str:
     others = [PROGRAM, *(f"{PROGRAM}-{command}" for command in COMMANDS)]
-    return ",\n".join(rf"\fB{escaped(other)}\fR(1)" for other in others if other != name)
+    return ",\n".join(rf"\fB{escape_roff(other)}\fR(1)" for other in others if other != name)
 
 
-def _text(text: str) -> str:
+def _bold_options(text: str) -> str:
     """Return a text whose options and code are bold.
 
-    >>> print(_text("FILE is `m.hlo`: see --output."))
+    >>> print(_bold_options("FILE is `m.hlo`: see --output."))
     FILE is \\fBm.hlo\\fR: see \\fB\\-\\-output\\fR.
     """
     parts: list[str] = []
     end = 0
     for match in _CODE.finditer(text):
-        code = escaped(match[1] or match[2])
-        parts += [escaped(text[end : match.start()]), rf"\fB{code}\fR"]
+        code = escape_roff(match[1] or match[2])
+        parts += [escape_roff(text[end : match.start()]), rf"\fB{code}\fR"]
         end = match.end()
-    return _line("".join([*parts, escaped(text[end:])]))
+    return _line("".join([*parts, escape_roff(text[end:])]))
 
 
 def _line(text: str) -> str:
@@ -148,10 +152,10 @@ def _line(text: str) -> str:
     return rf"\&{text}" if text.startswith((".", "'")) else text
 
 
-def escaped(text: str) -> str:
+def escape_roff(text: str) -> str:
     r"""Return text without characters that roff interprets.
 
-    >>> print(escaped("a-b \\ '…'"))
+    >>> print(escape_roff("a-b \\ '…'"))
     a\-b \e \(aq\[u2026]\(aq
     """
     return "".join(_ESCAPES.get(c, c) if c.isascii() else rf"\[u{ord(c):04X}]" for c in text)

@@ -43,9 +43,9 @@ def map_blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     block: list[bytes] = []
     first, has_source = 0, False
     for number, given in enumerate(lines, 1):
-        given = _blanked(given, _LOG_PREFIX.match(given))
+        given = _blank_start(given, _LOG_PREFIX.match(given))
         label = _LABEL.match(given)
-        line = _blanked(given, label)
+        line = _blank_start(given, label)
         if block and (has_source or _SOURCE.match(line)):
             has_source = not has_source
             line = b""
@@ -59,7 +59,7 @@ def map_blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         yield first, b"\n".join(block)
 
 
-def _blanked(line: bytes, start: re.Match[bytes] | None) -> bytes:
+def _blank_start(line: bytes, start: re.Match[bytes] | None) -> bytes:
     """Return `line` with spaces in place of its start."""
     return b" " * start.end() + line[start.end() :] if start else line
 
@@ -77,14 +77,14 @@ def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:
     from hlo.text.source import HloError
 
     try:
-        return _read(text, source)
+        return _read_map(text, source)
     except HloError:
         if line == 1:
             raise
-    return _read("\n" * (line - 1) + text, source)  # fails again, with the right line number
+    return _read_map("\n" * (line - 1) + text, source)  # fails again, with the right line number
 
 
-def _read(text: str, source: str) -> IndexingMap:
+def _read_map(text: str, source: str) -> IndexingMap:
     if text.lstrip().startswith(("#", "affine_")):
         from indexing.maps.interchange import from_mlir
 

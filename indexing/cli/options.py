@@ -27,14 +27,14 @@ def with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
     return command
 
 
-def gathered(argument: str, load: Callable[[], type[Any]]) -> Callable[[F], F]:
+def gather_options(argument: str, load: Callable[[], type[Any]]) -> Callable[[F], F]:
     """Give a command one argument in place of the arguments named as the fields of a dataclass.
 
     Args:
         load: returns the dataclass, when the command runs: completion does not load it.
     """
 
-    def decorated(command: F) -> F:
+    def decorate(command: F) -> F:
         @wraps(command)
         def with_one(**options: Any) -> None:
             kind = load()
@@ -43,7 +43,7 @@ def gathered(argument: str, load: Callable[[], type[Any]]) -> Callable[[F], F]:
 
         return cast(F, with_one)
 
-    return decorated
+    return decorate
 
 
 files_argument = click.argument(
@@ -326,7 +326,7 @@ def selection_options(command: F) -> F:
             help="Print at most N instructions of each file",
         ),
     ]
-    return with_options(gathered("selection", _selection_class)(command), options)
+    return with_options(gather_options("selection", _selection_class)(command), options)
 
 
 def _limit_input(context: click.Context, parameter: click.Parameter, value: int | None) -> None:

@@ -94,7 +94,7 @@ class InputPath(FilePath):
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> str:
-        path = self.checked(value, param, context)
+        path = self.check_path(value, param, context)
         if (paths := _paths(context)) is not None:
             paths.reads([path])
         return path
@@ -116,7 +116,7 @@ class OutputPath(FilePath):
     ) -> str:
         from indexing.execution.output_file import check_writable, is_stdout
 
-        path = self.checked(value, param, context)
+        path = self.check_path(value, param, context)
         paths = _paths(context)
         if paths is None or param is None:
             return path

@@ -103,11 +103,11 @@ def _figures_at(
             except PointError as error:
                 reporter.error(f"error[at]: {place}: {error}")
                 continue
-            operands = frozenset(_drawn(answer, query))
+            operands = frozenset(_drawn_numbers(answer, query))
             yield AnswerPicture(answer, request.point, {}, operands).figure()
 
 
-def _drawn(answer: Answer, query: Query) -> Iterator[int]:
+def _drawn_numbers(answer: Answer, query: Query) -> Iterator[int]:
     """Yield the numbers of the requested operands, or outputs."""
     parameters = answer.instruction.computation.parameters
     number = {parameter: k for k, parameter in enumerate(parameters)} if query.to_parameters else {}

@@ -81,10 +81,10 @@ class Bar:
                     task = self._shown.task_ids[0]
                     self._shown.update(task, description=description, completed=done, total=total)
                 elif time.monotonic() - self._quiet_since >= DELAY and not self._done.is_set():
-                    self._shown = _started(description, done, total)
+                    self._shown = _start_bar(description, done, total)
 
 
-def _started(description: str, done: int, total: int | None) -> Progress:
+def _start_bar(description: str, done: int, total: int | None) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -157,12 +157,12 @@ class Reporter:
         if self._path is None:
             return sys.stdout
         if self._file is None:
-            from indexing.execution.output_file import continued, replaced
+            from indexing.execution.output_file import continue_file, replace_file
 
             opened = (
-                replaced(self._path)
+                replace_file(self._path)
                 if self._continued is None
-                else continued(self._path, self._continued)
+                else continue_file(self._path, self._continued)
             )
             binary = self._output.enter_context(opened)
             self._file = TextIOWrapper(
@@ -316,8 +316,8 @@ class Reporter:
         proved, unchanged = proofs.get("proved", 0), proofs.get("unchanged", 0)
         undecided = proofs.get("undecided", 0)
         is_all = not (self.failed or undecided) and proved + unchanged > 1
-        number = ("all " if is_all else "") + counted(proved + unchanged, "map")
-        rest = f"; isl could not decide {counted(undecided, 'other map')}" if undecided else ""
+        number = ("all " if is_all else "") + counted_noun(proved + unchanged, "map")
+        rest = f"; isl could not decide {counted_noun(undecided, 'other map')}" if undecided else ""
         self.note(f"verified {number}: {proved} simplified, {unchanged} unchanged{rest}")
 
     def report_errors(self, module: Module) -> bool:
@@ -370,10 +370,10 @@ def limit_of(max_bytes: int | None) -> int:
     return MAX_BYTES if max_bytes is None else max_bytes
 
 
-def counted(number: int, noun: str) -> str:
+def counted_noun(number: int, noun: str) -> str:
     """Return `number` with its noun in singular or plural.
 
-    >>> counted(1, "error"), counted(2, "error")
+    >>> counted_noun(1, "error"), counted_noun(2, "error")
     ('1 error', '2 errors')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"

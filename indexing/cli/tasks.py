@@ -145,7 +145,7 @@ class Task:
                 modules = self.load(lazy=lazy)
         else:
             try:  # a worker often has several parts of a file
-                modules = loading.loaded(self.file, self.record.max_bytes, self.stored)
+                modules = loading.load_lazily(self.file, self.record.max_bytes, self.stored)
             except Exception:
                 if self.index == 0:
                     with reporter.reporting(self.file):
@@ -222,7 +222,7 @@ def _printers(
         record = BufferedReporter.of(reporter)
         tasks += [Task(file, k, count, question, record, has_digest) for k in range(count)]
     sent = [task for task in tasks if task.file != "-"]
-    with closing(corpus.workers.results(answered, sent)) as received:
+    with closing(corpus.workers.results(answer_task, sent)) as received:
         done = 0
         while done < len(tasks):
             first = tasks[done]
@@ -300,7 +300,7 @@ def _finish(reporter: Reporter, corpus: Corpus, file: str, answer: Printer) -> N
         corpus.journal.add(outcome)
 
 
-def answered(task: Task) -> BufferedReporter:
+def answer_task(task: Task) -> BufferedReporter:
     """Answer a task in a worker; return its record."""
     task.record.sha256 = task.digest()
     with task.record.reporting(task.file):

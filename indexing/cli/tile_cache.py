@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from indexing.cli.integers import IntegerRange
-from indexing.cli.options import ByteSize, gathered, with_options
+from indexing.cli.options import ByteSize, gather_options, with_options
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def cache_options(command: F) -> F:
             help="With --cache: the bytes of a line; by default, 128",
         ),
     ]
-    return with_options(gathered("cache", lambda: CacheOptions)(command), options)
+    return with_options(gather_options("cache", lambda: CacheOptions)(command), options)
 
 
 def print_misses(

@@ -113,7 +113,7 @@ max_shared_memory=None, max_tiles=1024, padded=False)
             name, is_single, number = word.partition("=")
             try:
                 if is_single:
-                    limits = self._limited(limits, name, number, param, context)
+                    limits = self._add_limit(limits, name, number, param, context)
                 else:
                     preset, _, model = word.rpartition(":")
                     if preset not in ("", "xla"):
@@ -125,7 +125,7 @@ max_shared_memory=None, max_tiles=1024, padded=False)
                 self.fail(message, param, context)
         return limits
 
-    def _limited(
+    def _add_limit(
         self,
         limits: TilingLimits,
         name: str,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from indexing.cli.integers import IntegerRange
-from indexing.cli.options import gathered, with_options
+from indexing.cli.options import gather_options, with_options
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import LimitsText
 
@@ -97,7 +97,7 @@ def search_options(command: F) -> F:
             help="With --search: print N tilings; by default, 10",
         ),
     ]
-    return with_options(gathered("searched", lambda: SearchOptions)(command), options)
+    return with_options(gather_options("searched", lambda: SearchOptions)(command), options)
 
 
 def print_best(

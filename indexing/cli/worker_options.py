@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import click
 from click.shell_completion import CompletionItem
 
-from indexing.cli.completion import completed
+from indexing.cli.completion import complete_names
 from indexing.cli.options import F, jobs_option, with_options
 from indexing.cli.reporter import Reporter
 from indexing.cli.workers import Processes, Workers
@@ -47,7 +47,7 @@ class SchedulerAddress(click.ParamType):  # type: ignore[type-arg]  # generic si
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[Any]]:
-        return completed(SCHEMES, incomplete)
+        return complete_names(SCHEMES, incomplete)
 
 
 _OPTIONS = [

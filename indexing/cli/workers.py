@@ -189,7 +189,7 @@ class _Worker:
         if self._context.get_start_method() != "fork":
             resource_tracker.ensure_running()  # starting it unblocks SIGINT: not below
         self._executor = ProcessPoolExecutor(1, self._context, _prepare)
-        with interrupts_blocked():
+        with block_interrupts():
             future = self._executor.submit(function, task)
         # If a process dies while it writes a result, the stream ends only if nobody else can write.
         with suppress(AttributeError):  # in a later version of Python
@@ -219,7 +219,7 @@ class _Worker:
 
 
 @contextmanager
-def interrupts_blocked() -> Iterator[None]:
+def block_interrupts() -> Iterator[None]:
     """Start processes that Ctrl-C does not end: it reaches the whole group; the parent responds."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

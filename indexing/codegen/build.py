@@ -29,7 +29,7 @@ from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
-from indexing.ops.access_edge import unbounded
+from indexing.ops.access_edge import why_unbounded
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.functions import ScalarFunction
 from indexing.ops.structured_ops import MAX_APPLIED_DEPTH, applied_depth
@@ -71,7 +71,7 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
     """
     instruction = target if isinstance(target, Instruction) else target.root
     output = output_of(instruction, output_id)
-    require_sound(_reached(target))
+    require_sound(_reached_instructions(target))
     numbers = {number: k for k, (number, _, _) in enumerate(array_leaves(instruction.shape))}
     if output_id not in numbers:
         reason = f"output {output_id} of `{target.name}` must be an array, not {output.shape}"
@@ -79,13 +79,13 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
     try:
         inputs, results = arrays_of(target)
         result = results[numbers[output_id]]
-        unknown = first_unknown(*[unbounded(array.ref) for array in (*inputs, result)])
+        unknown = first_unknown(*[why_unbounded(array.ref) for array in (*inputs, result)])
         return _nest(target, output_id, inputs, result) if unknown is None else unknown
     except NoLoopNest as error:
         return error.unknown
 
 
-def _reached(target: Instruction | Computation) -> list[Instruction]:
+def _reached_instructions(target: Instruction | Computation) -> list[Instruction]:
     """Return the instructions that a loop nest computes."""
     if isinstance(target, Instruction):
         return [target]

@@ -39,7 +39,7 @@ from indexing.codegen.validation_limits import (
 from indexing.dataflow.queries import output_to_input
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine, RunOptions
-from indexing.execution.values import assembled, flattened
+from indexing.execution.values import assemble, flattened
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.maps.indexing_map import IndexingMap
@@ -66,7 +66,7 @@ class CheckedInstruction:
     def run(self) -> dict[int, Array]:
         """Execute the kernel; return the arrays of the result by output number."""
         values: list[Any] = [
-            assembled(operand.shape, iter(arrays))
+            assemble(operand.shape, iter(arrays))
             for operand, arrays in zip(self.instruction.operands, self.operands, strict=True)
         ]
         handler = handler_of(self.instruction)
@@ -91,14 +91,14 @@ class CheckedInstruction:
         if isinstance(nest, Unknown):
             yield Finding("nest", "skipped", (nest.reason,))
             return
-        yield self._compared("numpy", number, nest.vectorized().run(*self.flat))
+        yield self._compare_output("numpy", number, nest.vectorized().run(*self.flat))
         if nest.iterations > MAX_ITERATIONS:
             reason = f"{nest.iterations} iterations, more than {MAX_ITERATIONS}"
             yield Finding("loops", "skipped", (reason,))
         else:
-            yield self._compared("loops", number, nest.run(*self.flat))
+            yield self._compare_output("loops", number, nest.run(*self.flat))
 
-    def _compared(self, check: str, number: int, actual: Array) -> Finding:
+    def _compare_output(self, check: str, number: int, actual: Array) -> Finding:
         expected = self.results[number]
         at = first_difference(actual, expected)
         if at is None:
@@ -117,12 +117,12 @@ class CheckedInstruction:
         answer = output_to_input(self.instruction, number)
         for k, operand in enumerate(self.instruction.operands):
             mapped = [f"{list(j)}" for j in self._read_by_maps(answer, k, at)]
-            yield f"  the maps read {operand.name} at {_listed(mapped)}"
+            yield f"  the maps read {operand.name} at {_list_some(mapped)}"
         if sum(array.size for array in self.flat) > MAX_POKED // 16:
             return
         for k, operand in enumerate(self.instruction.operands):
             observed = [f"{list(j)}" for j in self._read_by_kernel(k, number, at)]
-            yield f"  the kernel reads {operand.name} at {_listed(observed)}"
+            yield f"  the kernel reads {operand.name} at {_list_some(observed)}"
 
     def _read_by_maps(
         self, answer: Answer, operand: int, at: ElementIndex
@@ -162,9 +162,9 @@ class CheckedInstruction:
             return None
         results = self.attempt()
         array[j] = old
-        return self._changed(results, number)
+        return self._changed_elements(results, number)
 
-    def _changed(self, results: Mapping[int, Array] | None, number: int) -> Array | None:
+    def _changed_elements(self, results: Mapping[int, Array] | None, number: int) -> Array | None:
         """Return the mask of output elements that differ from those of `results`.
 
         None if the kernel rejected the operands, or if a dynamic size changed.
@@ -248,7 +248,7 @@ class CheckedInstruction:
         self.draw(array)
         results = self.attempt()
         array[...] = old
-        changed = self._changed(results, number)
+        changed = self._changed_elements(results, number)
         if changed is None:
             return None
         indices = np.argwhere(changed)
@@ -357,7 +357,9 @@ class CheckedInstruction:
         name = self.instruction.operands[operand].name
         listed = [str(list(each)) for image in images for each in sorted(image or ())]
         details = f"{list(at)}: the kernel reads {name} at {list(j)}"
-        return Finding("poke", "wrong", (details, f"  the maps read {name} at {_listed(listed)}"))
+        return Finding(
+            "poke", "wrong", (details, f"  the maps read {name} at {_list_some(listed)}")
+        )
 
     def images(self, indexing_map: IndexingMap, at: ElementIndex) -> set[ElementIndex] | None:
         """Return the elements that a map relates to one element, for the present operands."""
@@ -370,10 +372,10 @@ class CheckedInstruction:
         return images.image(self.instruction, self.operands, indexing_map, at, inside)
 
 
-def _listed(items: Sequence[str]) -> str:
+def _list_some(items: Sequence[str]) -> str:
     """Join at most eight items, with the number of the others.
 
-    >>> _listed([]), _listed(["[0]", "[1]"])
+    >>> _list_some([]), _list_some(["[0]", "[1]"])
     ('no element', '[0] [1]')
     """
     if not items:

@@ -33,7 +33,7 @@ def require_equal_types(array: ProgramArray, arrays: Sequence[ProgramArray]) -> 
         raise NoLoopNest(Unknown(reason, instruction))
 
 
-def converted(node: Node, array: ProgramArray) -> Node:
+def convert_node(node: Node, array: ProgramArray) -> Node:
     """Return a node converted to the declared type of an array."""
     if dtype_of(node) == array.dtype:
         return node

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hlo.modules.module import Computation, Instruction
-from hlo.modules.recursion import Recursive, unrolled
+from hlo.modules.recursion import Recursive, run_recursive
 from hlo.shapes.shape import AnyShape, Shape, dtype
 from indexing.codegen.graph import BufferRole, Index
 from indexing.codegen.program_arrays import (
@@ -62,7 +62,7 @@ def arrays_of(
     flat = _Flattening()
     if isinstance(target, Computation):
         inputs = [flat.leaves(ArrayRef(p), ()) for p in target.parameters]
-        result = flat.inlined(target, inputs)
+        result = flat.inline(target, inputs)
     else:
         named: Sequence[Instruction] = target.operands
         if isinstance(target.op, InlineOp):
@@ -71,7 +71,7 @@ def arrays_of(
         inputs = [flat.leaves(ArrayRef(p), ()) for p in named]
         for operand, value in zip(target.operands, inputs, strict=True):
             _require_types(target, operand.shape, value)
-        result = unrolled(flat.applied(target, tuple(inputs)))
+        result = run_recursive(flat.apply_to(target, tuple(inputs)))
     return tuple(arrays_in(inputs)), tuple(result.values())
 
 
@@ -123,7 +123,7 @@ class _Flattening(ProgramArrays[ProgramArray]):
         """Return the calls around the instruction that follow from the program."""
         return tuple(self.calls[self.hidden_calls :])
 
-    def applied(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Recursive[Leaves]:
+    def apply_to(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Recursive[Leaves]:
         """Return the value of an instruction applied to these operands."""
         op = instruction.op
         if isinstance(op, While):
@@ -132,12 +132,12 @@ class _Flattening(ProgramArrays[ProgramArray]):
                 self.computations[key] = yield from self.loop(instruction, operands[0])
             return self.computations[key]
         if not isinstance(op, _FORWARDING):
-            return self.computed(instruction, operands)
-        value = yield from super().applied(instruction, operands)
+            return self.compute_value(instruction, operands)
+        value = yield from super().apply_to(instruction, operands)
         _require_types(instruction, instruction.shape, value)
         return value
 
-    def computed(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
+    def compute_value(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
         """Return the value of an instruction; equal ones have one."""
         key = self._key(instruction, operands)
         if instruction.op is None or key not in self.computations:
@@ -157,7 +157,7 @@ class _Flattening(ProgramArrays[ProgramArray]):
         Raises:
             NoLoopNest: the program gives no formula of the trip count.
         """
-        facts, count = self._counted(loop)
+        facts, count = self._count_trips(loop)
         if not count.upper:
             return operand
         _, body = callees(loop, "condition", "body")
@@ -209,7 +209,7 @@ class _Flattening(ProgramArrays[ProgramArray]):
             raise _no_loop(loop, f"budget: it is within {MAX_REPEATED} other loops")
         return depth
 
-    def _counted(self, loop: Instruction) -> tuple[LoopFacts, TripCount]:
+    def _count_trips(self, loop: Instruction) -> tuple[LoopFacts, TripCount]:
         """Return the facts about a loop and its trip count.
 
         Raises:

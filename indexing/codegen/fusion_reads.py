@@ -42,7 +42,7 @@ def observation_findings(case: CheckedInstruction, number: int) -> Iterator[Find
 
 def _findings(observation: Observation, exact: IndexingMap, name: str) -> Iterator[Finding]:
     """Yield the finding of one exact map to the array `name`, if it has reads to report."""
-    left = observation.unobserved(exact)
+    left = observation.unobserved_reads(exact)
     if not left.tried:
         reason = f"no read of the exact map to {name} is reached with random operands"
         yield Finding("exact", "skipped", (reason,))

@@ -36,12 +36,14 @@ def _value(array: ProgramArray, index: Index, values: _Values, depth: int) -> Ex
     if key not in values:
         value = array.known
         if value is None and array.role == "stage":
-            value = _computed(array, index, values, depth - 1)
+            value = _computed_element(array, index, values, depth - 1)
         values[key] = value if value is not None and contains(limits, value.bounds) else None
     return values[key]
 
 
-def _computed(array: ProgramArray, index: Index, values: _Values, depth: int) -> Expr | None:
+def _computed_element(
+    array: ProgramArray, index: Index, values: _Values, depth: int
+) -> Expr | None:
     match element_of(array.instruction, array.leaf):
         case ConstantRule():
             maps = element_at(array.ref, index)
@@ -60,11 +62,11 @@ def _computed(array: ProgramArray, index: Index, values: _Values, depth: int) ->
             results = dict.fromkeys([result for result, _ in cases or ()])
             return next(iter(results)) if len(results) == 1 else None
         case CopyRule(function=None) as rule if len(rule.operands) == 1:
-            return _copied(array, index, rule.operands[0], values, depth)
+            return _copied_element(array, index, rule.operands[0], values, depth)
     return None
 
 
-def _copied(
+def _copied_element(
     array: ProgramArray, index: Index, number: int, values: _Values, depth: int
 ) -> Expr | None:
     """Return an element of an array of which each element is that of one operand."""

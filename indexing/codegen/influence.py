@@ -109,7 +109,7 @@ class Influence:
 
         With runtime variables, `j` depends on the operands.
         """
-        with self.restored():
+        with self.restore_after():
             for candidates in self._fillings(array, at, j):
                 images = self.images(exact, at) if exact.runtime else None
                 place = min(images) if images else j
@@ -118,7 +118,7 @@ class Influence:
         return False
 
     @contextmanager
-    def restored(self) -> Iterator[None]:
+    def restore_after(self) -> Iterator[None]:
         """Restore the operands at the end of a block."""
         saved = [each.copy() for each in self.arrays]
         try:

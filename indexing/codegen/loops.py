@@ -43,14 +43,14 @@ class LoopProgram:
         for function in source.defined_functions():
             _Loops(source).define(function)
         parameters = ", ".join(b.name for b in nest.parameters)
-        with source.text.indented(f"def {nest.name}({parameters}):"):
+        with source.text.indent_below(f"def {nest.name}({parameters}):"):
             write_stages(source, nest.stages)
             if not nest.stages:
                 kind = dtype_text(nest.output.dtype)
                 source.text.add(f"out = np.empty({nest.output.dims}, {kind})")
             source.text.add("return out")
         self.nest = nest
-        self.source, self._function = source.executed(nest.name, "loops of")
+        self.source, self._function = source.execute(nest.name, "loops of")
 
     def run(self, *arrays: Array) -> Array:
         """Execute the loops on these inputs."""
@@ -63,7 +63,7 @@ def write_stages(source: SourceBuilder, stages: Iterable[Stage | Repeat]) -> Non
     for stage in stages:
         if isinstance(stage, Repeat):
             _Loops(source).let(stage.count.runtime, {})
-            with source.repeated(stage):
+            with source.open_repeat(stage):
                 write_stages(source, stage.stages)
         else:
             _Loops(source).stage(stage)
@@ -92,7 +92,7 @@ class _Loops:
         """Write a scalar function."""
         body = function.body
         parameters = ", ".join([parameter.name for parameter in body.parameters])
-        with self.text.indented(f"def {self.source.name(function)}({parameters}):"):
+        with self.text.indent_below(f"def {self.source.function_name(function)}({parameters}):"):
             nodes = topological_order(body.results, with_cases)
             scope: NodeNames = {
                 node: node.buffer.name for node in nodes if isinstance(node, BufferRead)
@@ -134,17 +134,17 @@ class _Loops:
             return
         word = "if"
         for case in element.cases:
-            with self.text.indented(f"{word} {guards_text(case.guards)}:"):
+            with self.text.indent_below(f"{word} {guards_text(case.guards)}:"):
                 self._assign(target, case.value, dict(scope))
             word = "elif"
-        with self.text.indented("else:"):
+        with self.text.indent_below("else:"):
             self._assign(target, element.otherwise, dict(scope))
 
     def _choose_by_breaks(self, target: str, element: Choose, scope: NodeNames) -> None:
         """Write a choice as separate conditions, each of which ends a loop of one iteration."""
-        with self.text.indented("while True:"):
+        with self.text.indent_below("while True:"):
             for case in element.cases:
-                with self.text.indented(f"if {guards_text(case.guards)}:"):
+                with self.text.indent_below(f"if {guards_text(case.guards)}:"):
                     self._assign(target, case.value, dict(scope))
                     self.text.add("break")
             self._assign(target, element.otherwise, dict(scope))
@@ -167,7 +167,7 @@ class _Loops:
     def _guarded_step(self, reduction: Reduction, totals: list[str], scope: NodeNames) -> None:
         self.let(reduction.runtime, scope)
         if reduction.guards:
-            with self.text.indented(f"if {guards_text(reduction.guards)}:"):
+            with self.text.indent_below(f"if {guards_text(reduction.guards)}:"):
                 self._step(reduction, totals, scope)
         else:
             self._step(reduction, totals, scope)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from hlo.modules.module import Computation
-from indexing.codegen.element_types import TYPE_NAMES, converted, require_equal_types, wide_total
+from indexing.codegen.element_types import TYPE_NAMES, convert_node, require_equal_types, wide_total
 from indexing.codegen.graph import (
     Apply,
     Array,
@@ -165,7 +165,7 @@ class Lowering:
         kind = array.dtype
         if rule.function:  # narrow integers and mixed precision need a conversion
             kind = rule.function.result_dtype(*map(dtype_of, arguments))
-        return converted(Apply(function, tuple(arguments), array.name, kind), array)
+        return convert_node(Apply(function, tuple(arguments), array.name, kind), array)
 
     def choose(
         self,
@@ -180,10 +180,12 @@ class Lowering:
             require_equal_types(array, [array.operand(number) for number in rule.operands])
         node = otherwise
         if cases:
-            made = [Case(guards, value, self._mentioned(guards)) for guards, value in cases]
+            made = [
+                Case(guards, value, self._runtime_variables_in(guards)) for guards, value in cases
+            ]
             node = Choose(tuple(made), otherwise, array.name, rest)
         if rule.function is None:
-            return converted(node, array)
+            return convert_node(node, array)
         parts = (self._part_number(rule),) if rule.parts > 1 else ()
         return Apply(rule.function, (node, *parts), array.name, array.dtype)
 
@@ -200,10 +202,10 @@ class Lowering:
         return self._index_value(position % rule.parts, np.dtype(np.int64))
 
     def _index_value(self, expr: Expr, kind: np.dtype[np.generic]) -> IndexValue:
-        return IndexValue(expr, kind, self.scope.mentioned([expr]))
+        return IndexValue(expr, kind, self.scope.runtime_variables_in([expr]))
 
-    def _mentioned(self, guards: Guards) -> tuple[Runtime, ...]:
-        return self.scope.mentioned([guard.expr for guard in guards])
+    def _runtime_variables_in(self, guards: Guards) -> tuple[Runtime, ...]:
+        return self.scope.runtime_variables_in([guard.expr for guard in guards])
 
     def place_of_update(self) -> Index:
         """Return where a dynamic-update-slice at known starts stores an element of its update."""
@@ -230,12 +232,14 @@ class Lowering:
             for init, value in zip(rule.inits, rule.values, strict=True):
                 require_equal_types(array, [array.operand(init), array.operand(value)])
             require_equal_types(array, [array, array.operand(rule.inits[array.leaf])])
-        reduction = Reduction(ADD, inits, values, ranges, guards, self._mentioned(guards))
+        reduction = Reduction(
+            ADD, inits, values, ranges, guards, self._runtime_variables_in(guards)
+        )
         if rule.is_scatter and values:
             reduction = replace(reduction, scatter=self._scatter(rule))
-        return self._typed(rule, reduction)
+        return self._typed_reduction(rule, reduction)
 
-    def _typed(self, rule: ReductionRule, reduction: Reduction) -> Reduction:
+    def _typed_reduction(self, rule: ReductionRule, reduction: Reduction) -> Reduction:
         """Add the function to a reduction, and convert it to the type of its totals."""
         array = self.array
         if rule.uses_computation:
@@ -245,12 +249,12 @@ class Lowering:
         if wide is None:
             return reduction
 
-        def widened(node: Node) -> Node:
+        def widen(node: Node) -> Node:
             to_wide = cast(wide, TYPE_NAMES.get(wide, wide.name))
             return node if dtype_of(node) == wide else Apply(to_wide, (node,), array.name, wide)
 
-        inits = [widened(init) for init in reduction.inits] or [Scalar(np.zeros((), wide))]
-        values = [widened(value) for value in reduction.values]
+        inits = [widen(init) for init in reduction.inits] or [Scalar(np.zeros((), wide))]
+        values = [widen(value) for value in reduction.values]
         if rule.is_product and values:
             values = [Apply(MULTIPLY, tuple(values), array.name, wide)]
         finish = None if array.dtype == wide else cast(array.dtype, array.shape.element_type)
@@ -262,12 +266,12 @@ class Lowering:
         array = self.array
         answer = element_writes(array.instruction, rule.values[0])
         (indexing_map,) = answer.maps[array.leaf]
-        fresh = {v: v.renamed(v.name.replace("d", "u")) for v in indexing_map.dims}
+        fresh = {v: v.rename(v.name.replace("d", "u")) for v in indexing_map.dims}
         index = tuple([fresh[v].as_expr() for v in indexing_map.dims])
         values = [self.scope.read(array.operand(number), index) for number in rule.values]
         sizes = array.operand(rule.values[0]).dims
         at, guards = access(array.instruction, indexing_map, index, sizes, self)
-        runtime = self.scope.mentioned([*at, *[guard.expr for guard in guards]])
+        runtime = self.scope.runtime_variables_in([*at, *[guard.expr for guard in guards]])
         deciding = {v for rt in indexing_map.runtime for e in rt.index for v in e.variables()}
         order = sorted(indexing_map.dims, key=lambda v: v not in deciding)
         return ScatterReduction(

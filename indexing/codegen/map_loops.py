@@ -16,7 +16,7 @@ from indexing.codegen.text import Lines, Names, index_text, tuple_text
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text
-from indexing.maps.regions.selection import renamed
+from indexing.maps.regions.selection import rename_variables
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import number_type
@@ -139,7 +139,7 @@ def to_python(m: IndexingMap, name: str = "pairs") -> str:
     if len(loops) > MAX_NESTED:
         lines.add("from itertools import product")
         lines.add("")
-    with lines.indented(f"def {name}({', '.join([rt.name for rt in m.runtime])}):"):
+    with lines.indent_below(f"def {name}({', '.join([rt.name for rt in m.runtime])}):"):
         guards = _guards(m, merged=len(loops) > MAX_NESTED)
         result = f"{tuple_text([d.name for d in m.dims])}, {tuple_text(_python(m.results))}"
         with ExitStack() as stack:
@@ -152,18 +152,18 @@ def _python_loops(
     lines: Lines, stack: ExitStack, loops: tuple[Variable, ...], guards: list[list[_Guard]]
 ) -> None:
     if guards[0]:
-        stack.enter_context(lines.indented(f"if {_python_guards(guards[0])}:"))
+        stack.enter_context(lines.indent_below(f"if {_python_guards(guards[0])}:"))
     if len(loops) > MAX_NESTED:
         ranges = ", ".join([_python_range(v) for v in loops])
         names = ", ".join([v.name for v in loops])
-        stack.enter_context(lines.indented(f"for {names} in product({ranges}):"))
+        stack.enter_context(lines.indent_below(f"for {names} in product({ranges}):"))
         if guards[-1]:
-            stack.enter_context(lines.indented(f"if {_python_guards(guards[-1])}:"))
+            stack.enter_context(lines.indent_below(f"if {_python_guards(guards[-1])}:"))
         return
     for v, own in zip(loops, guards[1:], strict=True):
-        stack.enter_context(lines.indented(f"for {v.name} in {_python_range(v)}:"))
+        stack.enter_context(lines.indent_below(f"for {v.name} in {_python_range(v)}:"))
         if own:
-            stack.enter_context(lines.indented(f"if {_python_guards(own)}:"))
+            stack.enter_context(lines.indent_below(f"if {_python_guards(own)}:"))
 
 
 def _python_range(v: Variable) -> str:
@@ -235,7 +235,7 @@ class _CLines(Lines):
         """Append `head` and the braces around the lines added in the context."""
         stack = ExitStack()
         stack.callback(lambda: self.add("}"))
-        stack.enter_context(self.indented(f"{head} {{"))
+        stack.enter_context(self.indent_below(f"{head} {{"))
         return stack
 
 
@@ -322,7 +322,7 @@ def _guards(m: IndexingMap, merged: bool = False) -> list[list[_Guard]]:
     exprs = (*m.results, *[c.expr for c in m.constraints])
     own = [_Guard(divisor, None, None, is_divisor=True) for divisor in divisors_with_zero(exprs)]
     own += [_Guard(rt.name, *rt.variable.bounds) for rt in m.runtime]
-    own += [guard for c in m.constraints if (guard := _needed(c)) is not None]
+    own += [guard for c in m.constraints if (guard := _needed_guard(c)) is not None]
     for guard in own:
         used = () if isinstance(guard.expr, str) else guard.expr.variables()
         place = max((depth.get(v, 0) for v in used), default=0)
@@ -330,7 +330,7 @@ def _guards(m: IndexingMap, merged: bool = False) -> list[list[_Guard]]:
     return guards
 
 
-def _needed(c: Constraint) -> _Guard | None:
+def _needed_guard(c: Constraint) -> _Guard | None:
     """The sides of a constraint that the bounds of its variables do not imply."""
     low, high = c.expr.bounds
     lower = c.lower if low < c.lower or c.lower == c.upper else None
@@ -345,4 +345,4 @@ def _with_identifiers(m: IndexingMap, taken: Iterable[str]) -> IndexingMap:
     for v in m.variables:
         stem = "".join([c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in v.name])
         new[v] = names.new(stem if stem[:1].isalpha() or stem[:1] == "_" else f"_{stem}")
-    return renamed(m, new)
+    return rename_variables(m, new)

@@ -59,7 +59,7 @@ class LoopNest(Nest):
 
     def vectorized(self) -> Vectorized:
         """Return the nest as a NumPy program, for larger arrays."""
-        return self._vectorized
+        return self._vectorized_program
 
     def tiling(self, sizes: Sequence[int]) -> Tiling | Unknown:
         """Return the tiles of the result, and the elements of the inputs that each tile needs.
@@ -84,5 +84,5 @@ class LoopNest(Nest):
         return LoopProgram(self)
 
     @cached_property
-    def _vectorized(self) -> Vectorized:
+    def _vectorized_program(self) -> Vectorized:
         return Vectorized(self)

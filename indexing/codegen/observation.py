@@ -114,17 +114,17 @@ class Observation:
     maps: Sequence[IndexingMap]
     earlier_runs: int = field(default=0, init=False)
 
-    def unobserved(self, exact: IndexingMap) -> Unobserved:
+    def unobserved_reads(self, exact: IndexingMap) -> Unobserved:
         """Return the reads of an exact map that no poke showed."""
         self.earlier_runs = self.trial.runs
         pending = dict.fromkeys(self._points(exact))
         reached: set[Point] = set()
-        with self.trial.restored():
+        with self.trial.restore_after():
             for number, _ in enumerate(self._fillings()):
                 groups = self._groups(exact, pending)
                 reached.update(point for group in groups for point in group.elements)
                 for group in groups[: MAX_GROUPS if number > 1 else None]:
-                    for point in self._shown(group):
+                    for point in self._shown_reads(group):
                         del pending[point]
         missing = [point for point in pending if point in reached]
         for number, point in enumerate(missing):
@@ -186,7 +186,7 @@ class Observation:
             if element is None:
                 continue
             if point.at not in related:
-                related[point.at] = self._related(point.at)
+                related[point.at] = self._related_elements(point.at)
             others = related[point.at]
             if others is None:
                 alone.append(_Group({point: element}))
@@ -198,7 +198,7 @@ class Observation:
             group.covered |= others
         return groups + alone
 
-    def _related(self, at: ElementIndex) -> set[ElementIndex] | None:
+    def _related_elements(self, at: ElementIndex) -> set[ElementIndex] | None:
         """Return the elements that an output element reads by all maps; None if it is unknown."""
         related: set[ElementIndex] = set()
         for indexing_map in self.maps:
@@ -208,7 +208,7 @@ class Observation:
             related |= images
         return related
 
-    def _shown(self, group: _Group) -> set[Point]:
+    def _shown_reads(self, group: _Group) -> set[Point]:
         """Return the points whose output elements change with the elements of the group."""
         shown: set[Point] = set()
         before = None if self._is_over else self.trial.result(self.output)

@@ -71,7 +71,7 @@ def given_operands(instruction: Instruction) -> dict[tuple[int, Path], np.ndarra
     {(0, ()): array(4, dtype=int32)}
     """
     given: dict[tuple[int, Path], np.ndarray] = {}
-    if not any(inner.opcode == "while" for inner in _executed(instruction)):
+    if not any(inner.opcode == "while" for inner in _executed_instructions(instruction)):
         return given
     calls = only_calls(instruction.computation)
     for number, operand in enumerate(instruction.operands):
@@ -88,7 +88,7 @@ def given_operands(instruction: Instruction) -> dict[tuple[int, Path], np.ndarra
     return given
 
 
-def _executed(instruction: Instruction) -> Iterator[Instruction]:
+def _executed_instructions(instruction: Instruction) -> Iterator[Instruction]:
     """Yield the instructions of the computations that an instruction calls, transitively."""
     waiting, seen = list(instruction.called_computations), set[Computation]()
     while waiting:

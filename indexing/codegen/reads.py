@@ -56,11 +56,11 @@ class Scope:
         """Return the read of `array` at an index over the loops; equal reads are one object."""
         key = array, tuple(index)
         if key not in self._reads:
-            self._reads[key] = read = BufferRead(array, key[1], self.mentioned(key[1]))
+            self._reads[key] = read = BufferRead(array, key[1], self.runtime_variables_in(key[1]))
             self._pending.add(array, read, self)
         return self._reads[key]
 
-    def mentioned(self, exprs: Iterable[Expr]) -> tuple[Runtime, ...]:
+    def runtime_variables_in(self, exprs: Iterable[Expr]) -> tuple[Runtime, ...]:
         """Return the runtime variables that occur in the expressions."""
         if not self.runtime:
             return ()

@@ -30,7 +30,7 @@ from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import (
     ExecutionError,
     Value,
-    assembled,
+    assemble,
     bytes_of,
     check_representable,
     checked_inputs,
@@ -283,7 +283,7 @@ def _run_nests(
     """Execute an instruction through its nests; a `Handler` once the first two are bound."""
     arrays = flattened(tuple(operands))
     results = [_by_nest(nest, arrays, tile) for nest in nests]
-    return assembled(instruction.shape, iter(results))
+    return assemble(instruction.shape, iter(results))
 
 
 def _by_nest(nest: LoopNest, arrays: Sequence[Array], tile: tuple[int, ...] | None) -> Array:

@@ -68,7 +68,7 @@ class SourceBuilder:
             case "call":
                 return f"{name}({', '.join(arguments)})"
 
-    def name(self, function: ScalarFunction) -> str:
+    def function_name(self, function: ScalarFunction) -> str:
         """Return the name of a function in the program."""
         return self._called[function]
 
@@ -85,7 +85,7 @@ class SourceBuilder:
         )
 
     @contextmanager
-    def repeated(self, loop: Repeat) -> Iterator[None]:
+    def open_repeat(self, loop: Repeat) -> Iterator[None]:
         """Open a loop over stages; the context writes the stages of one iteration.
 
         The runtime variables of the number of iterations are assigned before.
@@ -95,7 +95,7 @@ class SourceBuilder:
                 stack.enter_context(self.text.loops([loop.variable]))
             else:
                 name, count = loop.variable.name, index_text(loop.count.expr)
-                stack.enter_context(self.text.indented(f"for {name} in range({count}):"))
+                stack.enter_context(self.text.indent_below(f"for {name} in range({count}):"))
             self.text.repeats += 1
             yield
             self.text.repeats -= 1
@@ -107,8 +107,8 @@ class SourceBuilder:
             elif not loop.stages:
                 self.text.add("pass")
 
-    def executed(self, name: str, title: str) -> tuple[str, Any]:
-        """Execute the source; return it with the function `name` that it defines."""
+    def execute(self, name: str, title: str) -> tuple[str, Any]:
+        """Execute the source; return it with the function `function_name` that it defines."""
         source = str(self.text)
         return source, function_from(source, name, f"{title} {name}", self._globals)
 
@@ -117,7 +117,7 @@ _NUMBERS: Final = count(1)
 
 
 def function_from(source: str, name: str, title: str, scope: dict[str, Any]) -> Any:
-    """Execute `source` in `scope`; return the function `name` that it defines.
+    """Execute `source` in `scope`; return the function `function_name` that it defines.
 
     Tracebacks show the generated lines.  The lines are discarded with the function.
 

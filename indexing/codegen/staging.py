@@ -108,15 +108,15 @@ class Staging:
             self._buffers[scope] = {result.leaf: output}
             self.bodies[scope] = scope.read(result, _index(scope))
         self._decide_all()
-        return self._ordered()
+        return self._ordered_stages()
 
-    def _ordered(self) -> tuple[Stage | Repeat, ...]:
+    def _ordered_stages(self) -> tuple[Stage | Repeat, ...]:
         """Return all stages and loops in execution order."""
         numbered: list[tuple[int, Stage | Repeat]] = [
-            (scope.array.number, self._finished(scope)) for scope in self.bodies
+            (scope.array.number, self._finish_stage(scope)) for scope in self.bodies
         ]
         for number, loop in self.loops:
-            (count,) = self._resolved([loop.count])
+            (count,) = self._resolve_reads([loop.count])
             assert isinstance(count, IndexValue)
             numbered.append((number, replace(loop, count=count)))
         return tuple([stage for _, stage in sorted(numbered, key=lambda pair: pair[0])])
@@ -126,7 +126,7 @@ class Staging:
         scope = Scope(self._pending, results[0])
         roots = [scope.read(array, ()) for array in results]
         self._decide_all()
-        return self._resolved(roots)
+        return self._resolve_reads(roots)
 
     # ------------------------------------------------------------ decisions
 
@@ -153,7 +153,7 @@ class Staging:
             return self._results[array.group][array.leaf]
         if array in self._outside and not _is_inlined(array):
             assert self._around is not None
-            return self._around.required(array)
+            return self._around.require_buffer(array)
         if array.group not in self._staged:
             return self.inputs.get(array) or self.constants.get(array)
         buffers = self._buffers[self._staged[array.group]]
@@ -161,7 +161,7 @@ class Staging:
             buffers[array.leaf] = self._required.get(array) or self._buffer(array, "stage")
         return buffers[array.leaf]
 
-    def required(self, array: ProgramArray, stem: str | None = None) -> Buffer:
+    def require_buffer(self, array: ProgramArray, stem: str | None = None) -> Buffer:
         """Return the buffer of an array that a loop needs as a whole.
 
         Args:
@@ -229,7 +229,7 @@ class Staging:
             self.bodies[scope] = scope.read(each.first, _index(scope))
         body = Staging((), self.function, self, loop)
         carried = body._body(loop, leaves, buffers)
-        count, stages = self._count(result), body._ordered()
+        count, stages = self._count(result), body._ordered_stages()
         repeat = Repeat(loop.instruction, loop.iteration, count, carried, stages)
         self.loops.append((loop.number, repeat))
         return buffers[result.leaf]
@@ -245,7 +245,7 @@ class Staging:
                 value = scope.variable(array, index, variable.bounds).as_expr()
             values[variable] = value
         count = Substitution(values)(loop.count)
-        return IndexValue(count, np.dtype(np.int64), scope.mentioned([count]))
+        return IndexValue(count, np.dtype(np.int64), scope.runtime_variables_in([count]))
 
     def _body(
         self,
@@ -267,7 +267,7 @@ class Staging:
                 self._update(each.following, buffer)
                 carried.append(Carried(buffer, buffer))
             else:
-                following = self.required(each.following, f"{buffer.name}_next")
+                following = self.require_buffer(each.following, f"{buffer.name}_next")
                 carried.append(Carried(buffer, following))
         self._decide_all()
         return tuple(carried)
@@ -283,10 +283,10 @@ class Staging:
 
     # ------------------------------------------------------------ inlining
 
-    def _finished(self, scope: Scope) -> Stage:
+    def _finish_stage(self, scope: Scope) -> Stage:
         """Return a stage with all reads resolved."""
         body, buffers = self.bodies[scope], self._buffers[scope]
-        self._resolved(roots_of(body))
+        self._resolve_reads(roots_of(body))
         if not isinstance(body, Reduction):
             at = self._updates.get(scope)
             return Stage(tuple(buffers.values()), scope.dims, self._final[body], at)
@@ -294,7 +294,7 @@ class Staging:
         totals = [buffers.get(k) or self._unread(scope.array, k) for k in range(len(body.inits))]
         return Stage(tuple(totals), scope.dims, body)
 
-    def _resolved(self, roots: Iterable[Node]) -> tuple[Node, ...]:
+    def _resolve_reads(self, roots: Iterable[Node]) -> tuple[Node, ...]:
         """Replace each read of an array by a read of its buffer, or by its inlined definition."""
         roots = tuple(roots)
 

@@ -107,7 +107,7 @@ class Lines:
         self.lines.append("    " * self._depth + line)
 
     @contextmanager
-    def indented(self, line: str) -> Iterator[None]:
+    def indent_below(self, line: str) -> Iterator[None]:
         """Append `line`, which ends with a colon, and indent the lines added in the context."""
         self.add(line)
         self._depth += 1
@@ -129,7 +129,7 @@ class Lines:
             headers = [f"for {names} in np.ndindex({', '.join(sizes)}):"]
         with ExitStack() as stack:
             for header in headers:
-                stack.enter_context(self.indented(header))
+                stack.enter_context(self.indent_below(header))
             yield
 
     def delete(self, names: set[str]) -> None:

@@ -37,7 +37,7 @@ def is_checked(instruction: Instruction) -> bool:
     return not declarations_of(instruction).is_given
 
 
-def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
+def validate_instruction(instruction: Instruction, seed: int, max_elements: int) -> Report:
     """Run all checks of one instruction.
 
     Args:
@@ -59,22 +59,22 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
         reason = getattr(error, "message", str(error))
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
     return Report(
-        instruction, tuple([f for number in case.results for f in _checked(case, number)])
+        instruction, tuple([f for number in case.results for f in _check_output(case, number)])
     )
 
 
-def _checked(case: CheckedInstruction, number: int) -> Iterator[Finding]:
+def _check_output(case: CheckedInstruction, number: int) -> Iterator[Finding]:
     """Run all checks of one output; maps that cannot be evaluated are wrong."""
-    faults = list(_attempted("maps", partial(case.forms, number)))
+    faults = list(_attempt_check("maps", partial(case.forms, number)))
     yield from faults
     if faults:
         return
-    yield from _attempted("nest", partial(case.nests, number))
+    yield from _attempt_check("nest", partial(case.nests, number))
     for check in (case.perturbation, case.influence, partial(observation_findings, case)):
-        yield from _attempted("poke", partial(check, number))
+        yield from _attempt_check("poke", partial(check, number))
 
 
-def _attempted(check: str, findings: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def _attempt_check(check: str, findings: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
     """Yield findings; a failure of the check itself means that the maps are wrong.
 
     Maps of sound instructions can be evaluated, and loop nests can be generated from them.

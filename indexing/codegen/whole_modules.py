@@ -45,14 +45,14 @@ def against_xla(module: Module, seed: int, max_elements: int) -> Report:
 
 def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Finding]:
     if obstacle := _obstacle(module, max_elements):
-        yield _skipped(obstacle)
+        yield _skipped_finding(obstacle)
         return
     try:
         inputs = random_inputs(module.entry, seed)
         ours = run(module, inputs, seed=seed, max_operations=MAX_OPERATIONS)
         theirs = xla.run(module, inputs)
     except (HloError, MemoryError, RuntimeError) as error:
-        yield _skipped(getattr(error, "message", str(error).partition("\n")[0]))
+        yield _skipped_finding(getattr(error, "message", str(error).partition("\n")[0]))
         return
     far = [number for number, pair in enumerate(zip(ours, theirs, strict=True))
            if first_difference(*pair, MODULE_TOLERANCE) is not None]  # fmt: skip
@@ -64,7 +64,7 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
             and distance(by_kernels, expected) <= MAX_PERTURBATION_RATIO * effects[number]
         ):
             reason = "rounding the inputs changes it as much as the deviation from XLA"
-            yield _skipped(f"output {number} is ill-conditioned: {reason}")
+            yield _skipped_finding(f"output {number} is ill-conditioned: {reason}")
             continue
         yield _with_xla("kernels = xla", number, by_kernels, expected)
         nest = loop_nest(module.entry, outputs[number])
@@ -75,7 +75,7 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
             yield _with_xla("maps = xla", number, by_maps, expected)
 
 
-def _skipped(reason: str) -> Finding:
+def _skipped_finding(reason: str) -> Finding:
     return Finding("xla", "skipped", (reason,))
 
 
@@ -117,12 +117,12 @@ def perturbation_effects(
     random = np.random.default_rng(seed)
     largest = [0.0] * len(results)
     for _ in range(PERTURBATIONS):
-        perturbed = run(module, [_perturbed(array, random) for array in inputs], seed=seed)
+        perturbed = run(module, [_perturb(array, random) for array in inputs], seed=seed)
         largest = list(map(max, largest, map(distance, perturbed, results)))
     return largest
 
 
-def _perturbed(array: Array, random: np.random.Generator) -> Array:
+def _perturb(array: Array, random: np.random.Generator) -> Array:
     """Change each floating-point number by one epsilon, relative; keep integers."""
     if not tolerance(array.dtype):
         return array

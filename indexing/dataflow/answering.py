@@ -165,7 +165,9 @@ def _parameter_answer(
             several.setdefault(parameter, []).append(entry_of(path, maps))
         else:
             entries[parameter] = entry_of(path, maps)
-    entries |= {parameter: _united(leaf_entries) for parameter, leaf_entries in several.items()}
+    entries |= {
+        parameter: _unite_entries(leaf_entries) for parameter, leaf_entries in several.items()
+    }
     contents = _contents(entries.values())
     return Answer(start.instruction, "output-to-input", output_id, parameters, *contents)
 
@@ -184,7 +186,7 @@ def _listed_entry(options: Options, path: Path, maps: MapSet) -> _Entry:
         return _leaf_entry(path, maps)
     several = MapSet((), maps.spaces, options)  # later maps may subsume earlier ones
     reasons, control = maps.reasons, maps.control
-    several.extend(maps.effective, maps.unknown, reasons, control, options.simplified)
+    several.extend(maps.effective, maps.unknown, reasons, control, options.simplify_map)
     return _leaf_entry(path, several)
 
 
@@ -224,7 +226,7 @@ def _operand_entries(
         by_position.setdefault(position, {}).setdefault(path, []).append(edge)
     for position, by_path in by_position.items():
         entries = [_edges_entry(options, path, each, spaces) for path, each in by_path.items()]
-        yield position, _united(entries)
+        yield position, _unite_entries(entries)
 
 
 def _edges_entry(
@@ -233,12 +235,12 @@ def _edges_entry(
     """Return the entry of one leaf from the edges to it."""
     edge = edges[0]
     if len(edges) == 1 and len(edge.maps) == 1 and edge.is_exact:
-        only = options.simplified(edge.maps[0])
+        only = options.simplify_map(edge.maps[0])
         if is_within_limits(only):
             return _Entry((only,), (path,), None, ((),), (edge.maps[0] in edge.control,))
     maps = MapSet((), spaces(edge), options)
     for each in edges:
-        maps.extend(each.maps, each.unknown, each.reasons, each.control, options.simplified)
+        maps.extend(each.maps, each.unknown, each.reasons, each.control, options.simplify_map)
     return _leaf_entry(path, maps)
 
 
@@ -259,7 +261,7 @@ def _contents(entries: Collection[_Entry]) -> _Contents:
     return _Contents(*zip(*entries, strict=True)) if entries else _NOTHING
 
 
-def _united(leaf_entries: Sequence[_Entry]) -> _Entry:
+def _unite_entries(leaf_entries: Sequence[_Entry]) -> _Entry:
     """Return the entry of an operand or output from those of its leaves."""
     if len(leaf_entries) == 1:
         return leaf_entries[0]

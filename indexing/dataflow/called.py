@@ -47,7 +47,7 @@ def to_summarise(
     >>> to_summarise(module.entry, in_loops=False)
     []
     """
-    pending = list(_called(instructions, in_loops))
+    pending = list(_callees_of(instructions, in_loops))
     reached: dict[Callee, None] = {}
     while pending:
         callee = pending.pop()
@@ -61,13 +61,13 @@ def to_summarise(
 
 
 def _called_in(computation: Computation, in_loops: bool) -> Collection[Callee]:
-    def called() -> tuple[Callee, ...]:
-        return tuple(_called(needed_by_root(computation), in_loops))
+    def list_called() -> tuple[Callee, ...]:
+        return tuple(_callees_of(needed_by_root(computation), in_loops))
 
-    return computation.memoised((_called_in, in_loops), called)
+    return computation.memoised((_called_in, in_loops), list_called)
 
 
-def _called(instructions: Iterable[Instruction], in_loops: bool) -> Iterator[Callee]:
+def _callees_of(instructions: Iterable[Instruction], in_loops: bool) -> Iterator[Callee]:
     """Yield the computations that `instructions` call whose ops are registered."""
     for instruction in instructions:
         if not instruction.called_computations:

@@ -90,7 +90,7 @@ class Compositions:
             known = self._along[key] = EdgeCompositions(self, edge, space)
         return known
 
-    def shared(self, maps: MapSet) -> MapSet:
+    def shared_set(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`."""
         return self._sets.setdefault(maps.state, maps) if self.is_sharing else maps
 
@@ -100,7 +100,7 @@ class Compositions:
             return maps
         known = self._hulls.get(maps)
         if known is None:
-            known = self.counted(hull_of_set(maps, self.options, _many_pairs()))
+            known = self.count_set(hull_of_set(maps, self.options, _many_pairs()))
             if self.is_sharing:
                 self._hulls[maps] = known
         return known
@@ -113,7 +113,7 @@ class Compositions:
             return map_sets
         return {array: self.hull(maps) for array, maps in map_sets.items()}
 
-    def counted(self, maps: MapSet) -> MapSet:
+    def count_set(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`; forget all sets beyond the limit."""
         self._size += 1 + len(maps.maps)
         if self._size > MAX_SHARED:
@@ -121,7 +121,7 @@ class Compositions:
             self._along.clear()
             self._sets.clear()
             self._hulls.clear()
-        return self.shared(maps)
+        return self.shared_set(maps)
 
 
 class EdgeCompositions:
@@ -142,14 +142,14 @@ class EdgeCompositions:
         total = MapSet((), self._spaces(maps), self._walk.options)
         self._add(total, maps)
         if self._walk.is_sharing:
-            total = self._firsts[maps] = self._walk.counted(total)
+            total = self._firsts[maps] = self._walk.count_set(total)
         return total
 
-    def added(self, total: MapSet, maps: MapSet) -> MapSet:
+    def add_compositions(self, total: MapSet, maps: MapSet) -> MapSet:
         """Return `total` with the compositions of the edge and `maps`.
 
         Args:
-            total: a result of `first` or `added`, which is not used any more.
+            total: a result of `first` or `add_compositions`, which is not used any more.
         """
         if not self._walk.is_sharing:
             self._add(total, maps)
@@ -158,7 +158,7 @@ class EdgeCompositions:
         if known is None:
             copied = total.copy()
             self._add(copied, maps)
-            known = self._sums[total, maps] = self._walk.counted(copied)
+            known = self._sums[total, maps] = self._walk.count_set(copied)
         return known
 
     def _spaces(self, maps: MapSet) -> SpacePair:

@@ -10,12 +10,12 @@ import numpy as np
 from hlo.text.source import HloError
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.ops.access_edge import unbounded
+from indexing.ops.access_edge import why_unbounded
 from indexing.ops.base import NullaryOp
 from indexing.ops.element import ConstantRule, element_of
 from indexing.ops.integer_rules import range_of
 from simplifier.linear import Expr
-from simplifier.sums import combined
+from simplifier.sums import weighted_sum
 
 MAX_ELEMENTS: Final = 1 << 16
 """Limit on the elements of a constant; larger constants are not read."""
@@ -25,7 +25,7 @@ def is_integral(array: ArrayRef) -> bool:
     """Return True for an array of integers or booleans with known sizes."""
     shape = array.array_shape
     is_integer = shape is not None and range_of(shape.element_type) is not None
-    return is_integer and unbounded(array) is None
+    return is_integer and why_unbounded(array) is None
 
 
 def affine_table(array: ArrayRef) -> list[IndexingMap] | None:
@@ -43,7 +43,9 @@ def affine_table(array: ArrayRef) -> list[IndexingMap] | None:
     if not (values == affine).all():
         return None
     variables = dims(values.shape)
-    formula = combined([(s, d.as_expr()) for s, d in zip(strides, variables, strict=True)], base)
+    formula = weighted_sum(
+        [(s, d.as_expr()) for s, d in zip(strides, variables, strict=True)], base
+    )
     return [IndexingMap.of(variables, [formula])]
 
 

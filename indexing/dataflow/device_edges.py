@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
-from indexing.dataflow.device_ids import folded
+from indexing.dataflow.device_ids import fold_devices
 from indexing.dataflow.edges import Edges, LocalEdges, Summarising, summaries_of
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.walk import Walk
@@ -66,7 +66,7 @@ class DeviceEdges(Edges):
         plain = Walk(self.base).backward_edges(array, fold=fold)
         every, summaries = range(len(instruction.operands)), summaries_of(walk, backward=True)
         for edge in self._with_devices(instruction, [path], every, plain, summaries):
-            yield self._folded(edge) if fold else edge
+            yield self._fold_starts(edge) if fold else edge
 
     def forward_edges(
         self,
@@ -80,7 +80,7 @@ class DeviceEdges(Edges):
         plain = Walk(self.base).forward_edges(instruction, operands, outputs, fold=fold)
         summaries = summaries_of(walk, backward=False)
         for edge in self._with_devices(instruction, outputs, operands, plain, summaries):
-            yield self._folded(edge) if fold else edge
+            yield self._fold_starts(edge) if fold else edge
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         shape = array.shape
@@ -106,35 +106,37 @@ class DeviceEdges(Edges):
         op = instruction.op
         if isinstance(op, Collective):
             for edge in plain:
-                yield self._exchanged(instruction, op, edge, summaries)
+                yield self._collective_edge(instruction, op, edge, summaries)
         elif isinstance(op, Recv):
-            yield from _received(instruction, op, outputs)
+            yield from _received_edges(instruction, op, outputs)
         elif not (isinstance(op, StructuredOp) and self._calls_crossing(instruction)):
-            yield from map(self._lifted, plain)
+            yield from map(self._lift_edge, plain)
         elif isinstance(op, InlineOp | AsyncStart | Conditional | While):
             for output in outputs:
                 for edge in op.edges(instruction, output, summaries):
                     if edge.operand in operands:
-                        yield self._lifted(edge)
+                        yield self._lift_edge(edge)
         else:
             for edge in plain:
-                yield self._repeated(instruction, edge, summaries.backward)
+                yield self._repeated_edge(instruction, edge, summaries.backward)
 
     def _calls_crossing(self, instruction: Instruction) -> bool:
         return any(map(self.crosses, instruction.called_computations))
 
-    def _lifted(self, edge: AccessEdge) -> AccessEdge:
+    def _lift_edge(self, edge: AccessEdge) -> AccessEdge:
         """Return an edge on every device; maps of called computations may have devices already."""
         lift = self.devices.lift
-        return edge.changed(lambda m: [m if has_device(m) else lift(m)])
+        return edge.change_maps(lambda m: [m if has_device(m) else lift(m)])
 
-    def _folded(self, edge: AccessEdge) -> AccessEdge:
+    def _fold_starts(self, edge: AccessEdge) -> AccessEdge:
         """Return an edge without the start indices that are determined by the device."""
         if not any(each.runtime for each in edge.maps):
             return edge
-        return edge.changed(lambda m: folded(m, self.devices))
+        return edge.change_maps(lambda m: fold_devices(m, self.devices))
 
-    def _repeated(self, instruction: Instruction, edge: AccessEdge, backward: bool) -> AccessEdge:
+    def _repeated_edge(
+        self, instruction: Instruction, edge: AccessEdge, backward: bool
+    ) -> AccessEdge:
         """Return an edge of a scan that contains collectives: it may depend on every device."""
         out = ArrayRef(instruction, edge.output_path)
         operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
@@ -144,13 +146,13 @@ class DeviceEdges(Edges):
         reason = Reason("a scan with collectives may read every element", instruction)
         return replace(edge, maps=(full_map(self.spaces(start, end)),), reasons=(reason,))
 
-    def _exchanged(
+    def _collective_edge(
         self, instruction: Instruction, op: Collective, edge: AccessEdge, summaries: Summaries
     ) -> AccessEdge:
         """Return the edge of a collective, from the participants of its groups."""
         exchange = op.exchange(instruction, edge.output_path, edge.operand)
         if exchange is None or edge.unknown is not None:
-            return self._lifted(edge)
+            return self._lift_edge(edge)
         out = ArrayRef(instruction, edge.output_path).shape
         operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path).shape
         assert isinstance(out, Shape)
@@ -202,7 +204,7 @@ def _contains_crossing(computation: Computation) -> bool:
     return bottom_up(computation, _contains_crossing, lambda c: any(map(crosses, c)))
 
 
-def _received(
+def _received_edges(
     instruction: Instruction, op: Recv, outputs: Collection[Path]
 ) -> Iterator[AccessEdge]:
     """Yield unknown edges: a token does not identify its sender."""

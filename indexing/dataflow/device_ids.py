@@ -38,7 +38,7 @@ MAX_DEVICES: Final = 1 << 10
 """Limit on the number of devices; beyond it, nothing is computed for every device."""
 
 
-def folded(indexing_map: IndexingMap, devices: Devices) -> tuple[IndexingMap, ...]:
+def fold_devices(indexing_map: IndexingMap, devices: Devices) -> tuple[IndexingMap, ...]:
     """Return a map without the runtime variables that the device determines, in disjoint pieces.
 
     >>> import hlo, indexing
@@ -52,7 +52,7 @@ def folded(indexing_map: IndexingMap, devices: Devices) -> tuple[IndexingMap, ..
     ...   ROOT r = f32[2] dynamic-slice(p, o), dynamic_slice_sizes={2}
     ... }''').entry.root
     >>> (read,) = indexing.device_maps(root).maps[0]
-    >>> print(*folded(read, Devices.of(root.module)))
+    >>> print(*fold_devices(read, Devices.of(root.module)))
     (device, d0) -> (device, d0 - device * 2 + 6), domain: device in [0, 3], d0 in [0, 1]
     """
     pieces = [indexing_map]
@@ -98,12 +98,14 @@ def _values(rt: RuntimeVariable, devices: Devices) -> tuple[int, ...] | None:
     source_device, *index = rt.element
     if source_device != devices.variable.as_expr() or not all(expr.is_constant for expr in index):
         return None
-    needed = _needed(rt.source)
+    needed = _needed_instructions(rt.source)
     if needed is None:
         return None
     at = tuple([expr.constant for expr in index])
     try:
-        values = [int(_computed(needed, devices, number)[at]) for number in range(devices.count)]
+        values = [
+            int(_compute_value(needed, devices, number)[at]) for number in range(devices.count)
+        ]
     except HloError:  # an elided constant, {...}
         return None
     if rt.clamp:
@@ -112,7 +114,7 @@ def _values(rt: RuntimeVariable, devices: Devices) -> tuple[int, ...] | None:
     return tuple(values)
 
 
-def _needed(source: Instruction) -> list[Instruction] | None:
+def _needed_instructions(source: Instruction) -> list[Instruction] | None:
     """Return the instructions that compute `source`, operands first; None if not computable."""
     needed: dict[Instruction, None] = {}
     pending = [source]
@@ -142,7 +144,7 @@ def _is_computable(instruction: Instruction) -> bool:
     return isinstance(op, DeviceId)
 
 
-def _computed(needed: list[Instruction], devices: Devices, number: int) -> Any:
+def _compute_value(needed: list[Instruction], devices: Devices, number: int) -> Any:
     """Return the value of the last of `needed` on device `number`."""
     values: dict[Instruction, Any] = {}
     for instruction in needed:

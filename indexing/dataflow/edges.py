@@ -13,12 +13,12 @@ from functools import partial
 from typing import Final, Protocol
 
 from hlo.memo import Memo
-from hlo.modules.bind import unsupported
+from hlo.modules.bind import why_unsupported
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
 from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
-from indexing.dataflow.runtime import folded
+from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.scalars import scalar_value
 from indexing.dataflow.shaped_ops import sharing_key
 from indexing.maps.answers import Direction, Unknown
@@ -28,7 +28,7 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import SpacePair
-from indexing.ops.access_edge import AccessEdge, bounded, dims, identity
+from indexing.ops.access_edge import AccessEdge, bound_edge, dims, identity
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
 from indexing.ops.structured_ops import MapsByLeaf, StructuredOp, Summaries
@@ -182,7 +182,7 @@ class LocalEdges(Edges):
         edges = tuple(self._backward_edges(array, walk))
         if key is not None and all(edge.is_of_shapes for edge in edges):
             return _SHARED.keep(key, edges)
-        return map(self._folded, edges) if fold else edges
+        return map(self._fold_runtime, edges) if fold else edges
 
     def _backward_edges(self, array: ArrayRef, walk: Summarising) -> Iterable[AccessEdge]:
         instruction, path, _ = array
@@ -190,10 +190,10 @@ class LocalEdges(Edges):
         if isinstance(op, RoutingOp):
             operand, operand_path = op.route(path)
             edge = AccessEdge(operand, operand_path, path, identity(array))
-            return (bounded(instruction, edge),)
+            return (bound_edge(instruction, edge),)
         summaries = summaries_of(walk, backward=True)
         if isinstance(op, StructuredOp):
-            return (bounded(instruction, e) for e in op.edges(instruction, path, summaries))
+            return (bound_edge(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
             return _unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
@@ -204,15 +204,15 @@ class LocalEdges(Edges):
             return [_edge(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
         edges = [(k, _edge(instruction, k, path, operand_maps[k])) for k in sorted(needed.grades)]
         return [
-            _graded(edge, instruction, needed, reads_several=reads_several(operand_maps[k]))
+            _graded_edge(edge, instruction, needed, reads_several=reads_several(operand_maps[k]))
             for k, edge in edges
         ]
 
-    def _folded(self, edge: AccessEdge) -> AccessEdge:
+    def _fold_runtime(self, edge: AccessEdge) -> AccessEdge:
         """Return an edge without the runtime variables whose value the program determines."""
         if not any(each.runtime for each in edge.maps):
             return edge
-        return edge.changed(lambda m: folded(m, self.iteration))
+        return edge.change_maps(lambda m: fold_runtime(m, self.iteration))
 
     def _needed_operands(
         self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries
@@ -235,7 +235,7 @@ class LocalEdges(Edges):
         from_, to = set(operands), set(outputs)
         kept = [edge for edge in edges if edge.operand in from_ and edge.output_path in to]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
-        return (self._folded(edge) for edge in kept) if fold else kept
+        return (self._fold_runtime(edge) for edge in kept) if fold else kept
 
     def _forward_edges(
         self,
@@ -246,11 +246,11 @@ class LocalEdges(Edges):
     ) -> Iterable[AccessEdge]:
         op = instruction.op
         if isinstance(op, RoutingOp):
-            return _routed(op, instruction, operands, outputs)
+            return _routed_edges(op, instruction, operands, outputs)
         summaries = summaries_of(walk, backward=False)
         if isinstance(op, StructuredOp):
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
-            return (bounded(instruction, edge) for edge in edges)
+            return (bound_edge(instruction, edge) for edge in edges)
         if isinstance(op, MappedOp):
             return self._write_edges(op, instruction, operands, outputs, summaries)
         return _unknown_edges(instruction, operands, outputs)
@@ -276,7 +276,7 @@ class LocalEdges(Edges):
             for operand in [k for k in operands if k in needed.grades]:
                 several = operand in needed.only_last and reads_several(reads[operand])
                 edge = _edge(instruction, operand, output, operand_maps[operand])
-                yield _graded(edge, instruction, needed, reads_several=several)
+                yield _graded_edge(edge, instruction, needed, reads_several=several)
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         return identity(array)
@@ -304,7 +304,7 @@ _SHARED: Final = Memo[Hashable, tuple[AccessEdge, ...]](1 << 12)
 """Edges that follow from an op and its shapes; see `Edges.sharing_key`."""
 
 
-def _routed(
+def _routed_edges(
     op: RoutingOp,
     instruction: Instruction,
     operands: Collection[int],
@@ -327,7 +327,7 @@ def _forwarding_edge(
     instruction: Instruction, operand: int, path: Path, output: Path
 ) -> AccessEdge:
     maps = identity(ArrayRef(instruction, output))
-    return bounded(instruction, AccessEdge(operand, path, output, maps))
+    return bound_edge(instruction, AccessEdge(operand, path, output, maps))
 
 
 def _edge(
@@ -345,14 +345,14 @@ def _edge(
     return AccessEdge(operand, (), output, placed, None, reasons)
 
 
-def _graded(
+def _graded_edge(
     edge: AccessEdge, instruction: Instruction, needed: NeededOperands, *, reads_several: bool
 ) -> AccessEdge:
     """Return an edge with the grade of the reads of the called computation."""
     obstacle = needed.obstacle(edge.operand, reads_several=reads_several)
     if not obstacle or all(m.grade == "may" for m in edge.maps):
         return edge
-    return edge.over_approximated(Reason(obstacle, instruction))
+    return edge.over_approximate(Reason(obstacle, instruction))
 
 
 def _with_sources(op_map: IndexingMap, instruction: Instruction) -> IndexingMap:
@@ -371,7 +371,7 @@ def _unknown_edges(
     instruction: Instruction, operands: Iterable[int], outputs: Iterable[Path]
 ) -> Iterator[AccessEdge]:
     """Yield unknown edges: no maps are defined for the opcode, or not for this form of it."""
-    reason = unsupported(instruction) or "no maps are defined for this opcode"
+    reason = why_unsupported(instruction) or "no maps are defined for this opcode"
     unknown = Unknown(
         f"{instruction.opcode} `{instruction.name}`: {reason}",
         instruction,

@@ -1,7 +1,7 @@
 """Constant folding of runtime variables: a value that the program determines becomes a formula.
 
-A start index is often a constant, an iota, or integer arithmetic on them.  `folded` replaces such a
-runtime variable by its formula, with the semantics of the HLO:
+A start index is often a constant, an iota, or integer arithmetic on them.  `fold_runtime` replaces
+such a runtime variable by its formula, with the semantics of the HLO:
 
 * *Clamping*: if the formula may leave the clamp of the operation, the map is split into disjoint
   pieces (below, inside and above), so no start index is out of bounds.
@@ -47,7 +47,7 @@ from simplifier.substitute import Substitution
 # ---------------------------------------------------------------- maps
 
 
-def folded(
+def fold_runtime(
     indexing_map: IndexingMap, around: Surroundings | None = None
 ) -> tuple[IndexingMap, ...]:
     """Return a map without the runtime variables that the program determines, in disjoint pieces.
@@ -64,7 +64,7 @@ def folded(
     >>> (read,) = indexing.output_to_input(root).maps[0]
     >>> print(read)
     (d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 6]
-    >>> print(*folded(read))
+    >>> print(*fold_runtime(read))
     (d0) -> (d0 + 6), domain: d0 in [0, 3]
     """
     pieces = [indexing_map]
@@ -72,7 +72,7 @@ def folded(
         # from the last, so that the remaining variables keep their positions
         at = len(indexing_map.runtime) - 1 - number
         pieces = [new for piece in pieces for new in _fold_at(piece, at, len(pieces), around)]
-    return tuple([_merged(piece) for piece in pieces])
+    return tuple([_merge_runtime(piece) for piece in pieces])
 
 
 def _fold_at(
@@ -139,7 +139,7 @@ def _conditions(piece: IndexingMap, index: Sequence[Expr]) -> list[Constraint]:
     ]
 
 
-def _merged(indexing_map: IndexingMap) -> IndexingMap:
+def _merge_runtime(indexing_map: IndexingMap) -> IndexingMap:
     """Return a map with one runtime variable for each source element with its clamp and bounds."""
     kept: dict[object, RuntimeVariable] = {}
     same: dict[Variable, Expr] = {}

@@ -38,7 +38,7 @@ from indexing.ops.integer_rules import (
 )
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
-from simplifier.interval import Interval, contains, intersected
+from simplifier.interval import Interval, contains, intersect
 
 ValueMaps: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from the index of each element to its value; together they cover the array."""
@@ -76,10 +76,10 @@ def value_maps(array: ArrayRef, around: Surroundings | None = None) -> ValueMaps
     """
     module = array.instruction.module
     with module.lock:
-        return _traced(array, module.memoised((value_maps, around), lambda: _Values(around)))
+        return _trace_array(array, module.memoised((value_maps, around), lambda: _Values(around)))
 
 
-def _traced(array: ArrayRef, memo: _Values) -> ValueMaps | None:
+def _trace_array(array: ArrayRef, memo: _Values) -> ValueMaps | None:
     """Return the formulas of an array, after those of the arrays that determine it."""
     waiting = {array: None}  # ordered
     visits = 0
@@ -152,12 +152,12 @@ class _Values(dict[ArrayRef, ValueMaps | None]):
         self.around = around
         self.wrapping: set[ArrayRef] = set()
 
-    def simplified(self, piece: IndexingMap) -> IndexingMap:
+    def simplify(self, piece: IndexingMap) -> IndexingMap:
         """Return a simplified piece, with the same symbols in all pieces."""
-        return _simplified(piece, self.around)
+        return _simplify_piece(piece, self.around)
 
 
-def _simplified(piece: IndexingMap, around: Surroundings | None) -> IndexingMap:
+def _simplify_piece(piece: IndexingMap, around: Surroundings | None) -> IndexingMap:
     """Return a simplified piece, with the same symbols in all pieces.
 
     Simplification tightens the bounds of symbols; here they become constraints.
@@ -189,15 +189,17 @@ def _value(array: ArrayRef, memo: _Values) -> ValueMaps | None:
     if pieces is None or not 0 < len(pieces) <= MAX_CASES:
         return None
     parts = [
-        part for piece in _joined(shape, pieces) for part in wrapped(piece, limits, memo.around)
+        part
+        for piece in _join_pieces(shape, pieces)
+        for part in wrap_value(piece, limits, memo.around)
     ]
     if not 0 < len(parts) <= MAX_CASES:
         memo.wrapping.add(array)
         return None
-    return tuple(_joined(shape, parts))
+    return tuple(_join_pieces(shape, parts))
 
 
-def wrapped(
+def wrap_value(
     piece: IndexingMap, limits: Interval, around: Surroundings | None
 ) -> Iterator[IndexingMap]:
     """Yield the value modulo the number of values of its type, in a piece for each multiple.
@@ -209,7 +211,7 @@ def wrapped(
         yield piece
         return
     low, high = KnownBounds(sum_bounds(piece.constraints)).bounds(value)
-    low, high = intersected((low, high), value.bounds)
+    low, high = intersect((low, high), value.bounds)
     count = limits[1] - limits[0] + 1
     first, last = (low - limits[0]) // count, (high - limits[0]) // count
     for multiple in range(first, min(last, first + MAX_CASES) + 1):
@@ -219,12 +221,12 @@ def wrapped(
             results=(value - multiple * count,),
             constraints=(*piece.constraints, *([] if inside.is_true else [inside])),
         )
-        part = _simplified(part, around)
+        part = _simplify_piece(part, around)
         if not part.is_known_empty:
             yield part
 
 
-def _joined(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[IndexingMap]:
+def _join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[IndexingMap]:
     """Return one piece if all pieces, which cover the array, have the same formula."""
     (value,) = pieces[0].results
     if len(pieces) == 1 or any(piece.results != (value,) for piece in pieces):
@@ -264,7 +266,7 @@ def _copied_value(array: ArrayRef, rule: CopyRule, memo: _Values) -> list[Indexi
         pieces = memo[ArrayRef(operand, (), array.calls)]
         if pieces is None:
             return None
-        result_maps += [memo.simplified(read.then(piece)) for piece in pieces]
+        result_maps += [memo.simplify(read.then(piece)) for piece in pieces]
     return [piece for piece in result_maps if not piece.is_known_empty] if copies else None
 
 
@@ -280,7 +282,7 @@ def _sliced_value(array: ArrayRef, shape: Shape, memo: _Values) -> list[Indexing
     result_maps: list[IndexingMap] = []
     for whole, *starts in product(*known):
         for read in _slices(shape, starts, limits):
-            piece = memo.simplified(read.then(whole))
+            piece = memo.simplify(read.then(whole))
             if not piece.is_known_empty:
                 result_maps.append(piece)
             if len(result_maps) > MAX_CASES:
@@ -327,7 +329,7 @@ def _elementwise_value(
         for number, conditions in cases:
             constraints = [*shared, *conditions]
             piece = IndexingMap.of(variables, [number], runtime=runtime, constraints=constraints)
-            piece = memo.simplified(piece)
+            piece = memo.simplify(piece)
             if not piece.is_known_empty:
                 result_maps.append(piece)
     return result_maps

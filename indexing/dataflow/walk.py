@@ -25,7 +25,7 @@ from indexing.dataflow.users_first import UsersFirst
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.converse import converse
 from indexing.maps.map_set import MapSet
-from indexing.ops.access_edge import AccessEdge, unbounded
+from indexing.ops.access_edge import AccessEdge, why_unbounded
 from indexing.ops.structured_ops import MapsByLeaf
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Walk:
         """
         compositions = shared or Compositions(self.edges.options, edges_first=False)
         budget = PairBudget()
-        map_sets = {start: compositions.shared(self._start(start))}
+        map_sets = {start: compositions.shared_set(self._start(start))}
         waiting = UsersFirst(start, within)
         for instruction, arrays in waiting:
             operands = instruction.operands
@@ -108,7 +108,7 @@ class Walk:
                         if operand.operands:
                             waiting.add(to)
                     else:
-                        map_sets[to] = along.added(total, here)
+                        map_sets[to] = along.add_compositions(total, here)
         return compositions.within(budget, map_sets)
 
     def to_parameters(
@@ -165,7 +165,7 @@ class Walk:
         """
         compositions = Compositions(self.edges.options, edges_first=True)
         budget = PairBudget()
-        map_sets = {end: compositions.shared(self._start(end))}
+        map_sets = {end: compositions.shared_set(self._start(end))}
         waiting = UsersFirst(end, within)
         for instruction, arrays in waiting:
             is_over = budget.is_exceeded
@@ -187,7 +187,7 @@ class Walk:
                     map_sets[start] = along.first(later)
                     waiting.add(start)
                 else:
-                    map_sets[start] = along.added(total, later)
+                    map_sets[start] = along.add_compositions(total, later)
         return compositions.within(budget, map_sets)
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
@@ -218,7 +218,7 @@ class Walk:
         """Return the maps from an array to each parameter, given those of the operands."""
         instruction = array.instruction
         if instruction.opcode == "parameter":
-            return {array: compositions.shared(self._start(array))}
+            return {array: compositions.shared_set(self._start(array))}
         reached: dict[ArrayRef, MapSet] = {}
         budget = PairBudget()
         if self._prepend(self, array, computed, reached, compositions, budget, lost=False):
@@ -256,7 +256,7 @@ class Walk:
                 budget.add(edge, later)
                 total = reached.get(parameter)
                 reached[parameter] = (
-                    along.first(later) if total is None else along.added(total, later)
+                    along.first(later) if total is None else along.add_compositions(total, later)
                 )
         return are_others
 
@@ -270,7 +270,7 @@ class Walk:
     def _start(self, array: ArrayRef) -> MapSet:
         """Return the identity map of an array, as a set."""
         identity = self.edges.empty_map_set(array, array)
-        reason = unbounded(array)
+        reason = why_unbounded(array)
         identity.extend(self.edges.identity(array) if reason is None else (), reason)
         return identity
 
@@ -289,7 +289,7 @@ class Walk:
         if iteration is not None and computation is not iteration.body:
             return Walk(self.edges.inside(None))._summary(computation, path, backward=backward)
 
-        def summarised() -> MapsByLeaf:
+        def summarise() -> MapsByLeaf:
             root = ArrayRef(computation.root, path)
             reached = (
                 self.to_parameters(root, self._compositions(computation.module))
@@ -298,7 +298,7 @@ class Walk:
             )
             return shared_summary(computation, reached)
 
-        return computation.memoised((self, path, backward), summarised)
+        return computation.memoised((self, path, backward), summarise)
 
     def _compositions(self, module: Module) -> Compositions:
         """Return the compositions of all summaries: called computations are alike."""
@@ -314,12 +314,12 @@ class Walk:
         if self.edges.iteration is not None:
             return Walk(self.edges.inside(None)).loop_maps(loop, path, backward=backward)
 
-        def computed() -> dict[Path, MapSet]:
+        def compute_maps() -> dict[Path, MapSet]:
             if not backward:
                 return self._loop_writes(loop, path)
             return self._closed_form(loop).reads(path)
 
-        return loop.module.memoised((self, loop, path, backward), computed)
+        return loop.module.memoised((self, loop, path, backward), compute_maps)
 
     def _loop_writes(self, loop: Instruction, path: Path) -> dict[Path, MapSet]:
         end, (operand,) = ArrayRef(loop, path), loop.operands
@@ -330,7 +330,7 @@ class Walk:
             assert spaces.start is not None
             writes[leaf] = MapSet((), spaces, self.edges.options)
             options = self.edges.options
-            converses = {m: options.simplified(converse(m, spaces.start)) for m in maps.effective}
+            converses = {m: options.simplify_map(converse(m, spaces.start)) for m in maps.effective}
             writes[leaf].extend(
                 converses, maps.unknown, maps.reasons, maps.control, converses.__getitem__
             )
@@ -339,14 +339,14 @@ class Walk:
     def _closed_form(self, loop: Instruction) -> LoopReads:
         from indexing.dataflow.loops.loop_reads import LoopReads  # only for loops
 
-        def made() -> LoopReads:
+        def make_reads() -> LoopReads:
             iteration = _iteration(loop)
             plain, inside = Walk(self.edges.inside(None)), Walk(self.edges.inside(iteration))
             roots = [iteration.body.root, iteration.condition.root]
             plain.prepare(needed_by(roots), backward=True)
             return LoopReads(iteration, self.edges, inside.read_summary, plain.read_summary)
 
-        return loop.module.memoised((self, loop), made)
+        return loop.module.memoised((self, loop), make_reads)
 
     def prepare(self, instructions: Iterable[Instruction], *, backward: bool) -> None:
         """Check `instructions` and summarise the computations that they call, innermost first.

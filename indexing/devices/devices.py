@@ -124,8 +124,8 @@ class Devices:
         return Variable(NAME, 0, self.count - 1)
 
     def __str__(self) -> str:
-        replicas = _counted(self.num_replicas, "replica")
-        return f"{replicas} of {_counted(self.num_partitions, 'partition')}"
+        replicas = _counted_noun(self.num_replicas, "replica")
+        return f"{replicas} of {_counted_noun(self.num_partitions, 'partition')}"
 
     # ------------------------------------------------------------ maps
 
@@ -286,7 +286,7 @@ def group_mode(has_channel: bool, use_global_device_ids: bool | None) -> GroupMo
     return "flattened id" if use_global_device_ids else "cross replica and partition"
 
 
-def _counted(count: int, noun: str) -> str:
+def _counted_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

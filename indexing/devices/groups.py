@@ -48,7 +48,7 @@ class GroupList:
         return self.groups
 
     def __str__(self) -> str:
-        return f"{{{','.join(f'{{{_listed(group)}}}' for group in self.groups)}}}"
+        return f"{{{','.join(f'{{{_number_list(group)}}}' for group in self.groups)}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class IotaGroups:
         return _rows(iota.transpose(order).reshape(self.dims))
 
     def __str__(self) -> str:
-        order = f"T({_listed(self.transpose)})" if self.transpose else ""
-        return f"[{_listed(self.dims)}]<=[{_listed(self.reshape)}]{order}"
+        order = f"T({_number_list(self.transpose)})" if self.transpose else ""
+        return f"[{_number_list(self.dims)}]<=[{_number_list(self.reshape)}]{order}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ EMPTY_GROUPS: Final = GroupList()
 """``{}``: one group of all devices."""
 
 
-def _listed(numbers: tuple[int, ...]) -> str:
+def _number_list(numbers: tuple[int, ...]) -> str:
     return ",".join(map(str, numbers))
 
 
@@ -185,7 +185,7 @@ def _mesh(cursor: Cursor) -> MeshGroups:
     return MeshGroups(mesh, grouped)
 
 
-def _read(cursor: Cursor) -> ReplicaGroups:
+def _read_groups(cursor: Cursor) -> ReplicaGroups:
     if cursor.take(_MESH):
         return _mesh(cursor)
     if cursor.accepts("["):
@@ -206,7 +206,7 @@ def _pair(cursor: Cursor) -> tuple[int, int]:
 replica_groups: Final[Kind[ReplicaGroups]] = Kind(
     "groups of devices",
     "{{0,1},{2,3}}",
-    _read,
+    _read_groups,
     str,
     form="of the form {{0,1},{2,3}} or [2,4]<=[8]",
 )

@@ -76,7 +76,9 @@ class StridedGroup:
         flat = as_expr(row) * self.width + position - self.first
         device, weight = as_expr(self.offset), 1
         for digit in self.digits:
-            device = device + _rotated(flat // weight, digit.rotation, digit.size) * digit.stride
+            device = (
+                device + _rotate_digit(flat // weight, digit.rotation, digit.size) * digit.stride
+            )
             weight *= digit.size
         return device
 
@@ -96,7 +98,7 @@ class StridedGroup:
                 constraints.append(Constraint(value, 0, digit.size - 1))
             if digit.stride < 0:
                 value = digit.size - 1 - value
-            values[digit] = _rotated(value, -digit.rotation, digit.size)
+            values[digit] = _rotate_digit(value, -digit.rotation, digit.size)
         weights = [prod(digit.size for digit in self.digits[:k]) for k in range(len(self.digits))]
         flat = as_expr(0)
         for digit, weight in zip(self.digits, weights, strict=True):
@@ -105,7 +107,7 @@ class StridedGroup:
         return GroupPosition(flat // self.width, flat % self.width + self.first, nontrivial)
 
 
-def _rotated(digit: Expr, by: int, size: int) -> Expr:
+def _rotate_digit(digit: Expr, by: int, size: int) -> Expr:
     return (digit + by) % size
 
 

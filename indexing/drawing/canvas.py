@@ -127,10 +127,10 @@ class Canvas:
         return y + step * len(texts)
 
 
-def wrapped(text: str, columns: int) -> list[str]:
+def wrap_text(text: str, columns: int) -> list[str]:
     """Return a text as lines of at most `columns` characters; longer words are cut.
 
-    >>> wrapped("a long text", 6)
+    >>> wrap_text("a long text", 6)
     ['a long', 'text']
     """
     from textwrap import wrap

@@ -14,7 +14,7 @@ from indexing.drawing.parts import (
     foot_of,
     panel_title,
 )
-from indexing.drawing.style import Theme, clipped, text_width
+from indexing.drawing.style import Theme, clip_text, text_width
 
 MAX_LABEL: Final = 230
 BAR_LENGTH: Final = 380
@@ -29,7 +29,7 @@ class BarDrawing:
     def __init__(self, chart: BarChart, theme: Theme) -> None:
         self.chart, self.theme = chart, theme
         self.name = chart.name
-        self.labels = [clipped(bar.label, "axis", MAX_LABEL) for bar in chart.bars]
+        self.labels = [clip_text(bar.label, "axis", MAX_LABEL) for bar in chart.bars]
         self.left = max([text_width(label, "axis") for label in self.labels], default=0) + 8
         texts = max([text_width(bar.text, "note") for bar in chart.bars], default=0)
         self.longest = max([sum(p.value for p in bar.parts) for bar in chart.bars], default=0)

@@ -28,7 +28,7 @@ class ElementCounts(Protocol):
     def slices(self, dims: Sequence[int], limit: int) -> tuple[list[tuple[int, ...]], int]:
         """Return the first indices along `dims` with a number above 0, and their number."""
 
-    def binned(
+    def bin_sums(
         self, fixed: Mapping[int, int], dims: Sequence[int], edges: Sequence[Sequence[int]]
     ) -> NDArray[Any]:
         """Return the sums over bins along `dims`; the other indices are `fixed`."""
@@ -63,7 +63,7 @@ class ListedCounts:
         rows = np.unique(self.elements[:, list(dims)], axis=0)
         return [tuple(map(int, row)) for row in rows[:limit]], len(rows)
 
-    def binned(
+    def bin_sums(
         self, fixed: Mapping[int, int], dims: Sequence[int], edges: Sequence[Sequence[int]]
     ) -> NDArray[Any]:
         """Return the sums over bins along `dims`; the other indices are `fixed`."""
@@ -110,7 +110,7 @@ class BoxCounts:
         total = Region.of_boxes(projected, rank=len(dims)).count()
         return sorted(first)[:limit], len(first) if isinstance(total, Unknown) else total
 
-    def binned(
+    def bin_sums(
         self, fixed: Mapping[int, int], dims: Sequence[int], edges: Sequence[Sequence[int]]
     ) -> NDArray[Any]:
         """Return the sums over bins along `dims`; the other indices are `fixed`."""
@@ -137,7 +137,7 @@ def region_counts(region: Region) -> ElementCounts | Unknown:
     """Return 1 for each element of a region; `Unknown` if it has too many, and is no few boxes.
 
     >>> counts = region_counts(Region.of_boxes([Box((0, 1), (9, 3), (1, 2))], rank=2))
-    >>> counts.binned({}, (0, 1), ((0, 8, 16), (0, 4, 8))).tolist()
+    >>> counts.bin_sums({}, (0, 1), ((0, 8, 16), (0, 4, 8))).tolist()
     [[16, 8], [2, 1]]
     """
     boxes = region.boxes()

@@ -130,7 +130,7 @@ def heat_panels(heat: HeatMap) -> tuple[CellGrid, ...]:
 
 def _scalar_panel(heat: HeatMap) -> CellGrid:
     """The panel of an array of rank 0: one cell."""
-    value = int(heat.counts.binned({}, (), ()))
+    value = int(heat.counts.bin_sums({}, (), ()))
     shades, legend = heat_shades([value])
     cell = _cell(heat, (0, 0), {}, value, shades, 1)
     shown = _legend(heat, legend, 1)
@@ -142,7 +142,7 @@ def _line_panel(heat: HeatMap, dim: int) -> CellGrid:
     fixed = {k: 0 for k in range(len(heat.dims)) if k != dim}
     size, most = heat.dims[dim], MAX_COLUMNS * MAX_LINES
     cuts = Cuts.around(size, most, heat.counts.bounds(dim)) or Cuts.whole(size, most)
-    values = heat.counts.binned(fixed, (dim,), (cuts.edges,))
+    values = heat.counts.bin_sums(fixed, (dim,), (cuts.edges,))
     columns = min(len(values), MAX_COLUMNS)
     rows = -(-len(values) // columns)
     shades, legend = heat_shades([int(v) for v in values])
@@ -179,7 +179,7 @@ def _plane_panels(heat: HeatMap, rows: int, columns: int) -> Iterator[CellGrid]:
     chosen, used = heat.counts.slices(others, _panel_limit(heat, plane))
     fixed = [dict(zip(others, at, strict=True)) for at in chosen or [(0,) * len(others)]]
     cuts = _plane_cuts(heat, plane, 1 if len(fixed) <= 2 else 2)
-    tables = [heat.counts.binned(own, plane, [each.edges for each in cuts]) for own in fixed]
+    tables = [heat.counts.bin_sums(own, plane, [each.edges for each in cuts]) for own in fixed]
     shades, legend = heat_shades([int(v) for table in tables for v in table.reshape(-1)])
     slices = prod(heat.dims[k] for k in others)
     notes = _notes(heat, list(zip(plane, cuts, strict=True)), slices, used, len(fixed))

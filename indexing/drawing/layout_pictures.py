@@ -67,7 +67,7 @@ def plot_layout(shape: Shape | str, backend: Backend = "svg", theme: Theme = "au
     tile = prod(layout.tiles[0]) if layout.tiles else 0
     shade = _tile_shade(tile) if tile > 0 else _order_shade(size)
 
-    def valued(index: tuple[int, ...]) -> tuple[int | str, int, str]:
+    def value_and_shade(index: tuple[int, ...]) -> tuple[int | str, int, str]:
         position = linear_index(index, parsed.dims, layout)
         assert isinstance(position, int)
         return position, shade(position), str(position)
@@ -76,7 +76,9 @@ def plot_layout(shape: Shape | str, backend: Backend = "svg", theme: Theme = "au
     notes = ["numbers: positions in memory"]
     if tile > 0:
         notes.append(f"colours: tiles of {tile} positions, one after another")
-    grids = list(index_grids("elements", "elements", parsed.dims, valued, notes, None, palette))
+    grids = list(
+        index_grids("elements", "elements", parsed.dims, value_and_shade, notes, None, palette)
+    )
     if len(grids) == 1 and 1 < prod(parsed.dims) <= MAX_PATH:
         grids = [_with_path(grids[0])]
     figure = Figure(f"layout {parsed}", (*grids, _memory(parsed, size, shade)))
@@ -156,7 +158,7 @@ def plot_cute(
     lowest = min(0, int(layout.offsets().min())) if layout.size <= 1 << 20 else 0
     order = _order_shade(cosize)
 
-    def valued(index: tuple[int, ...]) -> tuple[int | str, int, str]:
+    def value_and_shade(index: tuple[int, ...]) -> tuple[int | str, int, str]:
         offset = layout(*index)
         if model is None:
             return offset, min(max(order(offset - lowest), 1), HEAT_SHADES), str(offset)
@@ -174,7 +176,7 @@ def plot_cute(
         )
     plane = (0, 1) if len(sizes) > 1 else None
     palette: Palette = "heat" if model is None else "class"
-    grids = index_grids("coordinates", "layout", sizes, valued, (note,), plane, palette)
+    grids = index_grids("coordinates", "layout", sizes, value_and_shade, (note,), plane, palette)
     return as_drawing(Figure(f"layout {layout}", tuple(grids)), backend, theme)
 
 
@@ -189,14 +191,16 @@ def plot_swizzle(swizzle: Swizzle, columns: int | None, backend: Backend, theme:
     rows = max(-(-(1 << bits) // columns), 1)
     unit = 1 << base
 
-    def valued(index: tuple[int, ...]) -> tuple[int | str, int, str]:
+    def value_and_shade(index: tuple[int, ...]) -> tuple[int | str, int, str]:
         image = swizzle(index[0] * columns + index[1])
         return image, class_shade(image // unit), str(image)
 
     notes = ["numbers: the new address of each address, in row-major order"]
     if unit > 1:
         notes.append(f"colours: {unit} adjacent addresses move together")
-    grids = index_grids("addresses", "swizzle", (rows, columns), valued, notes, (0, 1), "class")
+    grids = index_grids(
+        "addresses", "swizzle", (rows, columns), value_and_shade, notes, (0, 1), "class"
+    )
     return as_drawing(Figure(f"swizzle {swizzle}", tuple(grids)), backend, theme)
 
 
@@ -209,7 +213,7 @@ def plot_linear(layout: LinearLayout, backend: Backend, theme: Theme) -> Any:
     shown = [k for k, (_, count) in enumerate(counts) if count > 1]
     by = _shaded_input([name for name, _ in counts], shown)
 
-    def valued(index: tuple[int, ...]) -> tuple[int | str, int, str]:
+    def value_and_shade(index: tuple[int, ...]) -> tuple[int | str, int, str]:
         own = owners.get(index)
         if own is None:
             return "no input", 0, ""
@@ -224,7 +228,7 @@ def plot_linear(layout: LinearLayout, backend: Backend, theme: Theme) -> Any:
         notes.append("+: others hold the element, too")
     sizes = [size for _, size in layout.outputs]
     names = " x ".join(name for name, _ in layout.outputs)
-    grids = index_grids(names, "layout", sizes, valued, notes, None, "class")
+    grids = index_grids(names, "layout", sizes, value_and_shade, notes, None, "class")
     return as_drawing(Figure("linear layout", tuple(grids)), backend, theme)
 
 

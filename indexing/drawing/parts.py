@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from indexing.drawing.canvas import Canvas, wrapped
+from indexing.drawing.canvas import Canvas, wrap_text
 from indexing.drawing.figures import DrawnCell, Palette
 from indexing.drawing.style import (
     BOUND_HATCHING,
     LIGHT,
     SIZES,
     Theme,
-    clipped,
+    clip_text,
     has_hatching,
     text_width,
 )
@@ -53,7 +53,7 @@ def foot_of(legend: Legend, notes: Sequence[str], width: float) -> Foot:
         x += own
         right = max(right, x - 12)
     columns = int(max(width, 220) / text_width("x", "note"))
-    lines = tuple([each for note in notes for each in wrapped(note, columns)])
+    lines = tuple([each for note in notes for each in wrap_text(note, columns)])
     right = max([right, *[text_width(each, "note") for each in lines]])
     height = (line + 1) * LEGEND_STEP + 4 if entries else 0.0
     height += len(lines) * (SIZES["note"] + 4) + (4 if lines else 0)
@@ -116,4 +116,4 @@ def draw_label(
 
 def panel_title(text: str, width: float) -> str:
     """Return a title that fits into a panel of this width."""
-    return clipped(text, "panel", max(width, MIN_WIDTH))
+    return clip_text(text, "panel", max(width, MIN_WIDTH))

@@ -23,7 +23,7 @@ from indexing.maps.multiplicity import multiplicity
 from indexing.maps.regions.answers import regions_at
 from indexing.maps.regions.boxes import Box, progression
 from indexing.maps.regions.region import Region
-from indexing.maps.regions.selection import Index, expanded, restricted_to, with_value
+from indexing.maps.regions.selection import Index, expand_ellipsis, restricted_to, with_value
 from simplifier.unknown import Unknown
 
 MAX_ARRAYS: Final = 6
@@ -174,7 +174,7 @@ class AnswerPicture:
         whole = IndexingMap.identity(shape)
         sides = [
             range(*at.indices(size)) if isinstance(at, slice) else range(at, at + 1)
-            for at, size in zip(expanded(self.point, whole), shape.dims, strict=True)
+            for at, size in zip(expand_ellipsis(self.point, whole), shape.dims, strict=True)
         ]
         boxes: tuple[Box, ...] = ()
         if all(sides):
@@ -231,7 +231,7 @@ class AnswerPicture:
             return box
         if prod(box.sizes) > MAX_COUNTED:
             return Unknown(f"reads are counted in boxes of at most {MAX_COUNTED:,} elements")
-        moved = [_moved(self._restricted(m), box.offsets) for m in maps]
+        moved = [_move_origin(self._restrict_to_tile(m), box.offsets) for m in maps]
         given = {name: value for name, value in self.values.items() if _has_runtime(moved, name)}
         counted = multiplicity(moved, given)
         counts = counted if isinstance(counted, Unknown) else counted.counts(box.sizes)
@@ -240,9 +240,9 @@ class AnswerPicture:
         listed = ListedCounts.of_array(counts)
         return ListedCounts(listed.elements + np.array(box.offsets, np.int64), listed.numbers)
 
-    def _restricted(self, m: IndexingMap) -> IndexingMap:
+    def _restrict_to_tile(self, m: IndexingMap) -> IndexingMap:
         """Return a map on the tile, with the values of its range variables."""
-        for v, at in zip(m.dims, expanded(self.point, m), strict=True):
+        for v, at in zip(m.dims, expand_ellipsis(self.point, m), strict=True):
             m = restricted_to(m, v, at if isinstance(at, slice) else slice(at, at + 1))
         for v in m.ranges:
             if v.name in self.values:
@@ -250,7 +250,7 @@ class AnswerPicture:
         return m
 
 
-def _moved(m: IndexingMap, origin: Sequence[int]) -> IndexingMap:
+def _move_origin(m: IndexingMap, origin: Sequence[int]) -> IndexingMap:
     """Return the map to positions from an origin."""
     return replace(m, results=tuple([r - o for r, o in zip(m.results, origin, strict=True)]))
 

@@ -87,10 +87,10 @@ def text_width(text: str, kind: str) -> float:
     return round(len(text) * SIZES[kind] * _FACTORS[kind], 2)
 
 
-def clipped(text: str, kind: str, width: float) -> str:
+def clip_text(text: str, kind: str, width: float) -> str:
     """Return a text that fits into a width; ``…`` replaces its end.
 
-    >>> clipped("a long name", "cell", 40)
+    >>> clip_text("a long name", "cell", 40)
     'a long…'
     """
     if text_width(text, kind) <= width:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from indexing.drawing.canvas import Canvas, attribute, number, wrapped
+from indexing.drawing.canvas import Canvas, attribute, number, wrap_text
 from indexing.drawing.figures import Figure
 from indexing.drawing.panels import PanelDrawing, panel_drawing
 from indexing.drawing.style import SIZES, Theme, hatching, style_sheet, text_width
@@ -56,23 +56,23 @@ def _draw_figure(canvas: Canvas, figure: Figure, top: float, theme: Theme) -> tu
     """Draw a figure below `top`; return the right and bottom of what is drawn."""
     panels = [panel_drawing(panel, theme) for panel in figure.panels]
     columns = int(MAX_WIDTH / text_width("x", "title"))
-    head = wrapped(figure.title, columns)
+    head = wrap_text(figure.title, columns)
     top = canvas.lines(MARGIN, top, head, "title") + 10
     right = MARGIN + max(text_width(line, "title") for line in head)
-    placed, bottom = _placed(panels, top)
+    placed, bottom = _place_panels(panels, top)
     for each in placed:
         with canvas.group(each.x, each.y, class_="p", data_panel=each.panel.name):
             each.panel.draw(canvas)
         right = max(right, each.x + each.panel.width)
     if figure.notes:
         columns = int(max(right - MARGIN, 560) / text_width("x", "note"))
-        notes = [line for note in figure.notes for line in wrapped(note, columns)]
+        notes = [line for note in figure.notes for line in wrap_text(note, columns)]
         bottom = canvas.lines(MARGIN, bottom + 4, notes, "note")
         right = max(right, MARGIN + max(text_width(line, "note") for line in notes))
     return right, bottom
 
 
-def _placed(panels: Sequence[PanelDrawing], top: float) -> tuple[list[Placed], float]:
+def _place_panels(panels: Sequence[PanelDrawing], top: float) -> tuple[list[Placed], float]:
     """Return panels from left to right, in lines, and the bottom of the last line."""
     placed: list[Placed] = []
     x, y, bottom = float(MARGIN), top, top

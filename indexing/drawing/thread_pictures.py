@@ -60,7 +60,7 @@ def plot_threads(
     owners = _owners(schedule, counts)
     blocks = prod(v.upper - v.lower + 1 for v in schedule.dims if v.name not in THREAD_DIMS)
 
-    def valued(index: tuple[int, ...]) -> tuple[int | str, int, str]:
+    def value_and_shade(index: tuple[int, ...]) -> tuple[int | str, int, str]:
         own = owners.get(index)
         if own is None:
             return "no thread", 0, ""
@@ -70,7 +70,7 @@ def plot_threads(
 
     colours = "blocks" if blocks > 1 else f"warps of {model.threads_per_warp} threads"
     notes = ["texts: threads in their block", f"colours: {colours}"]
-    grids = index_grids("elements", "elements", sizes, valued, notes, None, "class")
+    grids = index_grids("elements", "elements", sizes, value_and_shade, notes, None, "class")
     title = f"threads of {list(sizes)}: {prod(counts)} in "
     title += f"each of {blocks:,} blocks" if blocks > 1 else "one block"
     return as_drawing(Figure(title, tuple(grids)), backend, theme)

@@ -79,7 +79,7 @@ def _total_text(total: TotalBounds) -> str:
 
 
 def _bars(known: list[InstructionTraffic], top: int) -> BarChart:
-    total = sum(_moved(each) for each in known)
+    total = sum(_bytes_moved(each) for each in known)
     bars = [_bar(each, total) for each in known[:top]]
     notes = ["bytes of all executions, each element once in an execution"]
     if any(each.executions.number is None for each in known[:top]):
@@ -87,7 +87,7 @@ def _bars(known: list[InstructionTraffic], top: int) -> BarChart:
     if any(isinstance(each.read, Unknown) or each.read.grade == "may" for each in known[:top]):
         notes.append("<=: upper bounds, from `may` maps")
     if len(known) > top:
-        rest = sum(_moved(each) for each in known[top:])
+        rest = sum(_bytes_moved(each) for each in known[top:])
         notes.append(f"{len(known) - top:,} more instructions move {bytes_text(rest)}")
     legend = ((_READ, "read"), (_WRITTEN, "written"))
     return BarChart("bytes by instruction", "bytes", tuple(bars), legend, tuple(notes))
@@ -99,16 +99,16 @@ def _bar(each: InstructionTraffic, total: int) -> DrawnBar:
     read = each.read.number * factor
     written = each.written if isinstance(each.written, int) else 0
     bound = "<= " if each.read.grade == "may" else ""
-    share = f", {100 * _moved(each) / total:.0f} %" if total else ""
+    share = f", {100 * _bytes_moved(each) / total:.0f} %" if total else ""
     parts = (
         BarPart(read, _READ, f"{_label(each)}: {bound}{read:,} bytes read"),
         BarPart(written * factor, _WRITTEN, f"{_label(each)}: {written * factor:,} bytes written"),
     )
-    text = f"{bound}{bytes_text(_moved(each))}{' each' if times is None else share}"
+    text = f"{bound}{bytes_text(_bytes_moved(each))}{' each' if times is None else share}"
     return DrawnBar(_label(each), parts, text)
 
 
-def _moved(each: InstructionTraffic) -> int:
+def _bytes_moved(each: InstructionTraffic) -> int:
     """The bytes of all executions; of one if their number is not known."""
     moved, times = each.bytes, each.executions.number
     assert not isinstance(moved, Unknown)

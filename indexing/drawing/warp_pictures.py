@@ -32,7 +32,7 @@ from indexing.memory.warps.access import Accesses, MemoryAccess, MemoryInstructi
 from indexing.memory.warps.bank_conflicts import (
     bank_conflicts,
     first_bits,
-    swizzled,
+    swizzle_positions,
     tile_positions,
     wavefronts_of,
 )
@@ -219,7 +219,7 @@ def plot_banks(
     counted = bank_conflicts(thread_map, layout, model, element_bits, access_bytes, swizzle=swizzle)
     positions = tile_positions(thread_map, layout, element_bits, access_bytes)
     if not isinstance(positions, Unknown) and swizzle is not None:
-        positions = swizzled(positions, swizzle)
+        positions = swizzle_positions(positions, swizzle)
     bits = positions
     if not isinstance(positions, Unknown):
         bits = first_bits(positions, element_bits, access_bytes)

@@ -80,10 +80,10 @@ def equivalent(
     output 0 differs at [2]: parameter 0 is read at [3] only after
     """
     formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
-    return compared(before, after, level, formulas, parameters or {})
+    return compare_programs(before, after, level, formulas, parameters or {})
 
 
-def compared(
+def compare_programs(
     before: Program,
     after: Program,
     level: Level,

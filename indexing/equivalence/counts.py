@@ -34,7 +34,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
 from indexing.maps.options import Options
 from indexing.maps.properties import is_injective
-from indexing.ops.access_edge import AccessEdge, unbounded
+from indexing.ops.access_edge import AccessEdge, why_unbounded
 from indexing.ops.element import declarations_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.unknown import first_unknown
@@ -60,7 +60,7 @@ class PathCounts:
         self.summaries: dict[tuple[Computation, Path], PathsByArray | Unknown] = {}
         needed = needed_by([side.root])
         require_sound(needed)
-        computations, instructions = _inlined(needed)
+        computations, instructions = _inlined_computations(needed)
         self.unknown = first_unknown(*map(_uncounted_op, instructions))
         if self.unknown is not None:
             return
@@ -84,7 +84,7 @@ class PathCounts:
 
     def _to_parameters(self, start: ArrayRef) -> PathsByArray | Unknown:
         """Return the paths to parameters: users precede operands, each array is visited once."""
-        unknown = unbounded(start)
+        unknown = why_unbounded(start)
         if unknown is not None:
             return unknown
         waiting: dict[ArrayRef, Paths] = {start: Counter(self.walk.edges.identity(start))}
@@ -102,7 +102,7 @@ class PathCounts:
                 there = waiting.setdefault(to, Counter())
                 for first, paths_before in here.items():
                     for second, paths_after in maps.items():
-                        m = self.walk.edges.options.composed(first, second)
+                        m = self.walk.edges.options.compose_maps(first, second)
                         if not m.is_known_empty:
                             there[m] += paths_before * paths_after
                 if len(there) > MAX_PATHS:
@@ -126,7 +126,7 @@ class PathCounts:
             ]
         steps = []
         for edge in self.walk.backward_edges(array, fold=True):
-            reason = _uncounted(edge)
+            reason = _why_uncounted(edge)
             if reason is not None:
                 return Unknown(f"`{instruction.name}`: {reason}", instruction)
             to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
@@ -134,7 +134,9 @@ class PathCounts:
         return steps
 
 
-def _inlined(needed: Iterable[Instruction]) -> tuple[list[Computation], list[Instruction]]:
+def _inlined_computations(
+    needed: Iterable[Instruction],
+) -> tuple[list[Computation], list[Instruction]]:
     """Return the computations of fusions and calls, callees first, and all needed instructions."""
     instructions = list(needed)
     called = {c for i in instructions if isinstance(i.op, InlineOp) for c in i.called_computations}
@@ -175,7 +177,7 @@ def _uncounted_op(instruction: Instruction) -> Unknown | None:
     return Unknown(f"the reads of `{instruction.opcode}` are not counted", instruction)
 
 
-def _uncounted(edge: AccessEdge) -> str | None:
+def _why_uncounted(edge: AccessEdge) -> str | None:
     """Return why the points of an edge's maps are not its reads, or None."""
     if edge.unknown is not None:
         return edge.unknown.reason

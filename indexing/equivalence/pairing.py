@@ -60,7 +60,7 @@ def pair_of(
     roots = root_of(before), root_of(after)
     results = [list(array_leaves(root.shape)) for root in roots]
     fault = _mismatch("output", *[[leaf for *_, leaf in leaves] for leaves in results])
-    matched = _matched(roots[0].computation, roots[1].computation, parameters or {})
+    matched = _matched_parameters(roots[0].computation, roots[1].computation, parameters or {})
     if fault is not None or isinstance(matched, Unknown):
         return fault if fault is not None else matched  # type: ignore[return-value]
     inputs = [_inputs(parameters) for parameters in matched]
@@ -74,7 +74,7 @@ def pair_of(
     return Pair(before_side, after_side)
 
 
-def _matched(
+def _matched_parameters(
     before: Computation, after: Computation, parameters: Mapping[int, int]
 ) -> tuple[list[Instruction], list[Instruction]] | Unknown:
     """Return the corresponding parameters, in the order of the program before."""
@@ -108,7 +108,9 @@ def _mismatch(word: str, before: list[Shape], after: list[Shape]) -> Unknown | N
         return Unknown(f"the programs do not correspond: {counts}")
     for number, (one, other) in enumerate(zip(before, after, strict=True)):
         if _plain(one) != _plain(other):
-            return Unknown(f"{word} {number} is {_text(one)} before and {_text(other)} after")
+            return Unknown(
+                f"{word} {number} is {_shape_text(one)} before and {_shape_text(other)} after"
+            )
     return None
 
 
@@ -116,5 +118,5 @@ def _plain(shape: Shape) -> object:
     return shape.element_type, shape.dims, shape.dynamic
 
 
-def _text(shape: AnyShape) -> str:
+def _shape_text(shape: AnyShape) -> str:
     return str(shape.with_layout(None)) if isinstance(shape, Shape) else str(shape)

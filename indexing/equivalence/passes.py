@@ -14,7 +14,7 @@ from hlo.formats.reading import MAX_BYTES
 from hlo.modules.checks import verify
 from hlo.modules.module import Module
 from hlo.text.source import HloError
-from indexing.equivalence.compare import compared, is_structurally_equal
+from indexing.equivalence.compare import compare_programs, is_structurally_equal
 from indexing.equivalence.dumps import Dump, ModuleDumps, missing_between, modules_in
 from indexing.equivalence.values.engine import ValueComparison
 from indexing.equivalence.verdicts import Level, Undecided, Verdict
@@ -81,10 +81,10 @@ def passes(
         OSError: the folder, or one in it, cannot be read.
     """
     options = (level, exact_arithmetic, max_bytes)
-    return tuple([each for m in modules_in(directory) for each in validated(m, *options)])
+    return tuple([each for m in modules_in(directory) for each in validate_passes(m, *options)])
 
 
-def validated(
+def validate_passes(
     module: ModuleDumps,
     level: Level,
     exact_arithmetic: bool = False,
@@ -94,7 +94,7 @@ def validated(
     formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
     dump, before = _valid_before(module, max_bytes)
     for position, following in enumerate(module.dumps[module.first :], module.first):
-        after = loaded(following, max_bytes)
+        after = load_dump(following, max_bytes)
         skipped = module.dumps[module.dumps.index(dump) + 1 : position]
         if isinstance(before, Exception) or isinstance(after, Exception):
             errors = [each for each in (before, after) if isinstance(each, Exception)]
@@ -117,10 +117,10 @@ def validated(
 def _valid_before(module: ModuleDumps, max_bytes: int) -> tuple[Dump, Module | Exception]:
     """Return the last valid dump before the first that is compared, or else the last one."""
     last = module.dumps[module.first - 1]
-    fault = loaded(last, max_bytes)
+    fault = load_dump(last, max_bytes)
     if isinstance(fault, Exception):
         for dump in module.dumps[: module.first - 1][::-1]:
-            before = loaded(dump, max_bytes)
+            before = load_dump(dump, max_bytes)
             if not isinstance(before, Exception):
                 return dump, before
     return last, fault
@@ -142,7 +142,7 @@ def _reason(error: Exception) -> str:
     return error.message if isinstance(error, HloError) else str(error)
 
 
-def loaded(dump: Dump, max_bytes: int) -> Module | HloError | OSError:
+def load_dump(dump: Dump, max_bytes: int) -> Module | HloError | OSError:
     """Return the module of a dump, or the error in its text, or of reading it."""
     if (fault := fault_of(dump.path)) is not None:
         return fault
@@ -164,7 +164,7 @@ def _verdict(
     try:
         if is_structurally_equal(before, after):
             return None
-        verdict = compared(before, after, level, formulas, {})
+        verdict = compare_programs(before, after, level, formulas, {})
     except HloError as error:
         return error
     if isinstance(verdict, Undecided):

@@ -95,15 +95,15 @@ class ProgramReads:
             for leaf in maps:
                 if leaf[0] is parameter:
                     paths = zip(answer.maps[k], answer.paths[k], strict=True)
-                    own = [self._named(m) for m, path in paths if path == leaf[1]]
+                    own = [self._name_sources(m) for m, path in paths if path == leaf[1]]
                     kept = [m for m in own if not m.is_known_empty]
                     maps[leaf] = tuple(kept) if unknown is None else unknown
         return maps
 
-    def _named(self, m: IndexingMap) -> IndexingMap:
+    def _name_sources(self, m: IndexingMap) -> IndexingMap:
         if not m.runtime:
             return m
-        return _merged(m, [self.sources.named(rt) for rt in m.runtime])
+        return _merge_runtime(m, [self.sources.name_source(rt) for rt in m.runtime])
 
 
 def compare_reads(pair: Pair, outputs: Iterable[int] | None = None) -> Comparison:
@@ -142,7 +142,7 @@ def compare_reads(pair: Pair, outputs: Iterable[int] | None = None) -> Compariso
     return Comparison(tuple(gaps), tuple(reasons), approximate, exact)
 
 
-def _merged(m: IndexingMap, runtime: Sequence[RuntimeVariable]) -> IndexingMap:
+def _merge_runtime(m: IndexingMap, runtime: Sequence[RuntimeVariable]) -> IndexingMap:
     """Return a map with these runtime variables; those of one element become one variable."""
     groups: dict[Hashable, list[RuntimeVariable]] = {}
     for k, rt in enumerate(runtime):
@@ -169,10 +169,10 @@ def _merged(m: IndexingMap, runtime: Sequence[RuntimeVariable]) -> IndexingMap:
 
 def are_exact(sides: Iterable[Maps | Unknown]) -> bool:
     """Return True if all maps are exact."""
-    return all(m.grade == "exact" for maps in sides for m in _listed(maps))
+    return all(m.grade == "exact" for maps in sides for m in _maps_or_none(maps))
 
 
-def _listed(maps: Maps | Unknown) -> Maps:
+def _maps_or_none(maps: Maps | Unknown) -> Maps:
     return () if isinstance(maps, Unknown) else maps
 
 

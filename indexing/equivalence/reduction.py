@@ -63,17 +63,17 @@ def smallest_part(before: Module, after: Module) -> Reproducer:
             continue
         cuts = [name for name in names if name != root]
         fails = partial(_differs_without, roots, cuts)
-        needed = minimised(cuts, fails)
+        needed = minimise(cuts, fails)
         part = _differing_part(roots, [name for name in cuts if name not in needed])
         if part is not None:
             return part
     return Reproducer(before, after, _count(before) + _count(after))
 
 
-def minimised(items: Sequence[Item], fails: Callable[[Collection[Item]], bool]) -> list[Item]:
+def minimise(items: Sequence[Item], fails: Callable[[Collection[Item]], bool]) -> list[Item]:
     """Return a part of `items` that still fails and of which no single item can be left out.
 
-    >>> minimised(range(20), lambda kept: {3, 11} <= set(kept))
+    >>> minimise(range(20), lambda kept: {3, 11} <= set(kept))
     [3, 11]
     """
     kept, parts = list(items), 2
@@ -186,10 +186,10 @@ def _texts(roots: Sequence[Instruction], cuts: Collection[str]) -> Iterator[str]
     used = {i.name for body in bodies for i in body if i.name in cuts}
     ordered = [name for name in cuts if name in used and name not in {r.name for r in roots}]
     for root, body in zip(roots, bodies, strict=True):
-        yield _text(root, body, numbers, ordered)
+        yield _program_text(root, body, numbers, ordered)
 
 
-def _text(
+def _program_text(
     root: Instruction, body: Sequence[Instruction], numbers: Sequence[int], cuts: Sequence[str]
 ) -> str:
     computation = root.computation
@@ -204,7 +204,7 @@ def _text(
             lines.append(f"  {'ROOT ' if i is root else ''}{_line(i)}")
     if root.opcode == "parameter":
         lines.append(f"  ROOT %{root.name}.copy = {root.shape} copy(%{root.name})")
-    called = [_plain(each) for each in _called(body)]
+    called = [_plain(each) for each in _called_computations(body)]
     entry = "\n".join(["ENTRY %part {", *lines, "}"])
     return "\n\n".join([f"HloModule {computation.module.name}", *called, entry])
 
@@ -240,7 +240,7 @@ def _body(root: Instruction, cuts: Collection[str]) -> Iterator[Instruction]:
     yield from sorted(seen, key=lambda instruction: instruction.index)
 
 
-def _called(body: Sequence[Instruction]) -> list[Computation]:
+def _called_computations(body: Sequence[Instruction]) -> list[Computation]:
     """Return the computations that instructions call, callees first."""
     ordered: dict[Computation, None] = {}
 

@@ -30,7 +30,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves, leaf_at
 from indexing.ops.element import declarations_of
 from indexing.ops.elementwise import TRANSCENDENTAL
-from indexing.ops.unspecified import recorded
+from indexing.ops.unspecified import record_unspecified
 from indexing.programs.arrays import is_unique
 
 SEEDS: Final = 4
@@ -60,7 +60,7 @@ class Inputs:
 
     devices: tuple[tuple[Array, ...], ...]
 
-    def poked(self, leaf: int, at: ElementIndex, value: Any) -> Inputs:
+    def poke(self, leaf: int, at: ElementIndex, value: Any) -> Inputs:
         """Return the inputs with another element of one leaf on every device."""
         changed = []
         for arrays in self.devices:
@@ -109,7 +109,7 @@ class Runs:
     def obstacle(self) -> Unknown | None:
         """The reason why executions are no evidence, or None."""
         for side in (self.pair.before, self.pair.after):
-            for instruction in _executed(side):
+            for instruction in _executed_instructions(side):
                 if is_unique(instruction) or _has_default_generator(instruction):
                     return Unknown(
                         f"executions are not comparable: {instruction.opcode} "
@@ -141,7 +141,9 @@ class Runs:
     @cached_property
     def instructions(self) -> list[Instruction]:
         """The instructions that both programs execute, those of called computations included."""
-        return [i for side in (self.pair.before, self.pair.after) for i in _executed(side)]
+        return [
+            i for side in (self.pair.before, self.pair.after) for i in _executed_instructions(side)
+        ]
 
     @cached_property
     def elements(self) -> int:
@@ -187,13 +189,13 @@ class Runs:
     def inputs(self, seed: int, positive: bool = False) -> Inputs:
         """Draw inputs: normal floats, small and larger integers; of odd seeds, small floats too."""
         whole = seed % 2 == 1 and not self.needs_distinct_values
-        return self._drawn(seed, Draw(whole, wide=seed % 3 == 2, positive=positive))
+        return self._draw_inputs(seed, Draw(whole, wide=seed % 3 == 2, positive=positive))
 
     def edge_inputs(self, seed: int, share: float) -> Inputs:
         """Draw inputs of which a share are edge values, for example the limits of integers."""
-        return self._drawn(seed, Draw(edges=share, float_edges=self.compares_floats_exactly))
+        return self._draw_inputs(seed, Draw(edges=share, float_edges=self.compares_floats_exactly))
 
-    def _drawn(self, seed: int, how: Draw) -> Inputs:
+    def _draw_inputs(self, seed: int, how: Draw) -> Inputs:
         random = np.random.default_rng(seed)
         leaves = [_shape(leaf) for leaf in self.pair.before.inputs]
         return Inputs(
@@ -207,7 +209,7 @@ class Runs:
         given = [_for_side(side, self.pair, arrays) for arrays in inputs.devices]
         is_program = side.computation.is_entry and side.root.is_root
         try:
-            with np.errstate(all="ignore"), recorded() as unspecified:
+            with np.errstate(all="ignore"), record_unspecified() as unspecified:
                 results = self._results(side, given, is_program)
                 if unspecified:
                     return Unspecified(f"not comparable: {', '.join(sorted(unspecified))}")
@@ -299,7 +301,7 @@ class Runs:
             inputs = self.inputs(seed)
             for _ in range(2):
                 value = Draw(wide=seed > 1).array(Shape(shape.element_type, ()), random)
-                changed = inputs.poked(leaf, at, value)
+                changed = inputs.poke(leaf, at, value)
                 gap = self._changed_once(output, element, inputs, changed)
                 if gap is not None:
                     return gap
@@ -348,7 +350,7 @@ def _for_side(side: Side, pair: Pair, arrays: Sequence[Array]) -> list[Array]:
     return [by_leaf[leaf].copy() for leaf in order]
 
 
-def _executed(side: Side) -> Iterator[Instruction]:
+def _executed_instructions(side: Side) -> Iterator[Instruction]:
     """Yield the instructions that a side executes, and those of called computations."""
     seen = set()
     waiting = [needed_by([side.root])]
@@ -369,7 +371,7 @@ def _roundings(side: Side) -> list[float]:
         path, root = paths[number], side.root
         while root.opcode == "tuple" and path:
             root, path = root.operands[path[0]], path[1:]
-        computed = _executed(replace(side, root=root))
+        computed = _executed_instructions(replace(side, root=root))
         roundings.append(max(map(_rounding, computed), default=0.0))
     return roundings
 

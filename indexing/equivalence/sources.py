@@ -11,7 +11,7 @@ one `Sources`.
 >>> table, named = Sources(), []
 >>> for start in ("add(i, two)", "add(two, i)", "subtract(i, two)"):
 ...     (read,) = indexing.to_parameters(hlo.parse(text % start).entry.root).maps[0]
-...     named.append(table.named(read.runtime[0]).source_name)
+...     named.append(table.name_source(read.runtime[0]).source_name)
 >>> named[0] == named[1], named[0] == named[2]
 (True, False)
 """
@@ -83,7 +83,7 @@ class Sources:
         self._shared: dict[ArrayRef, int] = {}
         self._tried: set[tuple[ArrayRef, ArrayRef]] = set()
 
-    def named(self, rt: RuntimeVariable) -> RuntimeVariable:
+    def name_source(self, rt: RuntimeVariable) -> RuntimeVariable:
         """Return the runtime variable with the name of its formula as its source."""
         if not isinstance(rt.array, ArrayRef):
             return rt
@@ -124,7 +124,7 @@ class Sources:
             formula = self._elementwise(array, index, depth)
             if len(formula.at) <= MAX_READS:
                 return formula
-        return Element(self._name("element", self.array(array)), index)
+        return Element(self._number_of("element", self.array(array)), index)
 
     def _elementwise(self, array: ArrayRef, index: Index, depth: int) -> Element:
         instruction = array.instruction
@@ -144,7 +144,7 @@ class Sources:
         if is_commutative(instruction):
             operands.sort(key=lambda each: (each.name, str(each.at)))
         types = tuple([str(o.shape.element_type) for o in instruction.operands])  # type: ignore[union-attr]
-        name = self._name(
+        name = self._number_of(
             instruction.opcode,
             kind,
             types,
@@ -179,7 +179,7 @@ class Sources:
             return total.parts[0][0]
         key = tuple([(part.name, len(part.at), factor) for part, factor in total.parts])
         index = tuple([i for part, _ in total.parts for i in part.at])
-        element = Element(self._name("sum", total.kind, key, total.constant), index)
+        element = Element(self._number_of("sum", total.kind, key, total.constant), index)
         self._sums[element] = total
         return element
 
@@ -191,7 +191,7 @@ class Sources:
         return ([], constant) if constant is not None else ([(element, 1)], 0)
 
     def _integer(self, value: int) -> Element:
-        name = self._name("integer", value)
+        name = self._number_of("integer", value)
         self._integers[name] = value
         return Element(name, ())
 
@@ -216,7 +216,7 @@ class Sources:
         if instruction.opcode == "parameter":
             number = instruction.computation.parameters.index(instruction)
             around = self._around(instruction.computation, calls) if calls else None
-            return self._name("parameter", number, path, kind, around)
+            return self._number_of("parameter", number, path, kind, around)
         if instruction.opcode in ("bitcast", "reshape", "copy") and _is_row_major(instruction):
             (operand,) = instruction.operands
             inside = self.array(ArrayRef(operand, (), calls))
@@ -224,10 +224,10 @@ class Sources:
             assert isinstance(source, Shape)
             assert shape is not None
             same = (source.dims, source.element_type) == (shape.dims, shape.element_type)
-            return inside if same else self._name("reshape", kind, inside)
+            return inside if same else self._number_of("reshape", kind, inside)
         if is_unique(instruction):
-            return self._name("effect", id(instruction), path, kind, calls)
-        return self._name("array", self._value(instruction, calls), path, kind)
+            return self._number_of("effect", id(instruction), path, kind, calls)
+        return self._number_of("array", self._value(instruction, calls), path, kind)
 
     def _around(self, called: Computation, calls: Sequence[Instruction]) -> Hashable:
         """Return the name of the loop or conditional around a computation, and its place there."""
@@ -242,7 +242,7 @@ class Sources:
         if is_commutative(instruction):
             operands.sort()
         called = [self._computation(each) for each in instruction.called_computations]
-        return self._name(
+        return self._number_of(
             instruction.opcode,
             attributes_of(instruction),
             literal_key(instruction),
@@ -254,10 +254,10 @@ class Sources:
         if computation not in self._computations:
             root = computation.root
             outputs = [self.array(ArrayRef(root, path)) for path, _ in leaves(root.shape)]
-            self._computations[computation] = self._name("computation", tuple(outputs))
+            self._computations[computation] = self._number_of("computation", tuple(outputs))
         return self._computations[computation]
 
-    def _name(self, *key: Hashable) -> int:
+    def _number_of(self, *key: Hashable) -> int:
         return self._names.setdefault(key, len(self._names))
 
 

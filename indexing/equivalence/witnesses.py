@@ -54,7 +54,7 @@ def _differs(
     inputs = gap.inputs.devices
     shown = Differs(gap.output, gap.element, reason, level, *values, inputs=inputs)
     sides = pair.before, pair.after
-    trees = [_followed(side, runs, gap) for side in sides]
+    trees = [_follow_reads(side, runs, gap) for side in sides]
     numbers = range(len(pair.before.inputs))
     read = [
         [tree.elements(side.inputs[k]) for k in numbers]
@@ -98,7 +98,7 @@ def _first_difference(
     return number, min(one ^ other, default=None) if is_complete else None
 
 
-def _followed(side: Side, runs: Runs, gap: ValueGap) -> ElementReads:
+def _follow_reads(side: Side, runs: Runs, gap: ValueGap) -> ElementReads:
     values: Mapping[Instruction, Any] = {}
     if runs.devices == 1:
         values = runs.values(side, gap.inputs)

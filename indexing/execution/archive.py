@@ -24,7 +24,7 @@ from hlo.formats.reading import MAX_BYTES, size_text, special_file
 from hlo.modules.module import Computation
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.execution.inputs import random_inputs
-from indexing.execution.output_file import replaced
+from indexing.execution.output_file import replace_file
 from indexing.execution.values import (
     Array,
     ExecutionError,
@@ -72,19 +72,19 @@ def read(
         if devices == 1:
             return RunInputs(random_inputs(computation, seed))
         return RunInputs([random_inputs(computation, seed + k) for k in range(devices)])
-    arrays = _loaded(path, computation, max_bytes)
+    arrays = _load_arrays(path, computation, max_bytes)
     values = {name: arrays[name] for name in arrays.keys() & _elided_constants(computation)}
     others = [name for name in arrays if name not in values and not _RESULT.fullmatch(name)]
     rest = {name: arrays[name] for name in others}
-    chosen = _chosen(path, rest, computation, devices)
+    chosen = _choose_names(path, rest, computation, devices)
     used = {name for names in chosen for name in names}
     if unknown := sorted(rest.keys() - used):
-        raise _unused(path, unknown, chosen, computation)
+        raise _unused_error(path, unknown, chosen, computation)
     inputs = [[rest[name] for name in names] for names in chosen]
     return RunInputs(inputs[0] if devices == 1 else inputs, values)
 
 
-def _chosen(
+def _choose_names(
     path: str, arrays: Mapping[str, Array], computation: Computation, devices: int
 ) -> list[list[str]]:
     """Return the names of each device's inputs in the file.
@@ -112,7 +112,7 @@ def _elided_constants(computation: Computation) -> set[str]:
     return {i.name for i in instructions if i.literal is not None and "..." in i.literal.text}
 
 
-def _loaded(path: str, computation: Computation, max_bytes: int) -> dict[str, Array]:
+def _load_arrays(path: str, computation: Computation, max_bytes: int) -> dict[str, Array]:
     """Read all arrays of an .npz file whose headers are consistent with its contents."""
     if kind := special_file(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, f"{kind}, expected an .npz file")
@@ -230,10 +230,10 @@ def _missing(
     if len(missing) == 1:
         message += f": the input {leaves[0].name}, {leaves[0].shape.with_layout(None)}"
     span = leaves[0].parameter.span
-    return ExecutionError(message, span, "inputs", "no input", help=_listed(computation))
+    return ExecutionError(message, span, "inputs", "no input", help=_input_list(computation))
 
 
-def _unused(
+def _unused_error(
     path: str,
     unused: Sequence[str],
     chosen: Sequence[Sequence[str]],
@@ -248,19 +248,19 @@ def _unused(
                     message = f"{path}: the input {leaf.name} is given twice, as {both}"
                     return ExecutionError(message, leaf.parameter.span, "inputs", "given twice")
     message = f"{path}: not an input of this program: {', '.join(unused)}"
-    return ExecutionError(message, computation.span, "inputs", help=_listed(computation))
+    return ExecutionError(message, computation.span, "inputs", help=_input_list(computation))
 
 
-def _listed(computation: Computation) -> str:
+def _input_list(computation: Computation) -> str:
     leaves = enumerate(parameter_leaves(computation))
     listed = [f"in{n}: {leaf.shape.with_layout(None)} ({leaf.name})" for n, leaf in leaves]
     return f"the inputs are {', '.join(listed)}" if listed else "the program has no inputs"
 
 
-def named(results: Sequence[Sequence[Array]], word: str = "out") -> dict[str, Array]:
+def name_results(results: Sequence[Sequence[Array]], word: str = "out") -> dict[str, Array]:
     """Return the results of each device by name; the names of a single device have no prefix.
 
-    >>> named([[np.int8(1)], [np.int8(2)]])
+    >>> name_results([[np.int8(1)], [np.int8(2)]])
     {'device0.out0': np.int8(1), 'device1.out0': np.int8(2)}
     """
     prefixes = [f"device{k}." for k in range(len(results))] if len(results) > 1 else [""]
@@ -272,7 +272,7 @@ def named(results: Sequence[Sequence[Array]], word: str = "out") -> dict[str, Ar
 
 
 def write(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write all arrays into one .npz file, as `replaced` does.
+    """Write all arrays into one .npz file, as `replace_file` does.
 
     Raises:
         OSError: the file cannot be written.
@@ -281,7 +281,7 @@ def write(path: str, arrays: Mapping[str, Array]) -> None:
         name: array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
         for name, array in arrays.items()
     }
-    with replaced(path) as file:
+    with replace_file(path) as file:
         np.savez(file, **stored)
 
 

@@ -20,9 +20,9 @@ from indexing.execution.interpreter import functions_of, handles
 from indexing.execution.machine import Machine
 from indexing.execution.mesh import has_regions, mesh_of
 from indexing.execution.rendezvous import Aborted
-from indexing.execution.values import Array, Value, assembled, failure, flattened
+from indexing.execution.values import Array, Value, assemble, failure, flattened
 from indexing.ops.collective_bases import GlobalCollective
-from indexing.ops.reductions import narrowed, reduce_rows, reduced, ufunc_of, widened
+from indexing.ops.reductions import narrow, reduce_axes, reduce_rows, ufunc_of, widen
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _ids(ids: Sequence[int] | None, every: range) -> Sequence[int]:
     return every if ids is None else ids
 
 
-def exchanged(
+def exchange(
     machine: Machine, instruction: Instruction, members: Sequence[int], value: Value
 ) -> Any:
     """Exchange values among the members of a group; return the value of each, by device number.
@@ -141,7 +141,7 @@ def exchanged(
 def _rows(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Any:
     """Return the group, and the operands of each of its devices, in order."""
     group = group_of(machine, instruction)
-    by_device = exchanged(machine, instruction, group.members, tuple(operands))
+    by_device = exchange(machine, instruction, group.members, tuple(operands))
     return group, [by_device[number] for number in group.members]
 
 
@@ -153,24 +153,28 @@ def _results(instruction: Instruction, arrays: Sequence[Array]) -> Value:
 # ---------------------------------------------------------------- reductions
 
 
-def _reduced(machine: Machine, instruction: Instruction, columns: Sequence[Array]) -> Array:
+def _reduce_columns(machine: Machine, instruction: Instruction, columns: Sequence[Array]) -> Array:
     """Reduce the arrays of all devices elementwise."""
     to_apply = functions_of(machine, instruction)["to_apply"]
     rows, ufunc = np.stack(columns), ufunc_of(to_apply)
     if ufunc is not None and len(rows) > 1:
-        return reduced(ufunc, rows[0], rows[1:], (0,)) if rows.ndim == 1 else _summed(ufunc, rows)
+        return (
+            reduce_axes(ufunc, rows[0], rows[1:], (0,))
+            if rows.ndim == 1
+            else _sum_rows(ufunc, rows)
+        )
     return reduce_rows(to_apply, [rows[0]], [rows[1:]])[0]
 
 
-def _summed(ufunc: np.ufunc, rows: Array) -> Array:
-    wide = widened(rows)
-    return narrowed(np.asarray(ufunc.reduce(wide, 0, dtype=wide.dtype)), rows.dtype)
+def _sum_rows(ufunc: np.ufunc, rows: Array) -> Array:
+    wide = widen(rows)
+    return narrow(np.asarray(ufunc.reduce(wide, 0, dtype=wide.dtype)), rows.dtype)
 
 
 @handles("all-reduce", "all-reduce-start")
 def _all_reduce(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     _, rows = _rows(machine, instruction, operands)
-    sums = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
+    sums = [_reduce_columns(machine, instruction, column) for column in zip(*rows, strict=True)]
     return _results(instruction, sums)
 
 
@@ -178,7 +182,7 @@ def _all_reduce(machine: Machine, instruction: Instruction, operands: Sequence[V
 def _reduce_scatter(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     group, rows = _rows(machine, instruction, operands)
-    sums = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
+    sums = [_reduce_columns(machine, instruction, column) for column in zip(*rows, strict=True)]
     parts = [np.split(array, len(rows), op.dimensions[0])[group.position] for array in sums]
     declared = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
     _check_sizes(instruction, rows[0][-1].shape, parts[-1].shape, declared[-1].dims, len(rows))
@@ -188,7 +192,9 @@ def _reduce_scatter(machine: Machine, instruction: Instruction, operands: Sequen
 # ---------------------------------------------------------------- data movement
 
 
-def _gathered(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> list[Array]:
+def _gather_rows(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> list[Array]:
     op: Any = instruction.op
     _, rows = _rows(machine, instruction, operands)
     columns = zip(*rows, strict=True)
@@ -239,14 +245,14 @@ def _groups_of(instruction: Instruction, count: int) -> str:
 
 @handles("all-gather")
 def _all_gather(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return _results(instruction, _gathered(machine, instruction, operands))
+    return _results(instruction, _gather_rows(machine, instruction, operands))
 
 
 @handles("all-gather-start")
 def _all_gather_start(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> Value:
-    return _started(instruction, operands, _gathered(machine, instruction, operands))
+    return _start_result(instruction, operands, _gather_rows(machine, instruction, operands))
 
 
 @handles("all-to-all")
@@ -277,7 +283,9 @@ def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Va
     return _results(instruction, rows[0])
 
 
-def _permuted(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> list[Array]:
+def _permute_operands(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> list[Array]:
     """Return the operands of the device that sends to this one; zeros if none does."""
     op: Any = instruction.op
     if op.is_in_place:
@@ -289,32 +297,34 @@ def _permuted(machine: Machine, instruction: Instruction, operands: Sequence[Val
     members = sorted({k for pair in linked for k in pair})
     if number not in members:
         return [np.zeros_like(operand) for operand in operands]
-    by_device = exchanged(machine, instruction, members, tuple(operands))
+    by_device = exchange(machine, instruction, members, tuple(operands))
     sources = [source for source, target in linked if target == number]
     return list(by_device[sources[0]]) if sources else [np.zeros_like(o) for o in operands]
 
 
 @handles("collective-permute")
 def _permute(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return _results(instruction, _permuted(machine, instruction, operands))
+    return _results(instruction, _permute_operands(machine, instruction, operands))
 
 
 @handles("collective-permute-start")
 def _permute_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return _started(instruction, operands, _permuted(machine, instruction, operands))
+    return _start_result(instruction, operands, _permute_operands(machine, instruction, operands))
 
 
-def _started(
+def _start_result(
     instruction: Instruction, operands: Sequence[Value], results: Sequence[Array]
 ) -> Value:
     """Return ``(operands, results, contexts..)``; several operands or results form a tuple."""
     shape = instruction.shape
     contexts = [np.zeros((), np.uint32)] * (len(leaves(shape)) - 2 * len(results))
-    return assembled(shape, iter([*flattened(tuple(operands)), *results, *contexts]))
+    return assemble(shape, iter([*flattened(tuple(operands)), *results, *contexts]))
 
 
 @handles("ragged-all-to-all")
-def _ragged(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+def _ragged_all_to_all(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Value:
     """Copy rows to the offsets that the senders give; later senders overwrite earlier ones.
 
     Operands: the input, the initial output, and four vectors with an entry for each update: the

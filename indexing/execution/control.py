@@ -11,9 +11,9 @@ from hlo.modules.calls import called_by
 from hlo.modules.module import Instruction
 from hlo.modules.recursion import Recursive
 from hlo.shapes.shape import TupleShape
-from indexing.execution.interpreter import executed, functions_of, handles
+from indexing.execution.interpreter import execute_recursively, functions_of, handles
 from indexing.execution.machine import Machine
-from indexing.execution.values import Value, assembled, failure
+from indexing.execution.values import Value, assemble, failure
 
 
 @handles("parameter")
@@ -34,7 +34,7 @@ def _while(
     (condition,), (body,) = called["condition"], called["body"]
     value, iterations = operands[0], 0
     limit = machine.options.max_iterations
-    while (yield executed(machine, condition, [value])):
+    while (yield execute_recursively(machine, condition, [value])):
         iterations += 1
         if iterations > limit:
             noun = "iteration" if limit == 1 else "iterations"
@@ -42,7 +42,7 @@ def _while(
             help = "raise the limit with --max-iterations"  # noqa: A001 - `failure`'s word
             raise failure(instruction, message, "the condition is still true", help)
         machine.meter.add(instruction, body, condition)
-        value = yield executed(machine, body, [value])
+        value = yield execute_recursively(machine, body, [value])
     return value
 
 
@@ -63,7 +63,7 @@ def _conditional(
         branches = (*called["true_computation"], *called["false_computation"])
         index = 0 if operands[0] else 1
     machine.meter.add(instruction, branches[index])
-    return (yield executed(machine, branches[index], [operands[1 + index]]))
+    return (yield execute_recursively(machine, branches[index], [operands[1 + index]]))
 
 
 @handles("scan")
@@ -79,8 +79,8 @@ def _async_start(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> Recursive[Value]:
     """Execute the computation at once; return ``((operands), result, context)``."""
-    value = yield executed(machine, instruction.called_computations[0], operands)
+    value = yield execute_recursively(machine, instruction.called_computations[0], operands)
     shape = instruction.shape
     assert isinstance(shape, TupleShape)
-    rest = [assembled(element, iter([np.zeros((), np.uint32)])) for element in shape.elements[2:]]
+    rest = [assemble(element, iter([np.zeros((), np.uint32)])) for element in shape.elements[2:]]
     return tuple(operands), value, *rest

@@ -7,7 +7,7 @@ from hlo.modules.module import Computation, Instruction
 from indexing.dataflow.needed import needed_by
 
 
-def needed(computation: Computation) -> list[Instruction]:
+def needed_instructions(computation: Computation) -> list[Instruction]:
     """Return the instructions that the root needs or that have side effects, without parameters.
 
     The order is that of the text.

@@ -15,14 +15,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from hlo.modules.bind import unsupported
+from hlo.modules.bind import why_unsupported
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
-from hlo.modules.recursion import Recursive, unrolled
+from hlo.modules.recursion import Recursive, run_recursive
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, dtype, leaves
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.execution.comparators import SortKey, sort_key
-from indexing.execution.effects import needed
+from indexing.execution.effects import needed_instructions
 from indexing.execution.machine import Machine
 from indexing.execution.pointwise import (
     is_pointwise,
@@ -34,7 +34,7 @@ from indexing.execution.values import (
     Array,
     ExecutionError,
     Value,
-    assembled,
+    assemble,
     failure,
     fits,
     flattened,
@@ -85,12 +85,12 @@ def plan(computation: Computation) -> tuple[PlanStep, ...]:
     Raises:
         HloError: one of the instructions is invalid.
     """
-    return computation.memoised(plan, lambda: _planned(computation))
+    return computation.memoised(plan, lambda: _plan_steps(computation))
 
 
-def _planned(computation: Computation) -> tuple[PlanStep, ...]:
+def _plan_steps(computation: Computation) -> tuple[PlanStep, ...]:
     require_sound_parameters(computation)
-    instructions = needed(computation)
+    instructions = needed_instructions(computation)
     require_sound(instructions)
     last: dict[int, int] = {}
     for instruction in instructions:
@@ -114,7 +114,7 @@ def _planned(computation: Computation) -> tuple[PlanStep, ...]:
 
 def handler_of(instruction: Instruction) -> Handler:
     """Return the handler of an instruction."""
-    if unsupported(instruction):
+    if why_unsupported(instruction):
         return _fail
     return HANDLERS.get(instruction.opcode) or op_handler(instruction)
 
@@ -152,12 +152,12 @@ def _run_routing(machine: Machine, instruction: Instruction, operands: Sequence[
 def _run_inline(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> Recursive[Value]:
-    return (yield executed(machine, instruction.called_computations[0], operands))
+    return (yield execute_recursively(machine, instruction.called_computations[0], operands))
 
 
 def _fail(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     if instruction.op is None:
-        message = unsupported(instruction) or f"unknown opcode `{instruction.opcode}`"
+        message = why_unsupported(instruction) or f"unknown opcode `{instruction.opcode}`"
         help = "from Python: declare an op with a kernel (docs/adding_an_op.md)"  # noqa: A001 - `failure`'s word
         raise failure(instruction, message, "cannot be executed", help)
     raise failure(instruction, f"{instruction.opcode} has no kernel", "cannot be executed")
@@ -173,7 +173,7 @@ def execute_step(machine: Machine, step: PlanStep, values: Sequence[Value]) -> V
         HloError: the instruction cannot be executed; the error has its location.
     """
     by_index = dict(enumerate(values))
-    unrolled(_executed_steps(machine, [step], by_index))
+    run_recursive(_executed_steps(machine, [step], by_index))
     return by_index[step.instruction.index]
 
 
@@ -193,7 +193,9 @@ def _executed_steps(
         except (TypeError, ValueError, OverflowError) as error:
             message = f"{instruction.opcode} cannot be executed: {error}"
             raise failure(instruction, message) from error
-        values[instruction.index] = value if type(value) is tuple else _checked(instruction, value)
+        values[instruction.index] = (
+            value if type(value) is tuple else _check_value(instruction, value)
+        )
         for index in step.dead:
             values[index] = None
 
@@ -208,7 +210,7 @@ def _in_type(value: Value, shape: AnyShape) -> Array:
     return array
 
 
-def _checked(instruction: Instruction, value: Value) -> Value:
+def _check_value(instruction: Instruction, value: Value) -> Value:
     """Return the value of an instruction in its declared type; check its shape."""
     shape = instruction.shape
     if not isinstance(shape, Shape):
@@ -233,10 +235,10 @@ def execute(
     Args:
         steps: the steps of `plan`, possibly with other handlers.
     """
-    return unrolled(executed(machine, computation, arguments, steps))
+    return run_recursive(execute_recursively(machine, computation, arguments, steps))
 
 
-def executed(
+def execute_recursively(
     machine: Machine,
     computation: Computation,
     arguments: Sequence[Value],
@@ -320,7 +322,7 @@ def element_by_element(
     results = [np.empty(arrays[0].shape, dtype(shape.element_type)) for shape in shapes]
     for array, column in zip(results, zip(*rows, strict=True), strict=False):
         array[...] = np.stack(column).reshape(array.shape)
-    return assembled(computation.root.shape, iter(results))
+    return assemble(computation.root.shape, iter(results))
 
 
 def functions_of(machine: Machine, instruction: Instruction) -> dict[str, Callable[..., Any]]:

@@ -18,7 +18,7 @@ from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.execution.interpreter import Handler
 from indexing.execution.machine import Machine
 from indexing.execution.targets import setting, target
-from indexing.execution.values import Array, Value, assembled
+from indexing.execution.values import Array, Value, assemble
 
 Routine = Callable[[Instruction, Sequence[Array], Callable[[str], Any]], Sequence[Any]]
 """Computes one matrix of the batch, from the instruction, its arrays, and a lookup of SciPy's
@@ -35,13 +35,13 @@ def routine(name: str, *letters: str) -> Callable[[Routine], Routine]:
 
     def mark(function: Routine) -> Routine:
         for letter in letters or "sdcz":
-            target(f"lapack_{letter}{name}_ffi")(_batched(function, letter))
+            target(f"lapack_{letter}{name}_ffi")(_batch_routine(function, letter))
         return function
 
     return mark
 
 
-def _batched(function: Routine, letter: str) -> Handler:
+def _batch_routine(function: Routine, letter: str) -> Handler:
     def handler(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
         def find(name: str) -> Any:
             from scipy.linalg import blas, lapack  # slow to load
@@ -55,7 +55,7 @@ def _batched(function: Routine, letter: str) -> Handler:
             results = function(instruction, [operand[index] for operand in operands], find)
             for out, value in zip(outs, results, strict=True):
                 out[index] = value
-        return assembled(instruction.shape, iter(outs))
+        return assemble(instruction.shape, iter(outs))
 
     return handler
 

@@ -19,7 +19,7 @@ from indexing.execution.operations import MAX_OPERATIONS, Meter
 from indexing.execution.values import (
     Array,
     Value,
-    assembled,
+    assemble,
     checked_value,
     failure,
     flattened,
@@ -128,10 +128,10 @@ class Machine:
             ExecutionError: the constant is elided and has no value in the options.
         """
         if instruction not in self._constants:
-            self._constants[instruction] = self._read(instruction)
+            self._constants[instruction] = self._read_constant(instruction)
         return self._constants[instruction]
 
-    def _read(self, instruction: Instruction) -> Value:
+    def _read_constant(self, instruction: Instruction) -> Value:
         try:
             return instruction.module.memoised(
                 (_constant, instruction), partial(_constant, instruction)
@@ -139,9 +139,9 @@ class Machine:
         except HloError as error:
             if error.code != "elided":
                 raise
-        return self._elided(instruction)
+        return self._elided_constant(instruction)
 
-    def _elided(self, instruction: Instruction) -> Value:
+    def _elided_constant(self, instruction: Instruction) -> Value:
         given = self.options.constants.get(instruction.name)
         if given is not None:
             return checked_value(instruction, instruction.shape, given)
@@ -151,7 +151,7 @@ class Machine:
             raise failure(instruction, message, "elided", help)
         random: Any = np.random.default_rng([self.options.seed, *instruction.name.encode()])
         arrays = [random_array(leaf, random) for _, leaf in leaves(instruction.shape)]  # type: ignore[arg-type] # literals are arrays
-        return assembled(instruction.shape, iter(arrays))
+        return assemble(instruction.shape, iter(arrays))
 
 
 def _constant(instruction: Instruction) -> Value:

@@ -25,18 +25,20 @@ def estimated_bytes(computation: Computation) -> int:
     >>> estimated_bytes(module.entry)
     2048
     """
-    return bottom_up(computation, estimated_bytes, _estimated, _called_by_steps)
+    return bottom_up(computation, estimated_bytes, _estimate_bytes, _called_by_steps)
 
 
 def _called_by_steps(computation: Computation) -> list[Computation]:
     return [c for step in plan(computation) for c in step.instruction.called_computations]
 
 
-def _estimated(computation: Computation) -> int:
+def _estimate_bytes(computation: Computation) -> int:
     for instruction in computation.instructions:
         check_representable(instruction)
     live = sum(bytes_of(parameter.shape) for parameter in computation.parameters)
-    allocated = {step.instruction.index: _allocated(step.instruction) for step in plan(computation)}
+    allocated = {
+        step.instruction.index: _allocated_bytes(step.instruction) for step in plan(computation)
+    }
     peak = live
     for step in plan(computation):
         called = [estimated_bytes(c) for c in step.instruction.called_computations]
@@ -45,10 +47,10 @@ def _estimated(computation: Computation) -> int:
         live -= sum(allocated.get(index, 0) for index in step.dead)  # parameters stay
     root = computation.root
     results = root.operands if root.opcode == "tuple" else [root]
-    return max(peak, live + sum(map(_copied, results)))
+    return max(peak, live + sum(map(_copied_bytes, results)))
 
 
-def _allocated(instruction: Instruction) -> int:
+def _allocated_bytes(instruction: Instruction) -> int:
     return 0 if _is_view(instruction) else bytes_of(instruction.shape)
 
 
@@ -58,7 +60,7 @@ def _is_view(instruction: Instruction) -> bool:
     return (isinstance(element, CopyRule) and element.is_view) or instruction.opcode == "parameter"
 
 
-def _copied(result: Instruction) -> int:
+def _copied_bytes(result: Instruction) -> int:
     """Bytes of the copy that `run` makes of a result that is a view."""
     return bytes_of(result.shape) if _is_view(result) else 0
 
@@ -88,7 +90,7 @@ def check_memory(computation: Computation, memory: int | None, devices: int = 1)
     overhead = DEVICE_BYTES if devices > 1 else 0
     required = (estimated_bytes(computation) + overhead) * devices
     executed = [step.instruction for step in plan(computation)]
-    arrays = [*computation.parameters, *[i for i in executed if _allocated(i)]]
+    arrays = [*computation.parameters, *[i for i in executed if _allocated_bytes(i)]]
     largest = max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
     check_bytes(required, memory, largest)
 

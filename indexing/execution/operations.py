@@ -16,7 +16,7 @@ from hlo.modules.find import CALLING
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import AnyShape, Shape, leaves, unbounded_leaf
-from indexing.execution.effects import needed
+from indexing.execution.effects import needed_instructions
 from indexing.execution.values import ExecutionError
 from indexing.memory.executions import executions_from
 from indexing.ops.base import RoutingOp
@@ -95,23 +95,29 @@ def inline_operations(computation: Computation) -> int:
 
     Fusions and calls count as the instructions that they execute.
     """
-    return bottom_up(computation, inline_operations, _sum_of_operations, _all_inlined)
+    return bottom_up(computation, inline_operations, _sum_of_operations, _all_inlined_computations)
 
 
 def _sum_of_operations(computation: Computation) -> int:
-    calls = [i for i in needed(computation) if i.opcode in CALLING]
-    called = [inlined for call in calls for inlined in _inlined(call)]
-    return sum(map(inline_operations, called)) + sum(map(operations_of, needed(computation)))
+    calls = [i for i in needed_instructions(computation) if i.opcode in CALLING]
+    called = [inlined for call in calls for inlined in _inlined_computations(call)]
+    return sum(map(inline_operations, called)) + sum(
+        map(operations_of, needed_instructions(computation))
+    )
 
 
-def _inlined(instruction: Instruction) -> tuple[Computation, ...]:
+def _inlined_computations(instruction: Instruction) -> tuple[Computation, ...]:
     """Return the computations that an instruction executes once."""
     is_inlined = isinstance(instruction.op, InlineOp | AsyncStart)
     return tuple(instruction.called_computations) if is_inlined else ()
 
 
-def _all_inlined(computation: Computation) -> list[Computation]:
-    return [called for instruction in needed(computation) for called in _inlined(instruction)]
+def _all_inlined_computations(computation: Computation) -> list[Computation]:
+    return [
+        called
+        for instruction in needed_instructions(computation)
+        for called in _inlined_computations(instruction)
+    ]
 
 
 def element_operations(computation: Computation, devices: int = 1) -> int:
@@ -135,7 +141,7 @@ def _rows(computation: Computation, devices: int) -> Iterator[tuple[Instruction,
     """Yield each executed instruction, its operations, and its executions at least."""
     for executed, times in executions_from(computation).items():
         if times.lower:
-            for instruction in needed(executed):
+            for instruction in needed_instructions(executed):
                 yield instruction, operations_of(instruction, devices), times.lower
 
 

@@ -40,7 +40,7 @@ def check_writable(path: str) -> None:
 
 
 @contextmanager
-def replaced(path: str) -> Iterator[BinaryIO]:
+def replace_file(path: str) -> Iterator[BinaryIO]:
     """Open a file for writing whose contents replace those of `path` when the block ends.
 
     A symbolic link stays; the file that it points to is replaced or created.  The new file has the
@@ -52,7 +52,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replaced(f"{folder}/out") as file:
+    ...     with replace_file(f"{folder}/out") as file:
     ...         _ = file.write(b"new")
     ...     print(os.listdir(folder), Path(folder, "out").read_bytes())
     ['out'] b'new'
@@ -80,7 +80,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def continued(path: str, size: int) -> Iterator[BinaryIO]:
+def continue_file(path: str, size: int) -> Iterator[BinaryIO]:
     """Open a regular file for writing after its first `size` bytes; the rest is cut off.
 
     Raises:
@@ -89,7 +89,7 @@ def continued(path: str, size: int) -> Iterator[BinaryIO]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "out").write_bytes(b"one two")
-    ...     with continued(f"{folder}/out", 4) as file:
+    ...     with continue_file(f"{folder}/out", 4) as file:
     ...         _ = file.write(b"three")
     ...     Path(folder, "out").read_bytes()
     b'one three'

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction
-from hlo.modules.recursion import Recursive, bottom_up, unrolled
+from hlo.modules.recursion import Recursive, bottom_up, run_recursive
 from hlo.shapes.shape import Shape, leaves
 from indexing.dataflow.needed import needed_by
-from indexing.execution.effects import needed
+from indexing.execution.effects import needed_instructions
 from indexing.execution.machine import Machine
-from indexing.execution.values import Array, Value, assembled, flattened
+from indexing.execution.values import Array, Value, assemble, flattened
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
@@ -50,10 +50,10 @@ def returns_second(computation: Computation) -> bool:
 
 def pointwise(machine: Machine, computation: Computation, arguments: Sequence[Value]) -> Value:
     """Apply a pointwise computation to arrays that broadcast against each other."""
-    value = unrolled(_applied(machine, computation, arguments))
+    value = run_recursive(_apply_computation(machine, computation, arguments))
     sizes = np.broadcast_shapes(*[array.shape for array in flattened(tuple(arguments))])
     rest = iter([np.broadcast_to(array, sizes) for array in flattened(value)])
-    return assembled(computation.root.shape, rest)
+    return assemble(computation.root.shape, rest)
 
 
 def value_of(machine: Machine, wanted: Instruction, arguments: dict[int, Array]) -> Array:
@@ -71,17 +71,17 @@ def value_of(machine: Machine, wanted: Instruction, arguments: dict[int, Array])
     for instruction in needed_by([wanted]):
         if instruction not in values:
             operands = [values[operand] for operand in instruction.operands]
-            values[instruction] = unrolled(_value(machine, instruction, operands))
+            values[instruction] = run_recursive(_value(machine, instruction, operands))
     return np.asarray(values[wanted])
 
 
-def _applied(
+def _apply_computation(
     machine: Machine, computation: Computation, arguments: Sequence[Value]
 ) -> Recursive[Value]:
     values: list[Value] = [None] * len(computation.instructions)
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter.index] = argument
-    for instruction in needed(computation):
+    for instruction in needed_instructions(computation):
         operands = [values[operand.index] for operand in instruction.operands]
         values[instruction.index] = yield _value(machine, instruction, operands)
     return values[computation.root.index]
@@ -90,7 +90,7 @@ def _applied(
 def _value(machine: Machine, instruction: Instruction, operands: list[Value]) -> Recursive[Value]:
     op = instruction.op
     if instruction.called_computations:
-        return (yield _applied(machine, instruction.called_computations[0], operands))
+        return (yield _apply_computation(machine, instruction.called_computations[0], operands))
     if isinstance(op, RoutingOp):
         return op.kernel(*operands)
     match element_of(instruction):

@@ -18,10 +18,10 @@ from hlo.modules.shardings import manual_axes, region_shardings
 from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Axis
 from hlo.shardings.sharding import Sharding
-from indexing.execution.collectives import exchanged
+from indexing.execution.collectives import exchange
 from indexing.execution.machine import Machine
 from indexing.execution.targets import target
-from indexing.execution.values import Array, Value, assembled, failure
+from indexing.execution.values import Array, Value, assemble, failure
 from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL
 
 
@@ -29,10 +29,12 @@ def _shardings(instruction: Instruction, key: str) -> list[Sharding]:
     """Return the shardings of arrays at the border of a region, by its manual axes only."""
     names = {axis.name for axis in manual_axes(instruction)}
     shardings = region_shardings(instruction, key)
-    return [replace(s, dims=tuple([_named(axes, names) for axes in s.dims])) for s in shardings]
+    return [
+        replace(s, dims=tuple([_axes_named(axes, names) for axes in s.dims])) for s in shardings
+    ]
 
 
-def _named(axes: Iterable[Axis], names: Container[str]) -> tuple[Axis, ...]:
+def _axes_named(axes: Iterable[Axis], names: Container[str]) -> tuple[Axis, ...]:
     return tuple([axis for axis in axes if axis.name in names])
 
 
@@ -43,14 +45,14 @@ def _to_local(machine: Machine, instruction: Instruction, operands: Sequence[Val
         operand[_shard(sharding, machine.device.number, operand.shape)]
         for operand, sharding in zip(operands, shardings, strict=True)
     ]
-    return assembled(instruction.shape, iter(shards))
+    return assemble(instruction.shape, iter(shards))
 
 
 @target(TO_GLOBAL)
 def _to_global(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     shardings = _shardings(instruction, "xla.sdy.out_shardings")
     count = max(len(sharding.mesh.devices) for sharding in shardings)
-    by_device = exchanged(machine, instruction, range(count), tuple(operands))
+    by_device = exchange(machine, instruction, range(count), tuple(operands))
     results: list[Array] = []
     shapes = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
     for number, (shape, sharding) in enumerate(zip(shapes, shardings, strict=True)):
@@ -58,28 +60,28 @@ def _to_global(machine: Machine, instruction: Instruction, operands: Sequence[Va
         for device in sharding.mesh.devices:
             result[_shard(sharding, device, shape.dims)] = by_device[device][number]
         results.append(result)
-    return assembled(instruction.shape, iter(results))
+    return assemble(instruction.shape, iter(results))
 
 
 @target(FULL_TO_SHARD)
 def _full_to_shard(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    sharding = _stated(instruction, instruction.operands[0])
+    sharding = _stated_sharding(instruction, instruction.operands[0])
     return operands[0][_shard(sharding, machine.device.number, operands[0].shape)]
 
 
 @target(SHARD_TO_FULL)
 def _shard_to_full(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    sharding, shape = _stated(instruction, instruction), instruction.shape
+    sharding, shape = _stated_sharding(instruction, instruction), instruction.shape
     assert isinstance(shape, Shape)
     count = machine.device.replicas * machine.device.partitions
-    by_device = exchanged(machine, instruction, range(count), operands[0])
+    by_device = exchange(machine, instruction, range(count), operands[0])
     result = np.empty(shape.dims, operands[0].dtype)
     for device in range(count):
         result[_shard(sharding, device, shape.dims)] = by_device[device]
     return result
 
 
-def _stated(call: Instruction, array: Instruction) -> Sharding:
+def _stated_sharding(call: Instruction, array: Instruction) -> Sharding:
     """Return the sharding with which an array crosses the border of a manual region."""
     sharding = array.sharding
     local = call.shape if array is not call else call.operands[0].shape

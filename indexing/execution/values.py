@@ -80,11 +80,11 @@ def flattened(value: Value) -> tuple[Array, ...]:
     return () if isinstance(value, TokenValue) else (np.asarray(value),)
 
 
-def assembled(shape: AnyShape, arrays: Iterator[Array]) -> Value:
+def assemble(shape: AnyShape, arrays: Iterator[Array]) -> Value:
     """Build a value of this shape from the next arrays; the inverse of `flattened`."""
     match shape:
         case TupleShape(elements):
-            return tuple([assembled(element, arrays) for element in elements])
+            return tuple([assemble(element, arrays) for element in elements])
         case Shape():
             return next(arrays)
         case BufferShape(array):
@@ -106,7 +106,7 @@ def checked_value(instruction: Instruction, shape: AnyShape, value: Any) -> Valu
         for array, leaf in zip(arrays, expected, strict=True)
     )
     if is_valid:
-        return assembled(shape, iter(arrays))
+        return assemble(shape, iter(arrays))
     actual = ", ".join(map(numpy_type, arrays)) or "no array"
     message = f"{instruction.opcode} `{instruction.name}`: expected {shape}, got {actual}"
     raise failure(instruction, message, f"expected {shape}")
@@ -222,17 +222,17 @@ def checked_inputs(computation: Computation, inputs: Sequence[Any]) -> list[Valu
         noun = "input" if len(expected) == 1 else "inputs"
         message = f"expected {len(expected)} {noun}, got {len(inputs)}"
         raise ExecutionError(message, computation.span, "inputs", help=f"pass {listed}")
-    arrays = [_checked(leaf, array) for leaf, array in zip(expected, inputs, strict=True)]
+    arrays = [_check_leaf(leaf, array) for leaf, array in zip(expected, inputs, strict=True)]
     rest = iter(arrays)
-    return [assembled(parameter.shape, rest) for parameter in computation.parameters]
+    return [assemble(parameter.shape, rest) for parameter in computation.parameters]
 
 
-def _checked(leaf: ParameterLeaf, value: Any) -> Array:
+def _check_leaf(leaf: ParameterLeaf, value: Any) -> Array:
     array, kind = np.asarray(value), dtype(leaf.shape.element_type)
     if array.dtype.kind == "V" and array.dtype != kind and array.dtype.itemsize == kind.itemsize:
         array = array.view(kind)  # .npz files store types that NumPy lacks as raw bits
     if array.dtype == np.float32 and kind.isbuiltin != 1:
-        array = _narrowed(array, kind)  # `archive.write` stores such types as float32
+        array = _narrow_array(array, kind)  # `archive.write` stores such types as float32
     if array.dtype == kind and fits(array, leaf.shape):
         return array
     span, expected = leaf.parameter.span, f"{_plain(leaf.shape)} ({kind.name})"
@@ -242,7 +242,7 @@ def _checked(leaf: ParameterLeaf, value: Any) -> Array:
     raise ExecutionError(message, span, "inputs", f"expected {_plain(leaf.shape)}")
 
 
-def _narrowed(array: Array, kind: np.dtype[Any]) -> Array:
+def _narrow_array(array: Array, kind: np.dtype[Any]) -> Array:
     """Convert to a narrower type if that preserves all values; otherwise return `array`."""
     with np.errstate(all="ignore"):
         narrow = array.astype(kind)

@@ -35,14 +35,16 @@ def executed_instructions(computation: Computation) -> int:
     >>> executed_instructions(module.entry)
     6
     """
-    return bottom_up(computation, executed_instructions, _executed_instructions, _called)
+    return bottom_up(
+        computation, executed_instructions, _executed_instructions, _called_computations
+    )
 
 
 def _executed_instructions(computation: Computation) -> int:
     return sum([1 + _inner_instructions(step.instruction) for step in plan(computation)])
 
 
-def _called(computation: Computation) -> Iterator[Computation]:
+def _called_computations(computation: Computation) -> Iterator[Computation]:
     for step in plan(computation):
         if isinstance(step.instruction.op, StructuredOp | MappedOp):
             yield from step.instruction.called_computations

@@ -92,7 +92,9 @@ def _lines(instruction: Instruction, partitions: int) -> list[str]:
     if opcode.endswith("-done") and f"{opcode.removesuffix('-done')}-start" in OPS:
         source = _start_of(instruction)
         opcode = source.opcode.removesuffix("-start")
-    attributes = {k: v.line for k, v in source.attributes.items() if k not in _dropped(opcode)}
+    attributes = {
+        k: v.line for k, v in source.attributes.items() if k not in _dropped_attributes(opcode)
+    }
     if opcode in ("fusion", "async"):
         opcode, attributes["to_apply"] = "call", attributes.pop("calls")
     if partitions > 1:
@@ -107,7 +109,7 @@ def _lines(instruction: Instruction, partitions: int) -> list[str]:
     return [f"{name} = {shape} {opcode}({inside}){rest}"]
 
 
-def _dropped(opcode: str) -> frozenset[str]:
+def _dropped_attributes(opcode: str) -> frozenset[str]:
     return _DROPPED - _OF_CUSTOM_CALLS if opcode == "custom-call" else _DROPPED
 
 
@@ -189,16 +191,16 @@ def run(
     per_device = [inputs] if count == 1 else inputs
     leaves = [flattened(tuple(checked_inputs(module.entry, each))) for each in per_device]
     with import_module("jax").enable_x64(True):
-        executable = compiled(text, count, None if dump_to is None else os.fspath(dump_to))
+        executable = compile_text(text, count, None if dump_to is None else os.fspath(dump_to))
         columns = zip(*leaves, strict=True)
-        arguments = [_placed(column, devices[:count]) for column in columns]
+        arguments = [_place_column(column, devices[:count]) for column in columns]
         results = executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
     by_device = [tuple([np.asarray(out[k]) for out in results]) for k in range(count)]
     return by_device[0] if count == 1 else by_device
 
 
 @lru_cache(maxsize=4)  # perturbation tests run one program for many inputs
-def compiled(text: str, count: int = 1, dump_to: str | None = None) -> Any:
+def compile_text(text: str, count: int = 1, dump_to: str | None = None) -> Any:
     """Return the executable of a text made by `plain_text`, for `count` devices."""
     jaxlib, client = import_module("jaxlib.xla_client"), _client()[0].client
     proto = import_module("jaxlib._hlo").hlo_module_from_text(text)
@@ -215,7 +217,7 @@ def compiled(text: str, count: int = 1, dump_to: str | None = None) -> Any:
     return client.compile_and_load(stable, devices, options)
 
 
-def _placed(column: Sequence[Array], devices: Sequence[Any]) -> Any:
+def _place_column(column: Sequence[Array], devices: Sequence[Any]) -> Any:
     """Return one argument: the arrays of all devices as one JAX array."""
     jax = import_module("jax")
     arrays = [jax.device_put(array, device) for array, device in zip(column, devices, strict=True)]

@@ -50,12 +50,12 @@ def from_jax(
     traced = jitted.trace(*args, **kwargs)
     paths = list(traced.jaxpr.jaxpr.debug_info.arg_names)
     lowered = traced.lower()
-    text = _text(lowered, stage)
+    text = _stage_text(lowered, stage)
     module = parse(text, f"<jax {traced.fun_name}>")
     if len(module.entry.parameters) < len(paths):
-        text = _text(_all_arguments(jax, traced), stage)
+        text = _stage_text(_all_arguments(jax, traced), stage)
         for number, path in enumerate(paths):
-            text = text.replace(f'op_name="args[{number}]"', f'op_name="{_escaped(path)}"')
+            text = text.replace(f'op_name="args[{number}]"', f'op_name="{_escape(path)}"')
         module = parse(text, f"<jax {traced.fun_name}>")
     return with_parameter_names(module, _names(module, paths))
 
@@ -89,7 +89,7 @@ def _all_arguments(jax: Any, traced: Any) -> Any:
     return jax.jit(function, keep_unused=True).lower(*traced.jaxpr.in_avals)
 
 
-def _text(lowered: Any, stage: str) -> str:
+def _stage_text(lowered: Any, stage: str) -> str:
     """Return the HLO of a stage, with all elements of constants."""
     if stage == "lowered":
         module = lowered.compiler_ir("hlo")
@@ -110,6 +110,6 @@ def _names(module: Module, paths: Sequence[str]) -> list[str]:
     return [p.name for p in parameters[:before]] + parameter_names(paths)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return the contents of a string of HLO."""
     return "".join(f"\\{c}" if c in "\"'\\" else c for c in text)

@@ -63,21 +63,21 @@ def _new_names(module: Module, names: Sequence[str]) -> Mapping[Instruction, str
         raise ValueError(message)
     chosen: dict[str, Instruction] = {}
     for parameter, name in zip(parameters, names, strict=True):
-        chosen[unused(name, chosen)] = parameter
+        chosen[unused_name(name, chosen)] = parameter
     renamed = {parameter: name for name, parameter in chosen.items() if parameter.name != name}
     taken = set(chosen) | {i.name for i in module.instructions}
     for instruction in module.instructions:
         if chosen.get(instruction.name, instruction) is not instruction:
             if instruction not in renamed:
-                renamed[instruction] = unused(instruction.name, taken)
+                renamed[instruction] = unused_name(instruction.name, taken)
                 taken.add(renamed[instruction])
     return renamed
 
 
-def unused(name: str, taken: Collection[str]) -> str:
+def unused_name(name: str, taken: Collection[str]) -> str:
     """Return `name`, with a suffix if it is among `taken`.
 
-    >>> unused("x", ["y"]), unused("x", ["x", "x.1"])
+    >>> unused_name("x", ["y"]), unused_name("x", ["x", "x.1"])
     ('x', 'x.2')
     """
     if name not in taken:

@@ -1,6 +1,6 @@
 """Certificates: ISL proves that a simplified map is equal to its original.
 
-`certified` compares two maps.  The parser applies simplification laws as well, so
+`certify_map` compares two maps.  The parser applies simplification laws as well, so
 `prove_text` compares a map with the text it was parsed from, translated to isl verbatim.
 
 >>> text = "(d0) -> ((d0 * 4 + 3) floordiv 4 + d0 mod 1), domain: d0 in [0, 9]"
@@ -33,14 +33,14 @@ class CertificateError(AssertionError):
     >>> from indexing.maps.text import parse_map
     >>> original = parse_map("(d0) -> (d0 * 2), domain: d0 in [0, 9]")
     >>> try:
-    ...     certified(original, parse_map("(d0) -> (d0 * 3), domain: d0 in [0, 9]"))
+    ...     certify_map(original, parse_map("(d0) -> (d0 * 3), domain: d0 in [0, 9]"))
     ... except CertificateError as error:
     ...     print(str(error).splitlines()[1])
     is not equal to
     """
 
 
-def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
+def certify_map(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     """Return `simple` if ISL proves it equal to `original` as a relation.
 
     Raises:
@@ -125,7 +125,7 @@ def _isl_text(tokens: Tokens) -> IslText:
     algebra = Verbatim(names)
     tokens.expect("->", "after the variables")
     tokens.expect("(", "before the results")
-    results = list(_separated(tokens, algebra, ")"))
+    results = list(_read_separated(tokens, algebra, ")"))
     conditions = ["1 = 1"]
     tokens.accept(",")
     if tokens.accept("domain"):
@@ -134,7 +134,7 @@ def _isl_text(tokens: Tokens) -> IslText:
             bounded = read_expr(tokens, algebra)
             tokens.expect("in", "after an expression of the domain")
             tokens.expect("[", "after 'in'")
-            lower, upper = _separated(tokens, algebra, "]")
+            lower, upper = _read_separated(tokens, algebra, "]")
             conditions.append(f"{lower.text} <= {bounded.text} <= {upper.text}")
             tokens.accept(",")
     inputs = [names[token.text] for token in (*dims, *runtime)]
@@ -147,7 +147,7 @@ def _isl_text(tokens: Tokens) -> IslText:
     return IslText(text, len(inputs), len(results))
 
 
-def _separated(tokens: Tokens, algebra: Verbatim, closing: str) -> Iterator[IslTerm]:
+def _read_separated(tokens: Tokens, algebra: Verbatim, closing: str) -> Iterator[IslTerm]:
     """Comma-separated expressions up to `closing`."""
     while not tokens.accept(closing):
         yield read_expr(tokens, algebra)

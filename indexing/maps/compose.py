@@ -20,13 +20,13 @@ from indexing.maps.result_bounds import outside, record_last_map
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import range_prefix
 from simplifier.atoms import Variable
-from simplifier.constraints import FALSE, Constraint, substituted
+from simplifier.constraints import FALSE, Constraint, substitute_all
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 from simplifier.zero_divisor import ZeroDivisorError
 
 
-def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     """Return ``x -> second(first(x))``; see `IndexingMap.then`."""
     if len(first.results) != len(second.dims):
         raise ValueError(
@@ -39,13 +39,13 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     if first.dims == second.dims and first.is_identity and not _has_fixed(second):
         return second
     try:
-        return _composed(first, second, unbounded)
+        return _compose_fields(first, second, unbounded)
     except ZeroDivisorError:  # in the index of a runtime variable
         return IndexingMap.empty(first.dims, len(second.results))
 
 
-def _composed(first: MapFields, second: MapFields, unbounded: list[int]) -> IndexingMap:
-    """`composed`, where the results of `first` at these indices may be out of bounds."""
+def _compose_fields(first: MapFields, second: MapFields, unbounded: list[int]) -> IndexingMap:
+    """`compose`, where the results of `first` at these indices may be out of bounds."""
     dims: tuple[Variable, ...] = second.dims
     values: dict[Variable, Expr] = {}
     for k, result in enumerate(first.results):
@@ -54,13 +54,13 @@ def _composed(first: MapFields, second: MapFields, unbounded: list[int]) -> Inde
     merged: list[Constraint] = []
     if second.ranges or second.runtime or runtime:
         ranges, runtime, merged = _free_variables(first, second, values)
-    results, constraints = substituted(second.results, second.constraints, Substitution(values))
+    results, constraints = substitute_all(second.results, second.constraints, Substitution(values))
     if unbounded:
         inside = [Constraint(first.results[k], *dims[k].bounds) for k in unbounded]
         merged = [*inside, *merged]
     needed = first.constraints
     if needed or merged or constraints:
-        needed = _needed((*needed, *merged, *constraints))
+        needed = _needed_constraints((*needed, *merged, *constraints))
     composite = closed_map(
         IndexingMap,
         first.dims,
@@ -83,7 +83,7 @@ def _free_variables(
     """
     taken = {v.name for v in first.variables}
     ranges = [_fresh(v, range_prefix(v), taken) for v in second.ranges]
-    values.update(_changed(second.ranges, ranges))
+    values.update(_changed_variables(second.ranges, ranges))
     runtime, merged = _runtime(first, second, values, taken)
     return (*first.ranges, *ranges), tuple(runtime), merged
 
@@ -120,7 +120,7 @@ def _runtime(
     return runtime, merged
 
 
-def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+def _needed_constraints(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Distinct constraints that are not trivially true; only `FALSE` if one is false."""
     needed = dict.fromkeys([c for c in constraints if not c.is_true])
     return (FALSE,) if any(c.is_false for c in needed) else tuple(needed)
@@ -132,7 +132,7 @@ def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
     if name in taken:
         name = next(f"{prefix}{k}" for k in count() if f"{prefix}{k}" not in taken)
     taken.add(name)
-    return variable.renamed(name)
+    return variable.rename(name)
 
 
 def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVariable]:
@@ -149,7 +149,7 @@ def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVari
             del waiting[rt.variable]
 
 
-def _changed(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable, Expr]:
+def _changed_variables(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable, Expr]:
     return {o: n.as_expr() for o, n in zip(old, new, strict=True) if o is not n}
 
 

@@ -19,7 +19,7 @@ from indexing.maps.counts.closed import closed_tally
 from indexing.maps.counts.queries import count_domain
 from indexing.maps.counts.tally import Tally, independent, uniform
 from indexing.maps.given_values import RuntimeValues, with_values
-from indexing.maps.independence import connected
+from indexing.maps.independence import connected_variables
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
 from indexing.maps.relation import inverse
@@ -209,11 +209,11 @@ class _Part:
             low, high = variable.bounds
             inside &= (at[variable] >= low) & (at[variable] <= high)
         at, inside = _without_zeros(self._divisors, at, inside)
-        at, inside = _chosen(at, inside)
+        at, inside = _chosen_points(at, inside)
         for c in self.map.constraints:
             value = c.expr.value(at)
             inside &= (value >= c.lower) & (value <= c.upper)
-        at, inside = _chosen(at, inside)
+        at, inside = _chosen_points(at, inside)
         columns: list[NDArray[Any]] = [
             np.broadcast_to(np.asarray(result.value(at), self._number), inside.shape)
             for result in self.map.results
@@ -289,7 +289,7 @@ def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[
     results = [_needs(result, given) for result in m.results]
     constraints = [_needs(c.expr, given) for c in m.constraints]
     values = {v: _needs_of_all(g.rt.index, given) for v, g in given.items()}
-    groups = connected((*m.dims, *m.ranges), (*results, *constraints, *values.values()))
+    groups = connected_variables((*m.dims, *m.ranges), (*results, *constraints, *values.values()))
     if any(not used for used in (*results, *values.values())):
         groups.append(set())
     for group in groups:
@@ -323,7 +323,7 @@ def _part(
     """The part with these results, constraints and runtime variables."""
     results = [m.results[k] for k in places]
     exprs = [*results, *[c.expr for c in constraints], *[i for g in own for i in g.rt.index]]
-    values = {g.rt.variable: g for g in own} | _mentioned(exprs, given)
+    values = {g.rt.variable: g for g in own} | _runtime_in(exprs, given)
     part = IndexingMap.of(
         [v for v in (*m.dims, *m.ranges) if v in group],
         results,
@@ -333,13 +333,13 @@ def _part(
     return _Part(tuple(places), part, values)
 
 
-def _mentioned(
+def _runtime_in(
     exprs: Iterable[Expr], given: Mapping[Variable, RuntimeValues]
 ) -> dict[Variable, RuntimeValues]:
     """The runtime variables in these expressions and, recursively, in their indices."""
     mentioned: dict[Variable, RuntimeValues] = {}
     for v in [v for expr in exprs for v in expr.variables() if v in given]:
-        mentioned |= {v: given[v]} | _mentioned(given[v].rt.index, given)
+        mentioned |= {v: given[v]} | _runtime_in(given[v].rt.index, given)
     return mentioned
 
 
@@ -363,7 +363,7 @@ def _integers(numbers: Sequence[int]) -> NDArray[Any]:
 _Points: TypeAlias = "tuple[dict[Variable, Any], NDArray[np.bool_]]"
 
 
-def _chosen(at: dict[Variable, Any], inside: NDArray[np.bool_]) -> _Points:
+def _chosen_points(at: dict[Variable, Any], inside: NDArray[np.bool_]) -> _Points:
     """The points at which `inside` is true, and true for each of them."""
     if inside.all():
         return at, inside
@@ -376,7 +376,7 @@ def _without_zeros(
 ) -> _Points:
     """The points of `inside` at which no divisor is 0."""
     for divisor in divisors:
-        at, inside = _chosen(at, inside)
+        at, inside = _chosen_points(at, inside)
         inside = inside & (divisor.value(at) != 0)
     return at, inside
 

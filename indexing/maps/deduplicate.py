@@ -41,7 +41,7 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
     for candidate in given:
         for k, other in enumerate(kept):
             if _same(candidate, other):
-                kept[k] = min(other, candidate, key=_cost)
+                kept[k] = min(other, candidate, key=_cost_of_map)
                 if trace.records:
                     trace.record(laws.DROP_EQUAL_MAP, f"{other} or {candidate}", kept[k])
                 break
@@ -76,7 +76,7 @@ def hull(of: IndexingMap) -> list[Interval]:
     return [v.bounds for v in of.dims] + [result.bounds for result in of.results]
 
 
-def _cost(of: IndexingMap) -> tuple[bool, int, int, int, int]:
+def _cost_of_map(of: IndexingMap) -> tuple[bool, int, int, int, int]:
     """Sort key: exact maps first; then few floors, constraints, variables, and small offsets."""
     exprs = [*of.results, *[c.expr for c in of.constraints]]
     floors = sum(isinstance(atom, Floor) for expr in exprs for atom, _ in expr.terms)

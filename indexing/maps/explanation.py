@@ -1,12 +1,12 @@
 """Explanations of maps: the simplification laws that led to each map (``maps --explain``).
 
-Inside `explained`, composition and simplification bypass the memoised maps and record their steps
-with the result.  Laws applied while an op builds its own maps are not recorded: those maps are
-built once per process.
+Inside `explain_steps`, composition and simplification bypass the memoised maps and record their
+steps with the result.  Laws applied while an op builds its own maps are not recorded: those maps
+are built once per process.
 
 >>> from indexing.maps.indexing_map import IndexingMap
 >>> double = IndexingMap.over((4,), lambda d: [d[0] * 2])
->>> with explained():
+>>> with explain_steps():
 ...     composite = composition(double, IndexingMap.over((8,), lambda d: [d[0] // 2]))
 ...     print(*steps_of(composite), sep="\\n")
 fold a constant floor: (d0 * 2) floordiv 2 = d0
@@ -19,16 +19,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from indexing.maps.compose import composed
+from indexing.maps.compose import compose
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.simplify import Rewrite, simplified, traced
-from simplifier.trace import Applied, recorded
+from indexing.maps.simplify import Rewrite, simplify_map, trace_steps
+from simplifier.trace import Applied, record_laws
 
 _KEPT: Final = ContextVar[dict[IndexingMap, tuple[str, ...]] | None]("_KEPT", default=None)
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explain_steps() -> Iterator[None]:
     """Record steps inside the block; discard them at its end."""
     token = _KEPT.set({})
     try:
@@ -38,32 +38,32 @@ def explained() -> Iterator[None]:
 
 
 def is_explaining() -> bool:
-    """Return True inside a block of `explained`."""
+    """Return True inside a block of `explain_steps`."""
     return _KEPT.get() is not None
 
 
 def steps_of(indexing_map: IndexingMap) -> tuple[str, ...]:
-    """The steps that led to `indexing_map`, one line each; ``()`` outside of `explained`."""
+    """The steps that led to `indexing_map`, one line each; ``()`` outside of `explain_steps`."""
     kept = _KEPT.get()
     return kept.get(indexing_map, ()) if kept else ()
 
 
 def composition(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     """Return ``first.then(second).simplify()``; record its steps after those of the operands."""
-    with recorded() as laws:
-        composite = composed(first, second)
+    with record_laws() as laws:
+        composite = compose(first, second)
     before = (*steps_of(first), *steps_of(second), *map(step_text, laws))
-    return _kept(composite, before)
+    return _keep_steps(composite, before)
 
 
 def simplification(indexing_map: IndexingMap) -> IndexingMap:
     """Return ``indexing_map.simplify()``; record its steps."""
-    return _kept(indexing_map, steps_of(indexing_map))
+    return _keep_steps(indexing_map, steps_of(indexing_map))
 
 
-def _kept(m: IndexingMap, before: Iterable[str]) -> IndexingMap:
-    steps = dict.fromkeys([*before, *map(step_text, traced(m))])
-    simple = simplified(m)
+def _keep_steps(m: IndexingMap, before: Iterable[str]) -> IndexingMap:
+    steps = dict.fromkeys([*before, *map(step_text, trace_steps(m))])
+    simple = simplify_map(m)
     kept = _KEPT.get()
     if kept is not None:
         kept[simple] = tuple(steps)

@@ -57,15 +57,15 @@ def with_values(
     indexing_map: IndexingMap, values: Mapping[str, ArrayLike]
 ) -> EvaluatedMap | Unknown:
     """The map with `values`; `Unknown` if a missing value does more than translate the results."""
-    given = {rt.variable: g for rt in indexing_map.runtime if (g := _given(rt, values))}
+    given = {rt.variable: g for rt in indexing_map.runtime if (g := _given_values(rt, values))}
     fixed: dict[Variable, Expr] = {}
     translated_by = ""
     for rt in indexing_map.runtime:
         if rt.variable not in given:
             if not _only_translates(rt, indexing_map):
-                return unknown_count(_name(rt), "an element", "its values")
+                return unknown_count(_name_of_value(rt), "an element", "its values")
             fixed[rt.variable] = constant(rt.variable.lower)
-            translated_by = _name(rt)
+            translated_by = _name_of_value(rt)
         elif all(i.is_constant for i in rt.index):
             value = int(given.pop(rt.variable).at([i.constant for i in rt.index]))
             if not rt.variable.lower <= value <= rt.variable.upper:
@@ -88,20 +88,21 @@ def check_names(
     Raises:
         TypeError: there is such a name.
     """
-    known = {name for m in maps for rt in m.runtime for name in (rt.name, _name(rt))}
+    known = {name for m in maps for rt in m.runtime for name in (rt.name, _name_of_value(rt))}
     for name in set(values).difference(known, others):
         hint = nearest(name, sorted(known)) or f"the maps have {', '.join(sorted(known)) or 'none'}"
         raise TypeError(f"no runtime variable, and no source of one, is named `{name}`; {hint}")
 
 
-def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
-    value = values.get(_name(rt), values.get(rt.name))
+def _given_values(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
+    value = values.get(_name_of_value(rt), values.get(rt.name))
     if value is None:
         return None
-    array = source_values(rt, value, _name(rt))
+    array = source_values(rt, value, _name_of_value(rt))
     if array.ndim != len(rt.index):
         raise ValueError(
-            f"`{_name(rt)}` has {len(rt.index)} dimensions; the given value has {array.ndim}"
+            f"`{_name_of_value(rt)}` has {len(rt.index)} dimensions; "
+            f"the given value has {array.ndim}"
         )
     return RuntimeValues(rt, array.astype(np.int64))
 
@@ -139,7 +140,7 @@ def source_values(rt: RuntimeVariable, value: ArrayLike, name: str) -> NDArray[A
     return array
 
 
-def _name(rt: RuntimeVariable) -> str:
+def _name_of_value(rt: RuntimeVariable) -> str:
     return str(rt.source_name if rt.source is not None else rt.name)
 
 

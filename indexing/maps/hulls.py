@@ -33,7 +33,7 @@ def hull_of_set(maps: MapSet, options: Options, reason: Reason) -> MapSet:
         if len(group) == 1:
             united.extend(group, control=group if is_control else ())
         elif group:
-            whole = options.simplified(hull(group, maps.spaces))
+            whole = options.simplify_map(hull(group, maps.spaces))
             united.extend([whole], control=[whole] if is_control else ())
     united.add_reasons([reason])
     united.is_over_budget = options.exact

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from simplifier.atoms import Variable
 
 
-def connected(
+def connected_variables(
     variables: Iterable[Variable], together: Iterable[set[Variable]]
 ) -> list[set[Variable]]:
     """The finest partition of the variables that splits no set of `together`."""

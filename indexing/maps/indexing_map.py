@@ -35,12 +35,12 @@ from indexing.maps.spaces import dims as dims
 from indexing.maps.spaces import ranges as range_variables
 from indexing.maps.spaces import ranges as ranges
 from indexing.maps.spaces import sizes_of
-from indexing.maps.symbolic import bounded
+from indexing.maps.symbolic import bounded_variables
 from indexing.maps.transformations import Transformations
 from simplifier.atoms import Variable
-from simplifier.constraints import FALSE, substituted
+from simplifier.constraints import FALSE, substitute_all
 from simplifier.constraints import Constraint as Constraint
-from simplifier.interval import Interval, intersected
+from simplifier.interval import Interval, intersect
 from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.trace import Applied
@@ -150,7 +150,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
         >>> print(IndexingMap.over((8,), lambda d, s: [d[0] * 4 + s[0]], ranges=(4,)))
         (d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 7], s0 in [0, 3]
         """
-        variables, constraints, symbols = bounded("d", sizes_of(extents))
+        variables, constraints, symbols = bounded_variables("d", sizes_of(extents))
         sizes = [RuntimeVariable(symbol) for symbol in symbols]
         own = () if ranges is None else range_variables(*ranges)
         exprs = results(variables) if ranges is None else results(variables, own)
@@ -193,7 +193,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
         if self._last is None:
             return own
         pairs = zip(own, self._last.results, strict=True)
-        return tuple([intersected(bounds, last.bounds) for bounds, last in pairs])
+        return tuple([intersect(bounds, last.bounds) for bounds, last in pairs])
 
     @property
     def is_known_empty(self) -> bool:
@@ -274,7 +274,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
         """
         if not isinstance(second, IndexingMap):
             raise wrong_argument("then", "second", IndexingMap, second)
-        return methods.composed(self, second)
+        return methods.compose(self, second)
 
     def simplify(
         self,
@@ -304,16 +304,16 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
         (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 7]
         """
         if trace is None and certify is False and keep_multiplicity is False:
-            return methods.simplified(self, False)
+            return methods.simplify_map(self, False)
         if trace is not None:
             if not isinstance(trace, list):
                 raise wrong_argument("simplify", "trace", list | None, trace)
-            trace.extend(methods.traced(self, keep_multiplicity))
+            trace.extend(methods.trace_steps(self, keep_multiplicity))
         for name, flag in (("certify", certify), ("keep_multiplicity", keep_multiplicity)):
             if flag is not True and flag is not False:
                 raise wrong_argument("simplify", name, bool, flag)
-        simple = methods.simplified(self, keep_multiplicity)
-        return methods.certified(self, simple) if certify else simple
+        simple = methods.simplify_map(self, keep_multiplicity)
+        return methods.certify_map(self, simple) if certify else simple
 
     @checked_on_failure
     def with_constraints(self, constraints: Iterable[Constraint]) -> IndexingMap:
@@ -340,4 +340,4 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
         if not _EXPR.issuperset(map(type, values.values())):
             values = {v: as_expr(value) for v, value in values.items()}
         swap = Substitution(values)  # type: ignore[arg-type]  # expressions now
-        return substituted(self.results, self.constraints, swap)
+        return substitute_all(self.results, self.constraints, swap)

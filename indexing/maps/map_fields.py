@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 from hlo.arguments import wrong_argument
 from indexing.maps.runtime_variable import RuntimeVariable
-from simplifier.atoms import Variable, are_variables, undeclared
+from simplifier.atoms import Variable, are_variables, undeclared_variables
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.native import is_native, mypyc_attr
@@ -147,7 +147,7 @@ def check_fields(m: MapFields) -> None:
     names: set[str] = set()
     for variable in variables:  # no comprehensions, which are calls: maps are made often
         names.add(variable.name)
-    foreign = undeclared(exprs, variables)
+    foreign = undeclared_variables(exprs, variables)
     if len(names) != len(variables):
         listed = [v.name for v in variables]
         raise ValueError(f"the variables of a map need distinct names, got {listed}")

@@ -99,7 +99,7 @@ class MapSelection(MapMethods):
         >>> print(IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]]).fix(d0=3))
         (d1) -> (d1 + 24), domain: d1 in [0, 7]
         """
-        return methods.fixed(self._itself(), values)
+        return methods.fix_variables(self._itself(), values)
 
     def restrict(self, **slices: slice) -> methods.IndexingMap:
         """Return the map on a part of its domain.
@@ -116,7 +116,7 @@ class MapSelection(MapMethods):
         >>> print(m.restrict(d1=slice(0, 32)))
         (d0, d1) -> (d0, 0), domain: d0 in [0, 3], d1 in [0, 31]
         """
-        return methods.restricted(self._itself(), slices)
+        return methods.restrict_domain(self._itself(), slices)
 
     def count(self) -> int | Unknown:
         """Return the number of related pairs of a point and an element that it needs.

@@ -22,7 +22,7 @@ from indexing.maps.over_approximation import (
     over_approximate,
     parts,
 )
-from indexing.maps.products import BoxIndex, is_box, is_full, reads_everything, united
+from indexing.maps.products import BoxIndex, is_box, is_full, reads_everything, unite_maps
 from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
 from indexing.maps.space_pairs import NO_SPACES, SpacePair
 from simplifier.unknown import first_unknown
@@ -223,7 +223,7 @@ class MapSet:
         self.add_unknown(unknown)
         if reasons and count:
             self.add_reasons(reasons)
-        composed, has_control = self._options.composed, bool(control[0] or control[1])
+        composed, has_control = self._options.compose_maps, bool(control[0] or control[1])
         for first in firsts:
             for second in seconds:
                 if not self._is_closed or reads_everything(second, self.spaces.sizes):
@@ -385,7 +385,7 @@ class MapSet:
             may = [m for m in self.maps if m.grade == "may" and (m in self.control) == is_control]
             if len(may) < 2:
                 continue
-            fewer = [self._options.simplified(m) for m in united(may)]
+            fewer = [self._options.simplify_map(m) for m in unite_maps(may)]
             if len(fewer) < len(may):
                 for m in may:
                     del self.maps[m]

@@ -19,7 +19,7 @@ def memoised_maps(
     of the sources, and a cache would keep the modules of these in memory.
     """
 
-    def decorated(
+    def memoise(
         function: Callable[[Unpack[Arguments]], R],
     ) -> Callable[[Unpack[Arguments]], R]:
         memo = lru_cache(size)(function)
@@ -33,4 +33,4 @@ def memoised_maps(
 
         return call
 
-    return decorated
+    return memoise

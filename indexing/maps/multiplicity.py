@@ -138,7 +138,9 @@ class Multiplicity(Displayed):
         check_spaces(self.maps, len(self.maps[0].dims) if self.maps else None, len(box))
         sizes = tuple([v.upper + 1 for v in box])
         beyond = beyond_budget(prod(sizes), f"an array of {sizes}")
-        return self._added(self._counted, sizes, [0] * len(sizes)) if beyond is None else beyond
+        return (
+            self._add_counts(self._counted, sizes, [0] * len(sizes)) if beyond is None else beyond
+        )
 
     def _together(self, every: Sequence[Counted]) -> Tally | Unknown:
         """The read counts of several maps, added element by element."""
@@ -147,12 +149,12 @@ class Multiplicity(Displayed):
         upper = [max(b[k][1] for b in bounds) for k in range(len(bounds[0]))]
         sizes = tuple([high - low + 1 for low, high in zip(lower, upper, strict=True)])
         beyond = beyond_budget(prod(sizes), f"a box of {sizes} that several maps read from")
-        counts = self._added(every, sizes, lower) if beyond is None else beyond
+        counts = self._add_counts(every, sizes, lower) if beyond is None else beyond
         if isinstance(counts, Unknown):
             return counts
         return Tally.of(Counter(counts[counts > 0].ravel().tolist()))
 
-    def _added(
+    def _add_counts(
         self, every: Sequence[Counted], sizes: Sequence[int], origin: Sequence[int]
     ) -> NDArray[Any] | Unknown:
         """The counts of the elements of a box whose first element is `origin`."""

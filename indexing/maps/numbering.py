@@ -17,7 +17,7 @@ from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 
-def numbered(indexing_map: IndexingMap) -> IndexingMap:
+def number_ranges(indexing_map: IndexingMap) -> IndexingMap:
     """Return the map with range variables numbered in order of their first use.
 
     Runtime variables are numbered in their present order.
@@ -30,7 +30,7 @@ def numbered(indexing_map: IndexingMap) -> IndexingMap:
     if names is None:
         return indexing_map
     free = [*ranges, *[rt.variable for rt in indexing_map.runtime]]
-    renamed = {v: v.renamed(names.get(v, v.name)) for v in free}
+    renamed = {v: v.rename(names.get(v, v.name)) for v in free}
     changed = {v: new.as_expr() for v, new in renamed.items() if v is not new}
     if tuple(ranges) == indexing_map.ranges and not changed:
         return indexing_map
@@ -41,7 +41,7 @@ def numbered(indexing_map: IndexingMap) -> IndexingMap:
         tuple([renamed[v] for v in ranges]),
         tuple([rt.substituted(swap, renamed[rt.variable]) for rt in indexing_map.runtime]),
         tuple([swap(result) for result in indexing_map.results]),
-        _sorted(c.with_expr(swap(c.expr)) for c in indexing_map.constraints),
+        _sort_constraints(c.with_expr(swap(c.expr)) for c in indexing_map.constraints),
         indexing_map.grade,
     )
 
@@ -56,7 +56,7 @@ def _new_names(m: IndexingMap, ranges: Sequence[Variable]) -> dict[Variable, str
     return names if taken.isdisjoint(names.values()) else None
 
 
-def _sorted(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+def _sort_constraints(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     return tuple(sorted(constraints, key=lambda c: c.expr.key))
 
 

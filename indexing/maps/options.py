@@ -9,7 +9,7 @@ from typing import TypedDict
 from indexing import methods
 from indexing.maps.explanation import composition, is_explaining, simplification
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.simplify import composed_and_simplified, simplified
+from indexing.maps.simplify import compose_and_simplify, simplify_map
 
 
 class OptionChoices(TypedDict, total=False):
@@ -47,23 +47,23 @@ class Options:
             return None
         return self.exact, self.simplify
 
-    def composed(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    def compose_maps(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
         """Return ``x -> second(first(x))``, simplified according to the options."""
         if self.keep_multiplicity or not self.simplify:
-            return self.simplified(first.then(second))
+            return self.simplify_map(first.then(second))
         if is_explaining():
             simple = composition(first, second)
-            return methods.certified(first.then(second), simple) if self.certify else simple
+            return methods.certify_map(first.then(second), simple) if self.certify else simple
         if self.certify:
-            return self.simplified(first.then(second))
-        return composed_and_simplified(first, second)
+            return self.simplify_map(first.then(second))
+        return compose_and_simplify(first, second)
 
-    def simplified(self, indexing_map: IndexingMap) -> IndexingMap:
+    def simplify_map(self, indexing_map: IndexingMap) -> IndexingMap:
         """Return `indexing_map`, simplified according to the options."""
         if not self.simplify:
             return indexing_map
         if is_explaining() and not self.keep_multiplicity:
             simple = simplification(indexing_map)
         else:
-            simple = simplified(indexing_map, self.keep_multiplicity)
-        return methods.certified(indexing_map, simple) if self.certify else simple
+            simple = simplify_map(indexing_map, self.keep_multiplicity)
+        return methods.certify_map(indexing_map, simple) if self.certify else simple

@@ -14,7 +14,7 @@ from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import sum_bounds
-from simplifier.interval import contains, intersected, joined
+from simplifier.interval import contains, intersect, join
 from simplifier.linear import Expr
 
 MAX_PARTS = 32
@@ -81,7 +81,7 @@ def over_approximate(
     for result, box in zip(indexing_map.results, inside, strict=True):
         is_kept = result.weight <= MAX_WEIGHT and set(result.variables()) <= set(indexing_map.dims)
         if not (is_kept and contains(box, result.bounds)):
-            bounds = intersected(box, domain_bounds.bounds(result))
+            bounds = intersect(box, domain_bounds.bounds(result))
             free.append(Variable(f"s{len(free)}", *bounds))
             result = free[-1].as_expr()
         results.append(result)
@@ -110,7 +110,7 @@ def hull(maps: Sequence[IndexingMap], spaces: SpacePair) -> IndexingMap:
         if places[0] is not None and places == [places[0]] * len(boxes):
             result = spaces.start[places[0]].as_expr()
         elif not (result.is_constant and all(box.results[k] == result for box in boxes)):
-            bounds = joined([box.results[k].bounds for box in boxes])
+            bounds = join([box.results[k].bounds for box in boxes])
             free.append(Variable(f"s{len(free)}", *bounds))
             result = free[-1].as_expr()
         results.append(result)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.symbolic import Bounds, both_sides, one_sided
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.linear import Expr
 from simplifier.shared import is_deep
 from simplifier.text import exact_text
@@ -98,7 +98,7 @@ def symbolic_bounds(indexing_map: IndexingMap) -> dict[Variable, Bounds]:
     symbols = {rt.variable for rt in indexing_map.runtime if rt.is_size}
     symbolic: dict[Variable, Bounds] = {}
     for number, constraint in enumerate(indexing_map.constraints if symbols else ()):
-        inside = mentioned([constraint.expr])
+        inside = variables_in([constraint.expr])
         own = inside - symbols
         if len(own) == 1 and len(inside) > 1:
             (variable,) = own

@@ -112,14 +112,14 @@ class BoxIndex:
                     yield box
 
 
-def without_covered(maps: Iterable[IndexingMap]) -> list[IndexingMap]:
+def drop_covered(maps: Iterable[IndexingMap]) -> list[IndexingMap]:
     """Return maps with the same union, without those whose bounds another exact box covers.
 
     >>> from indexing.maps.text import parse_map
     >>> every = "(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]"
     >>> some = "(d0)[s0, s1] -> (s0 + s1), domain: d0 in [2, 9], s0 in [0, 4], s1 in [0, 4], "
     >>> some += "s0 + s1 in [0, 3]"
-    >>> print(*without_covered([parse_map(some), parse_map(every)]))
+    >>> print(*drop_covered([parse_map(some), parse_map(every)]))
     (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]
     """
     given = list(dict.fromkeys(maps))
@@ -145,7 +145,7 @@ Pattern: TypeAlias = tuple[tuple[Variable, ...], tuple[Expr | Progression | None
 """The dimensions of a product and the values of its results; None at one position."""
 
 
-def united(maps: Sequence[IndexingMap]) -> list[IndexingMap]:
+def unite_maps(maps: Sequence[IndexingMap]) -> list[IndexingMap]:
     """Return `may` maps with the same union, with fewer maps if progressions form intervals.
 
     Let the maps be products that differ in the values ``P_1, .., P_n`` of result k only.  A product
@@ -156,7 +156,7 @@ def united(maps: Sequence[IndexingMap]) -> list[IndexingMap]:
     >>> from indexing.maps.text import parse_map
     >>> halves = [parse_map(f"(d0)[s0] -> (s0 * 2 + {k}), domain: d0 in [0, 9], s0 in [0, 4]")
     ...           for k in (0, 1)]
-    >>> print(*united(halves))
+    >>> print(*unite_maps(halves))
     (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 9]
     """
     remaining = list(maps)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from indexing.maps.independence import connected
+from indexing.maps.independence import connected_variables
 from indexing.maps.indexing_map import IndexingMap
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, without_zero_terms
 
@@ -57,7 +57,7 @@ def _is_plain(m: IndexingMap) -> bool:
         if len(own) > 1 or not seen.isdisjoint(own):
             return False
         seen.update(v for v in own if isinstance(v, Variable))
-        if any(ranges.intersection(mentioned(a.operands)) for a in result.parts if a.divides):
+        if any(ranges.intersection(variables_in(a.operands)) for a in result.parts if a.divides):
             return False
     return not any(ranges.intersection(c.expr.variables()) for c in m.constraints)
 
@@ -65,10 +65,10 @@ def _is_plain(m: IndexingMap) -> bool:
 def _groups(m: IndexingMap) -> Iterator[set[Variable]]:
     """Groups of range variables that no index of a runtime variable mentions."""
     ranges = set(m.ranges)
-    indices = mentioned([expr for rt in m.runtime for expr in rt.index])
+    indices = variables_in([expr for rt in m.runtime for expr in rt.index])
     exprs = [*m.results, *[c.expr for c in m.constraints]]
     together = [ranges.intersection(expr.variables()) for expr in exprs]
-    for group in connected(m.ranges, together):
+    for group in connected_variables(m.ranges, together):
         if group.isdisjoint(indices):
             yield group
 
@@ -84,7 +84,7 @@ class _Sum(NamedTuple):
         """`None` if a term mixes variables of the group with others."""
         own, rest = {}, {}
         for atom, coefficient in result.parts.items():
-            inside = {atom} if isinstance(atom, Variable) else mentioned(atom.operands)
+            inside = {atom} if isinstance(atom, Variable) else variables_in(atom.operands)
             if inside <= group:
                 own[atom] = coefficient
             elif inside.isdisjoint(group):

@@ -15,7 +15,7 @@ from hlo.arguments import brief, checked, integers
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.exact import unions
 from simplifier.linear import Expr
@@ -53,7 +53,7 @@ def _is_defined_at_a_corner(exprs: Sequence[Expr]) -> bool:
     """True if no divisor is 0 where all variables are minimal, or where all are maximal."""
     divisors = divisors_with_zero(exprs)
     for end in (0, 1):
-        corner = {v: v.bounds[end] for v in mentioned(exprs)}
+        corner = {v: v.bounds[end] for v in variables_in(exprs)}
         with suppress(ZeroDivisionError):
             if all(divisor.value(corner) for divisor in divisors):
                 return True
@@ -231,7 +231,7 @@ def map_of_piece(
     (d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 9]
     """
     if names is not None:
-        piece = _renamed(piece, names)
+        piece = _rename_inputs(piece, names)
     rank = len(piece.inputs) - len(runtime)
     values = zip(runtime, piece.inputs[rank:], strict=True)
     return IndexingMap.of(
@@ -244,9 +244,9 @@ def map_of_piece(
     ).simplify()
 
 
-def _renamed(relation: exact.Relation, names: Sequence[str]) -> exact.Relation:
+def _rename_inputs(relation: exact.Relation, names: Sequence[str]) -> exact.Relation:
     """The same relation with other names of its inputs."""
-    inputs = tuple([v.renamed(name) for v, name in zip(relation.inputs, names, strict=True)])
+    inputs = tuple([v.rename(name) for v, name in zip(relation.inputs, names, strict=True)])
     pairs = zip(relation.inputs, inputs, strict=True)
     swap = Substitution({old: new.as_expr() for old, new in pairs})
     return exact.Relation(

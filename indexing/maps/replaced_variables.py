@@ -31,7 +31,7 @@ def with_replaced_variables(
     results, constraints = m.substituted(dict(values))
     swap = Substitution(values)
 
-    def kept(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    def keep_variables(variables: Iterable[Variable]) -> tuple[Variable, ...]:
         new = [replacements.get(v, v) for v in variables]
         return tuple([v for v in new if v is not None])
 
@@ -42,10 +42,10 @@ def with_replaced_variables(
             if (new := replacements.get(rt.variable, rt.variable)) is not None
         ]
     except ZeroDivisorError:  # in an index
-        return IndexingMap.empty(kept(m.dims), len(results))
+        return IndexingMap.empty(keep_variables(m.dims), len(results))
     return IndexingMap(
-        kept(m.dims),
-        kept(m.ranges),
+        keep_variables(m.dims),
+        keep_variables(m.ranges),
         tuple(runtime),
         tuple(results),
         tuple(constraints),

@@ -14,7 +14,7 @@ from simplifier import laws, trace
 from simplifier.atoms import Variable
 from simplifier.bounds import lies_in
 from simplifier.constraints import Constraint
-from simplifier.interval import Interval, contains, intersected
+from simplifier.interval import Interval, contains, intersect
 from simplifier.linear import Expr
 
 
@@ -48,7 +48,7 @@ def _may_be_outside(m: MapFields, k: int, interval: Interval) -> bool:
             return False
     if lies_in(result, interval) or _is_stated(result, m.constraints, interval):
         return False
-    return last is None or not contains(interval, intersected(result.bounds, recorded.bounds))
+    return last is None or not contains(interval, intersect(result.bounds, recorded.bounds))
 
 
 def _is_stated(expr: Expr, constraints: tuple[Constraint, ...], interval: Interval) -> bool:

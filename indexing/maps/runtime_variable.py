@@ -117,12 +117,12 @@ class RuntimeVariable:
     @property
     def source_name(self) -> str | int | None:
         """The name of the source; in the maps of an op, the index of the operand."""
-        return _name(self.source) if self.source is not None else None
+        return _instruction_name(self.source) if self.source is not None else None
 
     @property
     def call_names(self) -> tuple[str, ...]:
         """The names of `calls`."""
-        return tuple([str(_name(call)) for call in self.calls])
+        return tuple([str(_instruction_name(call)) for call in self.calls])
 
     @property
     def iterations(self) -> tuple[Expr, ...]:
@@ -200,5 +200,5 @@ def _check(**arguments: object) -> None:
         check_argument(RuntimeVariable.__init__, name, value)
 
 
-def _name(instruction: Instruction | str | int) -> str | int:
+def _instruction_name(instruction: Instruction | str | int) -> str | int:
     return instruction if isinstance(instruction, str | int) else instruction.name

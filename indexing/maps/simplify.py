@@ -12,22 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from indexing.maps.compose import composed
+from indexing.maps.compose import compose
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_fields import closed_map
 from indexing.maps.memoised import memoised_maps
-from indexing.maps.numbering import numbered
+from indexing.maps.numbering import number_ranges
 from indexing.maps.range_boxes import with_range_boxes
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.result_bounds import copy_last_map
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import by_kind
-from indexing.maps.unused import without_uncounted, without_unused
+from indexing.maps.unused import drop_uncounted, drop_unused
 from simplifier import trace
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.domain import ConstrainedBox
 from simplifier.linear import Expr
-from simplifier.refine import refined, tightened_exactly
+from simplifier.refine import refine, tightened_exactly
 from simplifier.solve import Change, change
 from simplifier.zero_divisor import ZeroDivisorError
 
@@ -48,30 +48,30 @@ class Rewrite(NamedTuple):
         return f"{self.law}:\n  {self.before}\n  {self.after}"
 
 
-def traced(
+def trace_steps(
     indexing_map: IndexingMap, keep_multiplicity: bool = False
 ) -> list[Rewrite | trace.Applied]:
-    """Return the effective steps of `simplified`, each after the laws it applied to expressions."""
+    """Return the effective steps of `simplify_map`, each after the laws that it applied."""
     taken: list[Rewrite | trace.Applied] = []
 
     def take(law: str, step: Step, before: IndexingMap) -> IndexingMap:
-        with trace.recorded() as applied:
+        with trace.record_laws() as applied:
             after = step(before)
         taken.extend(applied)
         if after != before:
             taken.append(Rewrite(law, before, after))
         return after
 
-    _simplified(indexing_map, keep_multiplicity, take)
+    _simplify_steps(indexing_map, keep_multiplicity, take)
     return taken
 
 
 @memoised_maps(1 << 11)
-def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+def compose_and_simplify(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     """Return ``first.then(second).simplify()``, memoised."""
     if _misses(first, second):
         return IndexingMap.empty(first.dims, len(second.results))
-    return simplified(composed(first, second))
+    return simplify_map(compose(first, second))
 
 
 def _misses(first: IndexingMap, second: IndexingMap) -> bool:
@@ -81,7 +81,7 @@ def _misses(first: IndexingMap, second: IndexingMap) -> bool:
     return any(high < lower or low > upper for low, high, lower, upper in bounds)
 
 
-def simplified(indexing_map: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
+def simplify_map(indexing_map: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
     """Return the same relation in its simplest form; see `IndexingMap.simplify`."""
     if _is_plain(indexing_map):
         return indexing_map
@@ -100,17 +100,17 @@ def _is_plain(m: IndexingMap) -> bool:
 
 @memoised_maps(1 << 11)
 def _simplified_once(m: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
-    return _simplified(m, keep_multiplicity)
+    return _simplify_steps(m, keep_multiplicity)
 
 
-def _taken(law: str, step: Step, before: IndexingMap) -> IndexingMap:
+def _take_step(law: str, step: Step, before: IndexingMap) -> IndexingMap:
     return step(before)
 
 
-def _simplified(
+def _simplify_steps(
     original: IndexingMap,
     keep_multiplicity: bool = False,
-    take: Callable[[str, Step, IndexingMap], IndexingMap] = _taken,
+    take: Callable[[str, Step, IndexingMap], IndexingMap] = _take_step,
 ) -> IndexingMap:
     tighten: Step
     domain_law, tighten = TIGHTENED
@@ -125,7 +125,7 @@ def _simplified(
     return copy_last_map(original, current)
 
 
-def _tightened(m: IndexingMap) -> IndexingMap:
+def _tighten_domain(m: IndexingMap) -> IndexingMap:
     """Tighten bounds, drop implied constraints, and simplify results with the new bounds."""
     variables = m.variables
     if True in [v.lower > v.upper for v in variables]:
@@ -137,25 +137,25 @@ def _tightened(m: IndexingMap) -> IndexingMap:
 
 
 def _tightened_again(earlier: IndexingMap) -> Step:
-    """`_tightened` for a map that other steps made from `earlier`, which it returned.
+    """`_tighten_domain` for a map that other steps made from `earlier`, which it returned.
 
     If the domain is the same, only results that these steps changed are rewritten.
     """
 
     def step(m: IndexingMap) -> IndexingMap:
         if m.runtime or m.variables != earlier.variables or m.constraints != earlier.constraints:
-            return _tightened(m)
+            return _tighten_domain(m)
         return _on_domain(m, ConstrainedBox(m.variables, m.constraints), earlier.results)
 
     return step
 
 
-def _refined(m: IndexingMap) -> IndexingMap:
+def _refine_domain(m: IndexingMap) -> IndexingMap:
     """Refine bounds and results with exact queries, if constraints remain."""
     if not m.constraints:
         return m
     exprs = [*m.results, *[expr for rt in m.runtime for expr in rt.index]]
-    domain = refined(m.variables, m.constraints, exprs)
+    domain = refine(m.variables, m.constraints, exprs)
     if domain is None:
         return m
     if domain.is_known_empty:
@@ -190,7 +190,7 @@ def _on_domain(
     return closed_map(IndexingMap, dims, ranges, runtime, results, constraints, m.grade)
 
 
-def solved(indexing_map: IndexingMap) -> IndexingMap:
+def solve_ranges(indexing_map: IndexingMap) -> IndexingMap:
     """Eliminate, rescale and merge range variables (`simplifier.solve`).
 
     Variables that a constraint determines are eliminated, strided variables are rescaled, and
@@ -209,16 +209,16 @@ def solved(indexing_map: IndexingMap) -> IndexingMap:
         if _is_cyclic(indexing_map.runtime, update.values):
             kept.update(update.values)
         else:
-            indexing_map = _tightened(_changed(indexing_map, update))
+            indexing_map = _tighten_domain(_apply_change(indexing_map, update))
     return indexing_map
 
 
 def _is_cyclic(runtime: Sequence[RuntimeVariable], values: Mapping[Variable, Expr]) -> bool:
     """Return True if a runtime variable is in its own index, given values of variables."""
-    needs = {rt.variable: mentioned(rt.index) for rt in runtime}
-    if not any(mentioned([value]) & needs.keys() for value in values.values()):
+    needs = {rt.variable: variables_in(rt.index) for rt in runtime}
+    if not any(variables_in([value]) & needs.keys() for value in values.values()):
         return False
-    needs |= {v: mentioned([value]) for v, value in values.items()}
+    needs |= {v: variables_in([value]) for v, value in values.items()}
     pending = [(rt.variable, rt.variable) for rt in runtime]
     visited: set[tuple[Variable, Variable]] = set()
     while pending:
@@ -231,30 +231,30 @@ def _is_cyclic(runtime: Sequence[RuntimeVariable], values: Mapping[Variable, Exp
     return False
 
 
-def _changed(m: IndexingMap, by: Change) -> IndexingMap:
+def _apply_change(m: IndexingMap, by: Change) -> IndexingMap:
     changed = with_replaced_variables(m, by.values, by.replacements)
     return changed.with_constraints(by.constraints)
 
 
 TIGHTENED: Final = (
     "tighten bounds, simplify constraints, rewrite results on the domain",
-    _tightened,
+    _tighten_domain,
 )
-"""The first step of `simplified`."""
+"""The first step of `simplify_map`."""
 
 STEPS: Final = (
-    ("eliminate, rescale or merge range variables", solved),
-    ("remove unused variables", without_unused),
+    ("eliminate, rescale or merge range variables", solve_ranges),
+    ("remove unused variables", drop_unused),
     ("replace range variables by the box that they reach", with_range_boxes),
-    ("refine the domain with ISL", _refined),
-    ("number variables", numbered),
+    ("refine the domain with ISL", _refine_domain),
+    ("number variables", number_ranges),
 )
-"""The further steps of `simplified`, in order."""
+"""The further steps of `simplify_map`, in order."""
 
 COUNTING_STEPS: Final = tuple(
     [
-        ("remove unused variables that do not affect multiplicity", without_uncounted)
-        if step is without_unused
+        ("remove unused variables that do not affect multiplicity", drop_uncounted)
+        if step is drop_unused
         else (law, step)
         for law, step in STEPS
         if step is not with_range_boxes

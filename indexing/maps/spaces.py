@@ -35,7 +35,7 @@ def dims(extents: Extents) -> tuple[Variable, ...]:
     >>> dims((2, 5))
     (Variable('d0', 0, 1), Variable('d1', 0, 4))
     """
-    return _numbered("d", [index(size) for size in sizes_of(extents)])  # type: ignore[arg-type]
+    return _numbered_variables("d", [index(size) for size in sizes_of(extents)])  # type: ignore[arg-type]
 
 
 @checked_on_failure
@@ -47,7 +47,7 @@ def ranges(*sizes: int) -> tuple[Variable, ...]:
     >>> ranges(3, 7)
     (Variable('s0', 0, 2), Variable('s1', 0, 6))
     """
-    return _numbered("s", [index(size) for size in sizes])
+    return _numbered_variables("s", [index(size) for size in sizes])
 
 
 @checked_on_failure
@@ -57,7 +57,7 @@ def iterations(*sizes: int) -> tuple[Variable, ...]:
     >>> iterations(16)
     (Variable('i0', 0, 15),)
     """
-    return _numbered("i", [index(size) for size in sizes])
+    return _numbered_variables("i", [index(size) for size in sizes])
 
 
 def is_iteration(variable: Variable) -> bool:
@@ -94,7 +94,7 @@ def by_kind(variables: Iterable[Variable]) -> tuple[list[Variable], list[Variabl
     return plain, of_loops
 
 
-def _numbered(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:
+def _numbered_variables(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:
     return tuple([Variable(f"{prefix}{k}", 0, size - 1) for k, size in enumerate(sizes)])
 
 

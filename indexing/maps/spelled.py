@@ -40,7 +40,7 @@ class SpelledMap(IndexingMap):
 
     def __reduce__(self) -> tuple[Any, ...]:
         cls, fields = IndexingMap.__reduce__(self)
-        return _restored, (cls, fields, self.given_texts)
+        return _restore_map, (cls, fields, self.given_texts)
 
     def simplify(
         self,
@@ -49,23 +49,23 @@ class SpelledMap(IndexingMap):
         keep_multiplicity: bool = False,
     ) -> IndexingMap:
         simple = IndexingMap.simplify(self, certify, trace, keep_multiplicity)
-        return spelled(simple, self.given_texts)
+        return spelled_map(simple, self.given_texts)
 
 
-def _restored(
+def _restore_map(
     cls: type[IndexingMap], fields: tuple[Any, ...], texts: Mapping[Expr, str]
 ) -> IndexingMap:
     """Return the pickled map."""
-    return spelled(cls(*fields), texts)
+    return spelled_map(cls(*fields), texts)
 
 
-def spelled(m: IndexingMap, texts: Mapping[Expr, str]) -> IndexingMap:
+def spelled_map(m: IndexingMap, texts: Mapping[Expr, str]) -> IndexingMap:
     """Return a map that prints its expressions by those of the texts that are cheaper.
 
     >>> from simplifier.linear import variable
     >>> d0 = variable("d0", 0, 99)
     >>> m = IndexingMap.over((100,), lambda d: [d[0] % 15 % 14])
-    >>> spelled(m, {m.results[0]: "d0 mod 15 mod 14"}) is m
+    >>> spelled_map(m, {m.results[0]: "d0 mod 15 mod 14"}) is m
     True
     """
     expressions = dict.fromkeys([*m.results, *[c.expr for c in m.constraints]])

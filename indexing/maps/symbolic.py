@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simplifier.atoms import Variable, mentioned
-from simplifier.constraints import Constraint, normalised
-from simplifier.interval import Interval, scaled
-from simplifier.linear import Affine, Expr, added, as_expr
+from simplifier.atoms import Variable, variables_in
+from simplifier.constraints import Constraint, normalise
+from simplifier.interval import Interval, scale
+from simplifier.linear import Affine, Expr, add_multiple, as_expr
 
 
-def bounded(
+def bounded_variables(
     prefix: str, sizes: Sequence[Affine]
 ) -> tuple[tuple[Variable, ...], tuple[Constraint, ...], tuple[Variable, ...]]:
     """Return variables ``d0, d1, …`` in ``[0, size - 1]``, their constraints, and the symbols.
@@ -40,7 +40,7 @@ def bounded(
     last = [as_expr(size) - 1 for size in sizes]
     variables = tuple([Variable(f"{prefix}{k}", 0, e.bounds[1]) for k, e in enumerate(last)])
     below = [upper_bound(v, e) for v, e in zip(variables, last, strict=True) if not e.is_constant]
-    symbols = tuple(sorted(mentioned(last), key=lambda v: v.key))
+    symbols = tuple(sorted(variables_in(last), key=lambda v: v.key))
     taken = {v.name for v in variables} & {v.name for v in symbols}
     if taken:
         raise ValueError(f"{min(taken)} is the name of a dimension: rename the symbolic size")
@@ -49,14 +49,14 @@ def bounded(
 
 def upper_bound(variable: Variable, upper: Expr) -> Constraint | None:
     """The constraint ``variable <= upper``; `None` if it always holds."""
-    slack = added(variable.as_expr(), upper, -1)
-    return normalised(Constraint(slack, min(slack.bounds[0], 0), 0))
+    slack = add_multiple(variable.as_expr(), upper, -1)
+    return normalise(Constraint(slack, min(slack.bounds[0], 0), 0))
 
 
 def lower_bound(variable: Variable, lower: Expr) -> Constraint | None:
     """The constraint ``variable >= lower``; `None` if it always holds."""
-    slack = added(variable.as_expr(), lower, -1)
-    return normalised(Constraint(slack, 0, max(slack.bounds[1], 0)))
+    slack = add_multiple(variable.as_expr(), lower, -1)
+    return normalise(Constraint(slack, 0, max(slack.bounds[1], 0)))
 
 
 class Bounds(NamedTuple):
@@ -92,9 +92,9 @@ def one_sided(variable: Variable, constraint: Constraint, number: int) -> Bounds
     sign = constraint.expr.parts.get(variable, 0)
     if abs(sign) != 1:
         return None
-    rest = added(variable.as_expr(), constraint.expr, -sign)  # variable = rest ± expression
-    lower, upper = scaled(constraint.bounds, sign)
-    smallest, largest = scaled(constraint.expr.bounds, sign)
+    rest = add_multiple(variable.as_expr(), constraint.expr, -sign)  # variable = rest ± expression
+    lower, upper = scale(constraint.bounds, sign)
+    smallest, largest = scale(constraint.expr.bounds, sign)
     if upper < largest and lower <= smallest:
         return Bounds(None, rest + upper, (number,))
     if lower > smallest and upper >= largest:

@@ -19,7 +19,7 @@ from hlo.text.source import HloError, Source, Span
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.maps.spelled import MIN_DIVISIONS, spelled
+from indexing.maps.spelled import MIN_DIVISIONS, spelled_map
 from indexing.maps.symbolic import Bounds
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -74,7 +74,7 @@ def _map(tokens: Tokens) -> IndexingMap:
     sizes = {t.text: free[t.text] for t in runtime}
     bounds, constraints = _domain(tokens, free, sizes, texts)
     _expect_bounds(tokens, declared, bounds)
-    bounded, symbolic = _bounded(tokens, declared, bounds)
+    bounded, symbolic = _bounded_variables(tokens, declared, bounds)
     for name in symbolic.keys() & {t.text for t in runtime}:
         tokens.fail(f"the bounds of runtime variable `{name}` must be integers", declared[name])
     unbounded = IndexingMap.of(
@@ -90,10 +90,10 @@ def _map(tokens: Tokens) -> IndexingMap:
     )
     given = {} if parsed.is_known_empty else _cheap_texts(texts, Substitution(values))
     if not symbolic:
-        return spelled(parsed, given)
+        return spelled_map(parsed, given)
     implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
     stated = sorted([*implied, *parsed.constraints], key=lambda c: c.expr.key)
-    return spelled(replace(parsed, constraints=tuple(stated)), given)
+    return spelled_map(replace(parsed, constraints=tuple(stated)), given)
 
 
 def _cheap_texts(texts: Iterable[tuple[Expr, str]], swap: Substitution) -> dict[Expr, str]:
@@ -143,7 +143,7 @@ def _domain(
     return bounds, constraints
 
 
-def _bounded(
+def _bounded_variables(
     tokens: Tokens, declared: dict[str, Token], bounds: dict[str, tuple[Expr, Expr]]
 ) -> tuple[dict[str, Variable], dict[str, Bounds]]:
     """The variables by name, and the symbolic bounds by name."""
@@ -228,9 +228,9 @@ def _domain_entry(
     _expect_closed(tokens, "[", "after `in`", "(", hint)
     variable = expr.as_variable
     if variable is not None and variable.name == start.text and variable.name not in bounds:
-        lowest = _bound(tokens, sizes, "as the lower bound")
+        lowest = _read_bound(tokens, sizes, "as the lower bound")
         tokens.expect(",", "between the bounds")
-        bounds[variable.name] = lowest, _bound(tokens, sizes, "as the upper bound")
+        bounds[variable.name] = lowest, _read_bound(tokens, sizes, "as the upper bound")
     else:
         lower = tokens.integer("as the lower bound")
         tokens.expect(",", "between the bounds")
@@ -246,7 +246,7 @@ def _expect_closed(tokens: Tokens, bracket: str, where: str, half_open: str, hin
     tokens.expect(bracket, where)
 
 
-def _bound(tokens: Tokens, names: dict[str, Variable], where: str) -> Expr:
+def _read_bound(tokens: Tokens, names: dict[str, Variable], where: str) -> Expr:
     """Parse an integer, or an expression of symbolic sizes."""
     if tokens.next.kind in ("number", "name") or tokens.next.text in ("-", "("):
         return parse_expr(tokens, names)

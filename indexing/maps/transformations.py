@@ -36,7 +36,7 @@ class Transformations(MapMethods):
         >>> print(IndexingMap.of(dims((4,)), [0], ranges=ranges(3)).remove_unused())
         (d0) -> (0), domain: d0 in [0, 3]
         """
-        return methods.without_unused(self._itself())
+        return methods.drop_unused(self._itself())
 
     def rescale(self) -> methods.IndexingMap:
         """Return `simplify()`, which replaces strided range variables by ``k·s + r``.

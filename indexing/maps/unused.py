@@ -8,14 +8,14 @@ from dataclasses import replace
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import laws, trace
-from simplifier.atoms import Variable, mentioned
-from simplifier.conjunction import merged
+from simplifier.atoms import Variable, variables_in
+from simplifier.conjunction import merge_constraints
 from simplifier.constraints import Constraint
 from simplifier.refine import has_points
-from simplifier.solve import projected
+from simplifier.solve import project
 
 
-def without_unused(indexing_map: IndexingMap) -> IndexingMap:
+def drop_unused(indexing_map: IndexingMap) -> IndexingMap:
     """Return the map without the range and runtime variables on which no result depends.
 
     Variables that share a constraint form a group, which is kept or dropped as a whole.  A group
@@ -23,26 +23,26 @@ def without_unused(indexing_map: IndexingMap) -> IndexingMap:
     they have none, the map is empty; if that is undecided, the group is kept.  A range variable
     that occurs in a single constraint is projected out if the projection is a constraint.
     """
-    return _projected(_without_all_but(indexing_map, ()))
+    return _project_ranges(_without_all_but(indexing_map, ()))
 
 
-def _projected(m: IndexingMap) -> IndexingMap:
+def _project_ranges(m: IndexingMap) -> IndexingMap:
     """Project out range variables that occur only in one constraint, if it has a projection."""
     if not m.ranges:
         return m
-    used = mentioned([*m.results, *[expr for rt in m.runtime for expr in rt.index]])
+    used = variables_in([*m.results, *[expr for rt in m.runtime for expr in rt.index]])
     for old in [v for v in m.ranges if v not in used]:
         connected = [c for c in m.constraints if old in c.expr.variables()]
-        without = projected(connected[0], old) if len(connected) == 1 else None
+        without = project(connected[0], old) if len(connected) == 1 else None
         if without is not None:
             left = [without if c is connected[0] else c for c in m.constraints]
             ranges = tuple([v for v in m.ranges if v is not old])
-            return _projected(replace(m, ranges=ranges, constraints=merged(left)))
+            return _project_ranges(replace(m, ranges=ranges, constraints=merge_constraints(left)))
     return m
 
 
-def without_uncounted(indexing_map: IndexingMap) -> IndexingMap:
-    """`without_unused`, but range variables that affect multiplicity are kept."""
+def drop_uncounted(indexing_map: IndexingMap) -> IndexingMap:
+    """`drop_unused`, but range variables that affect multiplicity are kept."""
     return _without_all_but(indexing_map, [v for v in indexing_map.ranges if v.lower != v.upper])
 
 
@@ -52,7 +52,7 @@ def _without_all_but(m: IndexingMap, needed: Iterable[Variable]) -> IndexingMap:
         return m
     if m.is_known_empty:
         return IndexingMap.empty(m.dims, len(m.results))
-    used = _used(m, needed)
+    used = _used_variables(m, needed)
     if used.issuperset(m.variables):
         return m
     unconnected = [c for c in m.constraints if used.isdisjoint(c.expr.variables())]
@@ -60,12 +60,12 @@ def _without_all_but(m: IndexingMap, needed: Iterable[Variable]) -> IndexingMap:
     if satisfiable is False:
         return IndexingMap.empty(m.dims, len(m.results))
     if satisfiable is None:  # they may make the domain empty
-        used |= mentioned([c.expr for c in unconnected])
+        used |= variables_in([c.expr for c in unconnected])
         unconnected = []
     if trace.records:
         _record_dropped([v for v in m.variables if v not in used], unconnected)
     constraints = tuple([c for c in m.constraints if c not in unconnected])
-    return _restricted(replace(m, constraints=constraints), used)
+    return _restrict_variables(replace(m, constraints=constraints), used)
 
 
 def _record_dropped(variables: Iterable[Variable], unconnected: Collection[Constraint]) -> None:
@@ -76,7 +76,7 @@ def _record_dropped(variables: Iterable[Variable], unconnected: Collection[Const
         trace.record(laws.DROP_UNUSED, f"exists {', '.join(bounds)}{conditions}", "true")
 
 
-def _restricted(m: IndexingMap, kept: Collection[Variable]) -> IndexingMap:
+def _restrict_variables(m: IndexingMap, kept: Collection[Variable]) -> IndexingMap:
     """The map with only those range and runtime variables that are in `kept`."""
     return replace(
         m,
@@ -85,7 +85,7 @@ def _restricted(m: IndexingMap, kept: Collection[Variable]) -> IndexingMap:
     )
 
 
-def _used(m: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
+def _used_variables(m: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
     """The variables on which the relation depends, and those connected with `needed`.
 
     A runtime variable has one value; it does not range over its bounds.  So the relation depends on
@@ -95,9 +95,9 @@ def _used(m: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
     result from constraints.
     """
     connected = [set(c.expr.variables()) for c in m.constraints]
-    used = {*m.dims, *needed, *mentioned(m.results)}
+    used = {*m.dims, *needed, *variables_in(m.results)}
     used.update(rt.variable for rt in m.runtime if _is_kept(rt, connected))
-    index_of = {rt.variable: mentioned(rt.index) for rt in m.runtime}
+    index_of = {rt.variable: variables_in(rt.index) for rt in m.runtime}
     while True:
         size = len(used)
         for group in connected:

@@ -102,7 +102,7 @@ def _values(
     for read in reads:
         index = tuple([i.value(at) for i in read.index])
         value = read.value.value(at)
-        low, high = _unclamped(value, read.of.clamp)
+        low, high = _unclamped_bounds(value, read.of.clamp)
         before = unclamped.get((read.array, index), (-inf, inf))
         unclamped[read.array, index] = low, high = max(low, before[0]), min(high, before[1])
         if low > high:
@@ -113,7 +113,7 @@ def _values(
     return tuple(named.items())
 
 
-def _unclamped(value: int, clamp: Interval | None) -> tuple[float, float]:
+def _unclamped_bounds(value: int, clamp: Interval | None) -> tuple[float, float]:
     """Bounds of the values that clamp to `value`."""
     if clamp is None:
         return value, value
@@ -135,7 +135,7 @@ class _Copy:
 
     @classmethod
     def of(cls, m: IndexingMap, prefix: str) -> _Copy:
-        new = {v: v.renamed(prefix + v.name) for v in m.variables}
+        new = {v: v.rename(prefix + v.name) for v in m.variables}
         constraints = list(m.constraints)
         reads: list[_Read] = []
         for rt in m.runtime:
@@ -247,16 +247,16 @@ def _unreached_with_constants(
     """An element of `target` that no map reaches if each of `reads` has a constant value."""
     values = tuple([_free(read, f"v{k}") for k, read in enumerate(reads)])
     constant = [_with_constants(copy, reads, values) for copy in copies]
-    point = unions.uncovered(constant, (*target, *values))
+    point = unions.uncovered_point(constant, (*target, *values))
     if point is None or isinstance(point, Unknown):
         return point
     if len({read.array for read in reads}) < len(reads):
         return Unknown("two runtime variables may be the same source element")
-    named = [(str(read.of.source_name or read.of.name), v) for read, v in _paired(reads, point)]
+    named = [(str(read.of.source_name or read.of.name), v) for read, v in _pair_reads(reads, point)]
     return Witness(results=(point[: len(target)],), runtime=tuple(named))
 
 
-def _paired(reads: Sequence[_Read], point: tuple[int, ...]) -> Iterable[tuple[_Read, int]]:
+def _pair_reads(reads: Sequence[_Read], point: tuple[int, ...]) -> Iterable[tuple[_Read, int]]:
     return zip(reads, point[len(point) - len(reads) :], strict=True)
 
 
@@ -338,7 +338,7 @@ def _change_of_results(
     here = [_Copy.of(m, f"m{n}.") for n, m in enumerate(maps)]
     there = [_Copy.of(m, f"n{n}.") for n, m in enumerate(maps)]
     sides = [*[(copy, first) for copy in here], *[(copy, second) for copy in there]]
-    reads = [read for copy, side in sides for read in _moved(copy, side)]
+    reads = [read for copy, side in sides for read in _move_reads(copy, side)]
     values = [read.variable for copy, _ in sides for read in copy.reads]
     inputs = tuple(dict.fromkeys((*first, *second, *values)))
     point = unions.only_first(
@@ -373,7 +373,7 @@ def _at(copy: _Copy, point: Sequence[Variable], inputs: tuple[Variable, ...]) ->
     return exact.Relation(inputs, tuple(hidden), results, (*inside, *constraints))
 
 
-def _moved(copy: _Copy, point: Sequence[Variable]) -> Iterator[_Read]:
+def _move_reads(copy: _Copy, point: Sequence[Variable]) -> Iterator[_Read]:
     swap = Substitution(dict(zip(copy.dims, [v.as_expr() for v in point], strict=True)))
     for read in copy.reads:
         yield _Read(read.of, tuple(map(swap, read.index)), read.variable)

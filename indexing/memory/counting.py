@@ -81,7 +81,7 @@ def read_counts(
     return tuple(
         [
             maps if isinstance(maps, Unknown) else multiplicity(maps, values)
-            for maps in map(_counted, map_sets)
+            for maps in map(_counted_maps, map_sets)
         ]
     )
 
@@ -90,10 +90,10 @@ def counted_maps(
     instruction: Instruction, output_id: int = 0
 ) -> tuple[tuple[IndexingMap, ...] | Unknown, ...]:
     """Return the maps of which `read_counts` returns the multiplicity."""
-    return tuple(map(_counted, _map_sets(instruction, output_id)))
+    return tuple(map(_counted_maps, _map_sets(instruction, output_id)))
 
 
-def _counted(maps: MapSet) -> tuple[IndexingMap, ...] | Unknown:
+def _counted_maps(maps: MapSet) -> tuple[IndexingMap, ...] | Unknown:
     unknown = first_unknown(maps.unknown, maps.uncounted)
     return tuple(maps.maps) if unknown is None else unknown
 
@@ -113,6 +113,6 @@ def _map_sets(instruction: Instruction, output_id: int) -> list[MapSet]:
     for edge in walk.backward_edges(start, fold=True):
         maps = map_sets.get((edge.operand, edge.operand_path))
         if maps is not None:
-            simpler = map(walk.edges.options.simplified, edge.maps)
+            simpler = map(walk.edges.options.simplify_map, edge.maps)
             maps.extend(simpler, edge.unknown, edge.reasons)
     return list(map_sets.values())

@@ -52,12 +52,12 @@ class AccessEdge:
             self.unknown is None and not self.reasons and "may" not in [m.grade for m in self.maps]
         )
 
-    def over_approximated(self, reason: Reason) -> AccessEdge:
+    def over_approximate(self, reason: Reason) -> AccessEdge:
         """Return the edge with `may` maps, and one more reason for this grade."""
-        edge = self.changed(lambda m: [m.with_grade("may")])
+        edge = self.change_maps(lambda m: [m.with_grade("may")])
         return replace(edge, reasons=(*self.reasons, reason) if self.maps else ())
 
-    def changed(self, change: Callable[[IndexingMap], Iterable[IndexingMap]]) -> AccessEdge:
+    def change_maps(self, change: Callable[[IndexingMap], Iterable[IndexingMap]]) -> AccessEdge:
         """Return the edge with other maps instead of each map."""
         maps = {m: tuple(change(m)) for m in self.maps}
         data = {new for m, others in maps.items() if m not in self.control for new in others}
@@ -85,27 +85,27 @@ def dims(array: ArrayRef) -> tuple[Variable, ...] | None:
 _dims: Final = lru_cache(maxsize=1 << 9)(dims_of_sizes)
 
 
-def unbounded(array: ArrayRef) -> Unknown | None:
+def why_unbounded(array: ArrayRef) -> Unknown | None:
     """Return the reason why an array with a dimension of unknown size has no maps, else None."""
-    return _unbounded(array.instruction, array.path)
+    return _why_unbounded(array.instruction, array.path)
 
 
-def bounded(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
+def bound_edge(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
     """Return an edge, which is unknown between arrays that have a dimension of unknown size.
 
     The maps of a `MappedOp` need no such check: its `reads` and `writes` give the reason.
     """
     if not edge.maps:
         return edge
-    reason = _unbounded(instruction, edge.output_path)
+    reason = _why_unbounded(instruction, edge.output_path)
     if reason is None:
-        reason = _unbounded(instruction.operands[edge.operand], edge.operand_path)
+        reason = _why_unbounded(instruction.operands[edge.operand], edge.operand_path)
     if reason is None:
         return edge
     return replace(edge, maps=(), unknown=first_unknown(edge.unknown, reason))
 
 
-def _unbounded(instruction: Instruction, path: Path) -> Unknown | None:
+def _why_unbounded(instruction: Instruction, path: Path) -> Unknown | None:
     shape = array_at(instruction.shape, path)
     if shape is None or UNBOUNDED not in shape.dims:
         return None

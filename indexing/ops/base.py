@@ -159,7 +159,7 @@ class MappedOp(ElementOp):
         """
         if not operands:
             return ()
-        (maps,) = self._memoised("output_to_input", out, operands, [output_id], exact)
+        (maps,) = self._memoised_maps("output_to_input", out, operands, [output_id], exact)
         return maps
 
     def writes(
@@ -190,7 +190,7 @@ class MappedOp(ElementOp):
         exact: bool = False,
     ) -> list[tuple[Maps | Unknown, ...]]:
         """For each of these leaves of the result, the maps from each operand to the leaf."""
-        return self._memoised("input_to_output", out, operands, output_ids, exact)
+        return self._memoised_maps("input_to_output", out, operands, output_ids, exact)
 
     def needed_operands(
         self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
@@ -208,7 +208,7 @@ class MappedOp(ElementOp):
         rule = element_of(instruction, output_id)
         return needed_by_rule(rule, len(instruction.operands), output_id, called)
 
-    def _memoised(
+    def _memoised_maps(
         self,
         direction: str,
         out: AnyShape,
@@ -226,10 +226,10 @@ class MappedOp(ElementOp):
             output_ids = [first[number] for number in output_ids]
         missing = [number for number in output_ids if number not in by_leaf]
         if missing:
-            by_leaf.update(self._computed(direction, out, operands, missing, exact))
+            by_leaf.update(self._compute_maps(direction, out, operands, missing, exact))
         return [by_leaf[number] for number in output_ids]
 
-    def _computed(
+    def _compute_maps(
         self,
         direction: str,
         out: AnyShape,

@@ -38,7 +38,7 @@ class BatchNorm(VariadicOp):
     epsilon: float
     feature_index: int
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """Arrays have one shape; vectors have the size of the feature dimension."""
         arrays = same_shape(*[operands[k] for k in self.arrays])
         same = dict(zip(self.arrays, arrays, strict=True))
@@ -162,7 +162,7 @@ class BatchNormTraining(BatchNorm):
             centred = array - self._vectors(array.ndim, mean)[0]
             variance = self._sum(centred * centred) / count
         vectors = self._vectors(array.ndim, variance, scale, offset)
-        return _normalised(self.epsilon, centred, *vectors), mean, variance
+        return _normalise(self.epsilon, centred, *vectors), mean, variance
 
 
 @op(
@@ -194,18 +194,18 @@ class BatchNormInference(BatchNorm):
         return [IndexingMap.identity(out), *[self._element_to_feature(out)] * 4]
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        def normalised(x: Array, scale: Array, offset: Array, mean: Array, var: Array) -> Array:
-            return _normalised(self.epsilon, x - mean, var, scale, offset)
+        def normalise(x: Array, scale: Array, offset: Array, mean: Array, var: Array) -> Array:
+            return _normalise(self.epsilon, x - mean, var, scale, offset)
 
-        return ElementwiseRule(ScalarFunction("normalised", "call", normalised))
+        return ElementwiseRule(ScalarFunction("normalised", "call", normalise))
 
     def kernel(self, *operands: Array) -> Array:
         array, *vectors = operands
         scale, offset, mean, variance = self._vectors(array.ndim, *vectors)
-        return _normalised(self.epsilon, array - mean, variance, scale, offset)
+        return _normalise(self.epsilon, array - mean, variance, scale, offset)
 
 
-def _normalised(
+def _normalise(
     epsilon: float, centred: Array, variance: Array, scale: Array, offset: Array
 ) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -23,11 +23,11 @@ from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
 from indexing.ops.base import Array, UnaryOp, list_by_position
-from indexing.ops.bits import repacked
+from indexing.ops.bits import repack_bits
 from indexing.ops.element import CopyRule, ElementRule, OpaqueRule
 from indexing.ops.elementwise import UnaryElementwise
-from indexing.ops.functions import joined, part_of, reinterpreted
-from indexing.ops.reshape import element_count_text, reindexed
+from indexing.ops.functions import joining_function, part_of, reinterpretation
+from indexing.ops.reshape import element_count_text, reindex
 from simplifier.linear import Affine
 
 
@@ -101,7 +101,7 @@ class Bitcast(UnaryOp):
         if _is_tiled(self.shape) or _is_tiled(source):
             stored = to_physical(operand, source.layout_or_default)
             if stored.dtype != object:
-                stored = repacked(stored, kind, (source.element_bits, self.shape.element_bits))
+                stored = repack_bits(stored, kind, (source.element_bits, self.shape.element_bits))
             buffer = np.zeros(self.shape.physical_size, dtype=stored.dtype)
             count = min(len(stored), len(buffer))
             buffer[:count] = stored[:count]
@@ -112,7 +112,7 @@ class Bitcast(UnaryOp):
         if stored.dtype != object:
             widths = _widths(source, self.shape)
             assert widths is not None, "C1 holds"
-            stored = repacked(stored, kind, widths)
+            stored = repack_bits(stored, kind, widths)
         return stored.reshape(sizes).transpose(np.argsort(order))
 
 
@@ -174,9 +174,9 @@ class BitcastConvert(UnaryElementwise):
         kind = dtype(self.shape.element_type)
         widths = ELEMENT_TYPES[operands[0].element_type].bits, self._bits
         if widths[0] >= widths[1]:
-            parts = repacked(operand[..., None], kind, widths)
+            parts = repack_bits(operand[..., None], kind, widths)
             return parts if widths[0] > widths[1] else parts[..., 0]
-        return repacked(operand, kind, widths)[..., 0]
+        return repack_bits(operand, kind, widths)[..., 0]
 
 
 def same_bits(
@@ -195,12 +195,14 @@ def same_bits(
     theirs, ours = widths
     if ours == theirs:
         is_same = name == operand.element_type
-        function = None if is_same else reinterpreted(kind, name, widths)
+        function = None if is_same else reinterpretation(kind, name, widths)
         return CopyRule(function=function, has_padding=is_tiled, is_view=is_view)
     if is_tiled:
         return OpaqueRule(f"elements of {ours} bits are made of elements of {theirs} bits")
     if ours > theirs:
-        return CopyRule(function=joined(kind, name, widths), joins_parts=True, is_view=True)
+        return CopyRule(
+            function=joining_function(kind, name, widths), joins_parts=True, is_view=True
+        )
     return CopyRule(function=part_of(kind, name, widths), parts=theirs // ours, is_view=True)
 
 
@@ -218,7 +220,7 @@ def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:
     per_source, per_target = max(1, widths[0] // widths[1]), max(1, widths[1] // widths[0])
     i, s = dims(source), ranges(*[per_source][: per_source > 1])
     outer, inner = _major_to_minor(source), _major_to_minor(target)
-    index = reindexed(
+    index = reindex(
         [*[i[k] for k in outer], *s],
         [*[source.dims[k] for k in outer], *[v.upper + 1 for v in s]],
         [*[target.dims[k] for k in inner], per_target],
@@ -238,8 +240,8 @@ def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
     Source: XLA ``docs/tiled_layout.md``.
     """
     covered = max(map(len, source.layout_or_default.tiles), default=0)
-    outer, outs = _padded(source, covered)
-    inner, ins = _padded(target, covered)
+    outer, outs = _padded_dims(source, covered)
+    inner, ins = _padded_dims(target, covered)
     i, split = dims(source), [len(outs) - covered, len(ins) - covered]
     if (
         not _has_same_tiling(source, target)
@@ -248,7 +250,7 @@ def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
     ):
         return _same_position(source, target)
     index: list[Affine] = [0 if k is None else i[k] for k in outer]
-    major = reindexed(index[: split[0]], outs[: split[0]], ins[: split[1]])
+    major = reindex(index[: split[0]], outs[: split[0]], ins[: split[1]])
     pairs = zip(inner, [*major, *index[split[0] :]], strict=True)
     return IndexingMap.of(
         i, list_by_position(target.rank, [(k, at) for k, at in pairs if k is not None])
@@ -268,7 +270,7 @@ def _same_position(source: Shape, target: Shape) -> IndexingMap | Unknown:
     return physical_map(source).then(logical_map(target)).simplify()
 
 
-def _padded(shape: Shape, rank: int) -> tuple[list[int | None], list[int]]:
+def _padded_dims(shape: Shape, rank: int) -> tuple[list[int | None], list[int]]:
     """Dimensions and sizes from major to minor, with leading dimensions of size 1 up to `rank`.
 
     An added dimension is None.

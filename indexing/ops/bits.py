@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def repacked(array: NDArray[Any], dtype: np.dtype[Any], widths: tuple[int, int]) -> NDArray[Any]:
+def repack_bits(array: NDArray[Any], dtype: np.dtype[Any], widths: tuple[int, int]) -> NDArray[Any]:
     """Return the elements of type `dtype` that have the bits of the elements along the last axis.
 
     Args:
@@ -23,7 +23,7 @@ def repacked(array: NDArray[Any], dtype: np.dtype[Any], widths: tuple[int, int])
 
     >>> import ml_dtypes
     >>> nibbles = np.array([[3, 2], [2, 1], [1, 0]], ml_dtypes.int4)
-    >>> repacked(nibbles, np.dtype(np.int8), (4, 8)).tolist()
+    >>> repack_bits(nibbles, np.dtype(np.int8), (4, 8)).tolist()
     [[35], [18], [1]]
 
     Source: XLA ``docs/operation_semantics.md``, "BitcastConvertType"; `ml_dtypes` for storage.
@@ -32,10 +32,10 @@ def repacked(array: NDArray[Any], dtype: np.dtype[Any], widths: tuple[int, int])
     ours, theirs = widths
     if (ours, theirs) == (8 * array.itemsize, 8 * dtype.itemsize):
         return array.view(dtype)
-    bits = _fitted(_bits_of(array), ours)
+    bits = _fit_width(_bits_of(array), ours)
     count = array.shape[-1] * ours // theirs
     bits = bits.reshape(*array.shape[:-1], -1)[..., : count * theirs]
-    stored = _fitted(bits.reshape(*array.shape[:-1], count, theirs), 8 * dtype.itemsize)
+    stored = _fit_width(bits.reshape(*array.shape[:-1], count, theirs), 8 * dtype.itemsize)
     packed = np.packbits(stored, axis=-1, bitorder="little")
     return packed.view(dtype)[..., 0]
 
@@ -46,7 +46,7 @@ def _bits_of(array: NDArray[Any]) -> NDArray[np.uint8]:
     return np.unpackbits(stored, axis=-1, bitorder="little")
 
 
-def _fitted(bits: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+def _fit_width(bits: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
     """The lowest `width` bits along the last axis; missing high bits are 0."""
     missing = width - bits.shape[-1]
     if missing <= 0:

@@ -50,7 +50,7 @@ class Broadcast(UnaryOp):
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.dimensions)) for operand in operands]
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:

@@ -271,7 +271,7 @@ class ReducingCollective(GlobalCollective):
         is_certain = self.needs_every_device(instruction, summaries)
         for edge in GlobalCollective.sized_edges(self, instruction, output, summaries):
             if not is_certain:
-                edge = edge.over_approximated(Reason(IGNORED, instruction))
+                edge = edge.over_approximate(Reason(IGNORED, instruction))
             yield edge
 
 

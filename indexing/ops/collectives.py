@@ -81,7 +81,7 @@ class AllReduceStart(AllReduce):
     """Start an all-reduce; its result is that of the all-reduce."""
 
     @classmethod
-    def unsupported(cls, instruction: InstructionLike) -> str:
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
         shapes = [operand.declared_shape for operand in instruction.operands]
         operands = tuple([shape for shape in shapes if shape is not None])
         own = instruction.declared_shape
@@ -119,7 +119,7 @@ class AllReduceDone(ForwardingOp):
     has_local_form: ClassVar[bool] = False
 
     @classmethod
-    def unsupported(cls, instruction: InstructionLike) -> str:
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
         own = instruction.declared_shape
         match [operand.declared_shape for operand in instruction.operands]:
             case [TupleShape((_, started, *_)) as whole] if own and not own.compatible(whole):

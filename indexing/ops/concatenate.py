@@ -40,7 +40,7 @@ class Concatenate(VariadicOp):
     types: ClassVar[tuple[str, ...]] = ("T", "..")
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """The operands agree in all dimensions but the concatenated one."""
         without_size = [self._with_size(operand, UNKNOWN) for operand in operands]
         return [

@@ -175,7 +175,7 @@ class Conditional(StructuredOp):
                 continue
             operands, summary = range(number + 1, number + 2), summaries.of(branch, output)
             for edge in call_edges(instruction, operands, branch, summary, output):
-                yield edge if taken is not None else edge.over_approximated(depends)
+                yield edge if taken is not None else edge.over_approximate(depends)
 
     def _branch_number(self, index: int | None, branches: int) -> int | None:
         """Return the branch that a value of operand 0 selects; None if it depends on the value.
@@ -216,7 +216,7 @@ class AsyncStart(StructuredOp):
     async_execution_thread: str = attribute(string, default="main", in_value=False)
 
     @classmethod
-    def unsupported(cls, instruction: InstructionLike) -> str:
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
         match instruction.declared_shape, instruction.called_computations:
             case TupleShape((_, result, *_)), (called,):
                 is_unbound = result == _UNBOUND != called.root.declared_shape
@@ -271,7 +271,7 @@ class AsyncUpdate(ForwardingOp):
     calls: str = attribute(computation, default="")
 
     @classmethod
-    def unsupported(cls, instruction: InstructionLike) -> str:
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
         operands, own = instruction.operands, instruction.declared_shape
         before = operands[0].declared_shape if operands else None
         is_same = own is None or before is None or own.compatible(before)
@@ -286,7 +286,7 @@ class AsyncDone(Done):
     calls: str = attribute(computation, default="")
 
     @classmethod
-    def unsupported(cls, instruction: InstructionLike) -> str:
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
         own = instruction.declared_shape
         match [operand.declared_shape for operand in instruction.operands]:
             case [TupleShape((_, result, *_))] if result == _UNBOUND != own is not None:

@@ -45,7 +45,7 @@ class Convert(UnaryElementwise):
 
     def kernel(self, operand: Array) -> Array:
         with np.errstate(all="ignore"):
-            return numerics.converted(operand, dtype(self.shape.element_type))
+            return numerics.convert_array(operand, dtype(self.shape.element_type))
 
 
 @op(
@@ -72,7 +72,7 @@ class StochasticConvert(BinaryElementwise):
     types: ClassVar[tuple[str, ...]] = ("any", "unsigned")
     shape: Shape = declared()
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_shape(*operands)
 
     @constraint("C3", "the random bits must have the width of the operand's elements")
@@ -88,4 +88,4 @@ class StochasticConvert(BinaryElementwise):
 
     def kernel(self, left: Array, right: Array) -> Array:
         with np.errstate(all="ignore"):
-            return numerics.stochastically_converted(left, right, dtype(self.shape.element_type))
+            return numerics.convert_stochastically(left, right, dtype(self.shape.element_type))

@@ -19,7 +19,7 @@ from indexing.ops.dot import sum_of_products
 from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, Work
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
-from indexing.ops.sliding import correlated
+from indexing.ops.sliding import cross_correlation
 from indexing.ops.windows import always_covers, count_covered, index_at, position_of
 from simplifier.linear import Affine
 from simplifier.unknown import Unknown
@@ -97,7 +97,7 @@ class Convolution(BinaryOp):
     batch_group_count: int = attribute(integer, default=1)
     operand_precision: tuple[str, ...] = attribute(word_list, default=(), in_value=False)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, self.dim_labels.rank) for operand in operands]
 
     @constraint("C1", "dim_labels must name every dimension of both operands")
@@ -181,7 +181,7 @@ class Convolution(BinaryOp):
         batch = b + group * size.batch if self.batch_group_count > 1 else b
         feature = i + group * size.inputs if self.feature_group_count > 1 else i
         from_left = self._in_dimension_order("lhs", [batch, feature, *[y for y, _ in indices]])
-        from_right = self._in_dimension_order("rhs", [i, o, *self._reversed(s)])
+        from_right = self._in_dimension_order("rhs", [i, o, *self._reverse_index(s)])
         read_left = IndexingMap.of(d, from_left, ranges=[*s, i], constraints=inside)
         if exact:
             return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], constraints=inside)
@@ -236,7 +236,7 @@ class Convolution(BinaryOp):
         taps = taps.reshape(size.inputs, groups, size.outputs, *taps.shape[2:])
         taps = np.moveaxis(taps, (1, 0, 2), (0, -2, -1))  # group, .., input, output
         taps = np.flip(taps, tuple([k for k, w in enumerate(self.window, 1) if w.is_reversed]))
-        out = correlated(array, taps, self.window).astype(kind, copy=False)
+        out = cross_correlation(array, taps, self.window).astype(kind, copy=False)
         out = np.moveaxis(out, (1, 0, -1), (0, 1, 2))  # batch, group, output, ..
         out = out.reshape(size.batch, groups * size.outputs, *counts)
         return np.moveaxis(out, range(out.ndim), self.dim_labels.order("out"))
@@ -252,7 +252,7 @@ class Convolution(BinaryOp):
             batch // self.batch_group_count, inputs, features // self._groups, spatial
         )
 
-    def _reversed(self, s: Iterable[A]) -> list[A]:
+    def _reverse_index(self, s: Iterable[A]) -> list[A]:
         """The kernel index of a window index, or the reverse."""
         pairs = zip(self.window, s, strict=True)
         return [w.size - 1 - index if w.is_reversed else index for w, index in pairs]

@@ -126,8 +126,8 @@ class CustomCall(StructuredOp):
         values = StructuredOp.value_attributes(self, instruction)
         names = _OF_REGIONS if self.custom_call_target in REGION_TARGETS else ()
         for number, each in enumerate((instruction, *instruction.operands)):
-            values |= {f"{name} {number}": _text(each, name) for name in names}
-        values[CONFIG] = _text(instruction, CONFIG)
+            values |= {f"{name} {number}": _attribute_text(each, name) for name in names}
+        values[CONFIG] = _attribute_text(instruction, CONFIG)
         constrained = values.pop(_LAYOUTS)
         if constrained:
             operands = ", ".join(map(layouts_text, self.operand_layout_constraints))
@@ -168,7 +168,7 @@ class CustomCall(StructuredOp):
                     yield AccessEdge(number, path, output, maps, None, reasons)
 
 
-def _text(instruction: InstructionLike, name: str) -> str:
+def _attribute_text(instruction: InstructionLike, name: str) -> str:
     text = instruction.attributes.get(name)
     return "" if text is None else text.normal
 

@@ -84,7 +84,7 @@ def _start_reads(out: Shape, sizes: Dims, window: Dims, starts: Sequence[Shape])
     return tuple([none.with_grade(_grade((n,), (w,))) for n, w in zip(sizes, window, strict=True)])
 
 
-def _clamped(sizes: Dims, window: Dims, starts: Sequence[Array]) -> list[int]:
+def _clamp_starts(sizes: Dims, window: Dims, starts: Sequence[Array]) -> list[int]:
     """The clamped start index of each dimension."""
     values = [int(v) for v in (starts[0] if starts and starts[0].ndim else starts)]
     return [min(max(v, 0), n - w) for v, n, w in zip(values, sizes, window, strict=True)]
@@ -111,7 +111,7 @@ class DynamicSlice(VariadicOp):
     rule: ClassVar[ElementRule] = CopyRule()
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operands[0], len(self.dynamic_slice_sizes)), *operands[1:]]
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
@@ -147,7 +147,7 @@ class DynamicSlice(VariadicOp):
 
     def kernel(self, *operands: Array) -> Array:
         base, sizes = operands[0], self.dynamic_slice_sizes
-        first = _clamped(base.shape, sizes, operands[1:])
+        first = _clamp_starts(base.shape, sizes, operands[1:])
         part = base[tuple([slice(f, f + w) for f, w in zip(first, sizes, strict=True)])]
         return part.copy()
 
@@ -174,7 +174,7 @@ class DynamicUpdateSlice(VariadicOp):
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     min_operands: ClassVar[int] = 2
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [*same_rank(*operands[:2]), *operands[2:]]
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
@@ -226,7 +226,7 @@ class DynamicUpdateSlice(VariadicOp):
 
     def kernel(self, *operands: Array) -> Array:
         out, update = operands[0].copy(), operands[1]
-        first = _clamped(out.shape, update.shape, operands[2:])
+        first = _clamp_starts(out.shape, update.shape, operands[2:])
         out[tuple([slice(f, f + w) for f, w in zip(first, update.shape, strict=True)])] = update
         return out
 

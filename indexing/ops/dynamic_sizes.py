@@ -23,7 +23,7 @@ from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, OperandMaps, UnaryOp, VariadicOp, every_element
 from indexing.ops.element import ElementRule, OpaqueRule, no_work
-from indexing.ops.reshape import element_count_text, reindexed
+from indexing.ops.reshape import element_count_text, reindex
 
 
 def _dimension_fault(dimensions: tuple[int, ...], operand: Shape) -> Fault:
@@ -170,14 +170,14 @@ class DynamicReshape(VariadicOp):
     def output_to_input(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
         maps = [every_element(out, shape).with_grade("may") for shape in operands]
         if self._has_static_positions(operands[0]):
-            maps[0] = IndexingMap.over(out, lambda i: reindexed(i, out.dims, operands[0].dims))
+            maps[0] = IndexingMap.over(out, lambda i: reindex(i, out.dims, operands[0].dims))
         return list(maps)
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
         array = operands[0]
         maps = [every_element(shape, out).with_grade("may") for shape in operands]
         if self._has_static_positions(array):
-            maps[0] = IndexingMap.over(array, lambda j: reindexed(j, array.dims, out.dims))
+            maps[0] = IndexingMap.over(array, lambda j: reindex(j, array.dims, out.dims))
         return list(maps)
 
     def _has_static_positions(self, operand: Shape) -> bool:

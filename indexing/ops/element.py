@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from hlo.modules.bind import registered_class, unsupported
+from hlo.modules.bind import registered_class, why_unsupported
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, Shape, leaves, unbounded_leaf
 from simplifier.unknown import Unknown
@@ -296,4 +296,4 @@ def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:
 def _why_opaque(instruction: Instruction) -> str:
     if instruction.op is not None:
         return NO_RULE
-    return unsupported(instruction) or "the opcode is not registered"
+    return why_unsupported(instruction) or "the opcode is not registered"

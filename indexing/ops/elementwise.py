@@ -83,7 +83,7 @@ def dims_text(shape: Shape) -> str:
     return f"[{','.join(map(str, shape.dims))}]"
 
 
-def _unranked(op: Op, *operands: Any) -> PartialShape:
+def _unranked_result(op: Op, *operands: Any) -> PartialShape:
     """The result shape for operands of unknown rank, which differs only in the element type."""
     is_typed = all(getattr(operand, "element_type", "") for operand in operands)
     shape: PartialShape = op.infer_shape(*operands) if is_typed else Unranked()
@@ -117,7 +117,7 @@ class UnaryElementwise(ElementwiseOp, UnaryOp):
     takes: ClassVar[tuple[str, ...]] = ANY
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
-        return _unranked(self, *operands)
+        return _unranked_result(self, *operands)
 
     @constraint("C1", "the op must be defined for the element type of the operand")
     def takes_type(self, operand: Shape) -> Fault:
@@ -143,13 +143,13 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
     takes: ClassVar[tuple[str, ...]] = ANY
     types: ClassVar[tuple[str, ...]] = ("T", "T")
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         types = [t for s in operands if (t := getattr(s, "element_type", ""))]
         typed = [Unranked(types[0]) if s == Unranked() and types else s for s in operands]
         return same_shape(*typed)
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
-        return _unranked(self, *operands)
+        return _unranked_result(self, *operands)
 
     @constraint("C1", "the op must be defined for the element type of the operands")
     def takes_types(self, left: Shape, right: Shape) -> Fault:

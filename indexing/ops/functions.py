@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from indexing.ops import numerics
-from indexing.ops.bits import repacked
+from indexing.ops.bits import repack_bits
 from indexing.ops.integer_rules import RULES, IntegerRule
 
 if TYPE_CHECKING:
@@ -133,27 +133,29 @@ def cast(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
     return ScalarFunction(f"to_{element_type}", "call", lambda x: np.asarray(x).astype(dtype))
 
 
-def reinterpreted(
+def reinterpretation(
     dtype: np.dtype[Any], element_type: str, widths: tuple[int, int]
 ) -> ScalarFunction:
-    """The reinterpretation of the bits as another type; `widths` as in `bits.repacked`."""
+    """The reinterpretation of the bits as another type; `widths` as in `bits.repack_bits`."""
 
     def call(x: Array) -> Array:
-        return repacked(np.asarray(x)[..., None], dtype, widths)[..., 0]
+        return repack_bits(np.asarray(x)[..., None], dtype, widths)[..., 0]
 
     return ScalarFunction(f"bits_as_{element_type}", "call", call)
 
 
-def joined(dtype: np.dtype[Any], element_type: str, widths: tuple[int, int]) -> ScalarFunction:
+def joining_function(
+    dtype: np.dtype[Any], element_type: str, widths: tuple[int, int]
+) -> ScalarFunction:
     """The function that joins the bits of several narrow elements, the lowest bits first.
 
     >>> bytes_ = np.uint8([1]), np.uint8([2])
-    >>> joined(np.dtype(np.uint16), "u16", (8, 16)).call(*bytes_)
+    >>> joining_function(np.dtype(np.uint16), "u16", (8, 16)).call(*bytes_)
     array([513], dtype=uint16)
     """
 
     def call(*parts: Array) -> Array:
-        return repacked(np.stack(np.broadcast_arrays(*parts), axis=-1), dtype, widths)[..., 0]
+        return repack_bits(np.stack(np.broadcast_arrays(*parts), axis=-1), dtype, widths)[..., 0]
 
     return ScalarFunction(f"join_{element_type}", "call", call)
 
@@ -167,7 +169,7 @@ def part_of(dtype: np.dtype[Any], element_type: str, widths: tuple[int, int]) ->
 
     def call(whole: Array, number: Array) -> Array:
         whole, number = np.broadcast_arrays(whole, number)
-        parts = repacked(whole[..., None], dtype, widths)
+        parts = repack_bits(whole[..., None], dtype, widths)
         return np.asarray(np.take_along_axis(parts, number[..., None], -1)[..., 0])
 
     return ScalarFunction(f"part_{element_type}", "call", call)

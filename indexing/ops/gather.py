@@ -143,7 +143,7 @@ class Gather(BinaryOp):
 
     @constraint("C6", "offset_dims must name a result dimension for each window dimension")
     def offsets(self, left: Shape, right: Shape) -> Fault:
-        windowed, batch = self._windowed(left.rank), self._batch_sizes(right)
+        windowed, batch = self._window_dims(left.rank), self._batch_sizes(right)
         return count_fault(
             self.offset_dims, len(windowed), "window dimension", "offset_dims"
         ) or dimensions_fault(self.offset_dims, len(windowed) + len(batch), "offset_dims")
@@ -170,7 +170,7 @@ class Gather(BinaryOp):
         """Length of an index vector; 1 if the indices have no index vector dimension."""
         return (*indices.dims, 1)[self.index_vector_dim]
 
-    def _windowed(self, rank: int) -> list[int]:
+    def _window_dims(self, rank: int) -> list[int]:
         """Operand dimensions that are offset dimensions of the result, in order."""
         omitted = {*self.collapsed_slice_dims, *self.operand_batching_dims}
         return [k for k in range(rank) if k not in omitted]
@@ -226,7 +226,7 @@ class Gather(BinaryOp):
     # ------------------------------------------------------------ shape, maps, kernel
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
-        offsets = [self.slice_sizes[k] for k in self._windowed(left.rank)]
+        offsets = [self.slice_sizes[k] for k in self._window_dims(left.rank)]
         sizes = dims_of(right)
         batch = [sizes[k] for k in self._batch_of_indices(right.rank)]
         return array(left.element_type, self._result(batch, offsets))
@@ -237,7 +237,7 @@ class Gather(BinaryOp):
         i = dims(out)
         batch = [i[k] for k in self._batch_dims(out.rank)]
         offset = dict(
-            zip(self._windowed(left.rank), [i[k] for k in sorted(self.offset_dims)], strict=True)
+            zip(self._window_dims(left.rank), [i[k] for k in sorted(self.offset_dims)], strict=True)
         )
         offset |= {
             k: batch[self._batch_number(n)]
@@ -260,7 +260,7 @@ class Gather(BinaryOp):
 
     def kernel(self, left: Array, right: Array) -> Array:
         batch_sizes = [right.shape[k] for k in self._batch_of_indices(right.ndim)]
-        windowed = self._windowed(left.ndim)
+        windowed = self._window_dims(left.ndim)
         offset_sizes = [self.slice_sizes[k] for k in windowed]
         sizes = [*batch_sizes, *offset_sizes]
         if 0 in (*left.shape, *self.slice_sizes, *batch_sizes):

@@ -18,7 +18,7 @@ import numpy as np
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.ops import numerics
 from simplifier.constraints import Constraint
-from simplifier.interval import Interval, contains, intersected
+from simplifier.interval import Interval, contains, intersect
 from simplifier.linear import Expr, constant
 
 Cases: TypeAlias = list[tuple[Expr, tuple[Constraint, ...]]]
@@ -68,7 +68,7 @@ def clamp_cases(value: Expr, bounds: Interval) -> Cases:
 
 def _where(result: Expr, value: Expr, bounds: Interval) -> Cases:
     """The case `result` where `value` is within `bounds`; no case if the bounds are disjoint."""
-    low, high = intersected(bounds, value.bounds)
+    low, high = intersect(bounds, value.bounds)
     return [(result, (Constraint(value, low, high),))] if low <= high else []
 
 

@@ -49,7 +49,7 @@ def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
         return None
     own = {equation.variable for equation in equations}
     kept = [v for v in (*read.dims, *read.ranges) if v not in own]
-    free = [v.renamed(name) for v, name in zip(kept, range_names(kept), strict=True)]
+    free = [v.rename(name) for v, name in zip(kept, range_names(kept), strict=True)]
     values = {old: new.as_expr() for old, new in zip(kept, free, strict=True)}
     rename = Substitution(dict(values))
     indices, constraints = [], []
@@ -112,7 +112,7 @@ class _Equation:
 
 def _equations(read: IndexingMap) -> list[_Equation] | None:
     """One equation for each result; None if substitution cannot solve one of them."""
-    results = [_undivided(result, read.constraints) for result in read.results]
+    results = [_without_divisor(result, read.constraints) for result in read.results]
     count = Counter(v for scaled, _ in results for v in scaled.variables())
     inner = {*read.dims, *read.ranges}
     equations = []
@@ -133,7 +133,7 @@ def _equations(read: IndexingMap) -> list[_Equation] | None:
     return equations
 
 
-def _undivided(result: Expr, constraints: Sequence[Constraint]) -> tuple[Expr, int]:
+def _without_divisor(result: Expr, constraints: Sequence[Constraint]) -> tuple[Expr, int]:
     """``(N, n)`` for a result ``floor(N / n)`` with N a multiple of n; else ``(result, 1)``."""
     for atom, coefficient in result.parts.items():
         if isinstance(atom, Floor) and coefficient == 1:

@@ -67,7 +67,7 @@ class Cholesky(UnaryOp):
     types: ClassVar[tuple[str, ...]] = ("inexact",)
     lower: bool = attribute(boolean, default=False)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_sizes(operands, [(0, -1), (0, -2)])
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
@@ -162,7 +162,7 @@ class TriangularSolve(BinaryOp):
     unit_diagonal: bool = attribute(boolean, default=False)
     transpose_a: str = attribute(enum("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         ranked = same_rank(*operands)
         rank = ranked[0].rank if isinstance(ranked[0], Shape) else 0
         square = [(0, -1), (0, -2), (1, -2 if self.left_side else -1)]
@@ -222,9 +222,9 @@ class TriangularSolve(BinaryOp):
         of_right = IndexingMap.of(
             d, [*d[:-2], *self._sides(s, k)], ranges=(s,), constraints=[self._after(s, i)]
         )
-        return self._read(of_left, left), of_right
+        return self._read_triangle(of_left, left), of_right
 
-    def _read(self, of_left: IndexingMap, left: Shape) -> OperandMaps:
+    def _read_triangle(self, of_left: IndexingMap, left: Shape) -> OperandMaps:
         """`of_left`, or no map if the triangle is only a unit diagonal."""
         return () if self.unit_diagonal and left.dims[-1] == 1 else of_left
 

@@ -61,7 +61,7 @@ def logical_bitcast(source: Shape, target: Shape) -> list[LogicalOp]:
     sizes, result = [source.dims[k] for k in order], [target.dims[k] for k in back]
     kinds = source.element_type, target.element_type
     if list(order) != sorted(order):
-        add("physical", kinds[0], sizes, "transpose", f"dimensions={{{_listed(order)}}}")
+        add("physical", kinds[0], sizes, "transpose", f"dimensions={{{_number_list(order)}}}")
     if kinds[0] != kinds[1]:
         bits, other = (ELEMENT_TYPES[kind].bits for kind in kinds)
         if other > bits:
@@ -73,10 +73,10 @@ def logical_bitcast(source: Shape, target: Shape) -> list[LogicalOp]:
     is_last = list(back) == sorted(back)
     add("" if is_last else "laid", kinds[1], result, "reshape")
     if not is_last:
-        inverse = _listed(back.index(k) for k in range(target.rank))
+        inverse = _number_list(back.index(k) for k in range(target.rank))
         add("", kinds[1], target.dims, "transpose", f"dimensions={{{inverse}}}")
     return ops
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _number_list(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))

@@ -61,7 +61,7 @@ class Map(VariadicOp):
                 return array.with_element_type(scalar.element_type).with_layout(None)
         return None
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_shape(*operands)
 
     @signature("to_apply")

@@ -53,10 +53,10 @@ def width(dtype: np.dtype[Any]) -> int:
     return (high - low).bit_length()
 
 
-def wrapped(x: Array, dtype: np.dtype[Any]) -> Array:
+def wrap_integers(x: Array, dtype: np.dtype[Any]) -> Array:
     """`x` modulo ``2 ** width(dtype)``, as values of the integer type `dtype`.
 
-    >>> wrapped(np.array([5, 9, -9]), np.dtype(ml_dtypes.int4))
+    >>> wrap_integers(np.array([5, 9, -9]), np.dtype(ml_dtypes.int4))
     array([5, -7, 7], dtype=int4)
     """
     if dtype.kind in "iu":
@@ -91,7 +91,7 @@ def on_integers(function: Callable[[Array, Array, int], Array]) -> Callable[[Arr
         if kind.kind not in "iu":
             left, right = left.astype(np.int64), right.astype(np.int64)
         with np.errstate(all="ignore"):
-            return wrapped(np.asarray(function(left, right, bits)), kind)
+            return wrap_integers(np.asarray(function(left, right, bits)), kind)
 
     return on_arrays
 
@@ -106,7 +106,7 @@ def on_plain(function: Callable[..., Any], *arrays: Array) -> Array:
     if not isinstance(function, np.ufunc) or kind.kind in "biufc" or not is_integer(arrays[0]):
         return np.asarray(function(*arrays))
     wide = np.asarray(function(*[array.astype(np.int64) for array in arrays]))
-    return wrapped(wide, kind) if wide.dtype == np.int64 else wide
+    return wrap_integers(wide, kind) if wide.dtype == np.int64 else wide
 
 
 # ---------------------------------------------------------------- one operand
@@ -154,11 +154,11 @@ def leading_zeros(x: Array) -> Array:
     for shift in (1, 2, 4, 8, 16, 32):
         below = below | (below >> np.uint64(shift))
     count = width(x.dtype) - np.bitwise_count(below).astype(np.int64)
-    return wrapped(count, x.dtype)
+    return wrap_integers(count, x.dtype)
 
 
 def population(x: Array) -> Array:
-    return wrapped(np.bitwise_count(_bits(x)).astype(np.int64), x.dtype)
+    return wrap_integers(np.bitwise_count(_bits(x)).astype(np.int64), x.dtype)
 
 
 def reduced_precision(x: Array, exponent_bits: int, mantissa_bits: int) -> Array:
@@ -180,7 +180,7 @@ def reduced_precision(x: Array, exponent_bits: int, mantissa_bits: int) -> Array
     return np.where(np.isfinite(wide), rounded, wide).astype(x.dtype)
 
 
-def converted(x: Array, dtype: np.dtype[Any]) -> Array:
+def convert_array(x: Array, dtype: np.dtype[Any]) -> Array:
     """`x` converted to `dtype`; from floating point to integer it saturates, and NaN gives 0."""
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
@@ -189,7 +189,7 @@ def converted(x: Array, dtype: np.dtype[Any]) -> Array:
     if not is_integer(np.empty(0, dtype)):
         return x.astype(dtype)
     if is_integer(x) or x.dtype.kind == "b":
-        return wrapped(x, dtype)
+        return wrap_integers(x, dtype)
     low, high = limits(dtype)
     record_conversion(x, low, high)
     values = np.where(np.isnan(x), x.dtype.type(0), x).astype(np.float64)
@@ -199,7 +199,7 @@ def converted(x: Array, dtype: np.dtype[Any]) -> Array:
     return np.where(inside, whole, edges).astype(dtype)
 
 
-def stochastically_converted(x: Array, random: Array, dtype: np.dtype[Any]) -> Array:
+def convert_stochastically(x: Array, random: Array, dtype: np.dtype[Any]) -> Array:
     """`x` rounded to an integer; `random` rounds the magnitude up with its fraction's probability.
 
     Args:
@@ -211,7 +211,7 @@ def stochastically_converted(x: Array, random: Array, dtype: np.dtype[Any]) -> A
     whole = np.trunc(magnitude)
     threshold = (magnitude - whole) * 2.0 ** width(random.dtype)
     rounded = np.where(random.astype(np.float64) < threshold, whole + 1, whole)
-    return converted(np.copysign(rounded, x.astype(np.float64)), dtype)
+    return convert_array(np.copysign(rounded, x.astype(np.float64)), dtype)
 
 
 # ---------------------------------------------------------------- two operands
@@ -249,7 +249,7 @@ def _complex_quotient(a: Array, b: Array) -> Array:
     one, zero = a.real.dtype.type(1), a.real.dtype.type(0)
     infinite = a.real.dtype.type(np.inf)
 
-    def boxed(x: Array) -> Array:
+    def box_infinities(x: Array) -> Array:
         return np.asarray(np.copysign(np.where(np.isinf(x), one, zero), x))
 
     def times(factor: Any, left: tuple[Array, Array], right: tuple[Array, Array]) -> Array:
@@ -263,8 +263,8 @@ def _complex_quotient(a: Array, b: Array) -> Array:
     is_small = np.isfinite(a) & np.isinf(b)
     fixes = [
         (by_zero, complex_number(unbounded * a.real, unbounded * a.imag)),
-        (is_large, times(infinite, (boxed(a.real), boxed(a.imag)), others)),
-        (is_small, times(zero, parts, (boxed(b.real), boxed(b.imag)))),
+        (is_large, times(infinite, (box_infinities(a.real), box_infinities(a.imag)), others)),
+        (is_small, times(zero, parts, (box_infinities(b.real), box_infinities(b.imag)))),
     ]
     for applies, value in reversed(fixes):
         result = np.where(lost & applies, value, result)
@@ -288,7 +288,7 @@ def high_product(a: Array, b: Array) -> Array:
 
 
 def shift_left(a: Array, b: Array) -> Array:
-    return on_integers(lambda x, y, bits: _shifted(np.left_shift, x, y, bits, x * 0))(a, b)
+    return on_integers(lambda x, y, bits: _shift_within(np.left_shift, x, y, bits, x * 0))(a, b)
 
 
 def shift_arithmetic(a: Array, b: Array) -> Array:
@@ -338,7 +338,7 @@ def _high_product(a: Array, b: Array, bits: int) -> Array:
     return np.asarray(high)
 
 
-def _shifted(shift: Callable[..., Any], x: Array, y: Array, bits: int, beyond: Array) -> Array:
+def _shift_within(shift: Callable[..., Any], x: Array, y: Array, bits: int, beyond: Array) -> Array:
     """``shift(x, y)``, or `beyond` where y is negative or at least the width."""
     inside = (y >= 0) & (y < bits)
     return np.where(inside, shift(x, np.where(inside, y, y.dtype.type(0))), beyond)
@@ -353,13 +353,13 @@ def _shift_arithmetic(x: Array, y: Array, bits: int) -> Array:
         top = 1 << (bits - 1)  # the sign bit of the narrow type
         signed = ((x & (2 * top - 1)) ^ top) - top
     sign = signed >> signed.dtype.type(8 * signed.dtype.itemsize - 1)
-    return _shifted(np.right_shift, signed, y, bits, sign)
+    return _shift_within(np.right_shift, signed, y, bits, sign)
 
 
 def _shift_logical(x: Array, y: Array, bits: int) -> Array:
     unsigned = x & ((1 << bits) - 1) if bits < 8 else x.view(np.dtype(f"u{x.dtype.itemsize}"))
     amount = np.where((y >= 0) & (y < bits), y, y.dtype.type(bits)).astype(unsigned.dtype)
-    return _shifted(np.right_shift, unsigned, amount, bits, unsigned * 0)
+    return _shift_within(np.right_shift, unsigned, amount, bits, unsigned * 0)
 
 
 def total_order(x: Array) -> Array:

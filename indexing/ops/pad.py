@@ -49,7 +49,7 @@ class Pad(BinaryOp):
     types: ClassVar[tuple[str, ...]] = ("T", "T")
     padding: tuple[Padding, ...] = attribute(padding_config)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operands[0], len(self.padding)), with_rank(operands[1], 0)]
 
     @constraint("C1", "padding must have one entry for each dimension of the operand")
@@ -62,7 +62,7 @@ class Pad(BinaryOp):
             if edge.interior < 0:
                 label = f"the interior padding of dimension {k} is {edge.interior}"
                 return Fault(label, "padding")
-            if size != UNBOUNDED and edge.padded(size) < 0:
+            if size != UNBOUNDED and edge.padded_size(size) < 0:
                 label = f"{edge} removes more than the {size} elements of dimension {k}"
                 return Fault(label, "padding")
         return HOLDS
@@ -73,7 +73,7 @@ class Pad(BinaryOp):
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         sizes = zip(dims_of(left), self.padding, strict=True)
-        return array(left.element_type, [size.map(edge.padded) for size, edge in sizes])
+        return array(left.element_type, [size.map(edge.padded_size) for size, edge in sizes])
 
     def output_to_input(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
@@ -95,11 +95,13 @@ class Pad(BinaryOp):
         ]
 
     def kernel(self, left: Array, right: Array) -> Array:
-        sizes = [edge.padded(size) for edge, size in zip(self.padding, left.shape, strict=True)]
+        sizes = [
+            edge.padded_size(size) for edge, size in zip(self.padding, left.shape, strict=True)
+        ]
         out = np.full(sizes, right, left.dtype)
         source, target = [], []
         for edge, size, out_size in zip(self.padding, left.shape, sizes, strict=True):
-            first, last = _kept(edge, size, out_size)
+            first, last = _kept_range(edge, size, out_size)
             source.append(slice(first, last + 1))
             begin = edge.low + first * edge.step
             target.append(slice(begin, begin + max(0, last - first + 1) * edge.step, edge.step))
@@ -108,6 +110,6 @@ class Pad(BinaryOp):
         return out
 
 
-def _kept(edge: Padding, size: int, out_size: int) -> tuple[int, int]:
+def _kept_range(edge: Padding, size: int, out_size: int) -> tuple[int, int]:
     """First and last index of the operand that the result contains."""
     return max(0, -(edge.low // edge.step)), min(size - 1, (out_size - 1 - edge.low) // edge.step)

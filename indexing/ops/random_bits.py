@@ -44,7 +44,7 @@ def three_fry(state: Array, sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Bit
     low, high = _three_fry(key, *_words(counters))
     after = np.array([key, (counter + count) % 2**64], np.uint64)
     if is_wide:
-        return after, _joined(low, high).reshape(sizes).astype(dtype)
+        return after, _join_words(low, high).reshape(sizes).astype(dtype)
     if not sizes:
         return after, low.reshape(()).astype(dtype)
     pairs = np.stack([low.reshape(grid), high.reshape(grid)], split + 1)
@@ -64,7 +64,7 @@ def philox(state: Array, sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Bits:
     high = np.uint64(counter >> 64) + carry
     words = _philox(key, (*_words(low), *_words(high)))
     if is_wide:
-        words = [_joined(*words[:2]), _joined(*words[2:])]
+        words = [_join_words(*words[:2]), _join_words(*words[2:])]
     next_counter = (counter + count) % 2**128
     after = [key, next_counter % 2**64, next_counter >> 64][: len(state)]
     bits = np.stack(words, 1).reshape(-1)[:number].reshape(sizes)
@@ -81,7 +81,7 @@ def _words(wide: Array) -> tuple[Array, Array]:
     return wide.astype(np.uint32), (wide >> np.uint64(32)).astype(np.uint32)
 
 
-def _joined(low: Array, high: Array) -> Array:
+def _join_words(low: Array, high: Array) -> Array:
     return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
 
 

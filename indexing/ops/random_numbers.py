@@ -42,7 +42,7 @@ class Rng(BinaryOp):
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, 0) for operand in operands]
 
     @constraint("C1", "both parameters must be scalars of the result's element type")
@@ -67,9 +67,9 @@ class Rng(BinaryOp):
         return Work(transcendentals=element_count(out))
 
     def kernel(self, left: Array, right: Array) -> Array:
-        return self.drawn(np.random.default_rng(0), left, right)
+        return self.draw(np.random.default_rng(0), left, right)
 
-    def drawn(self, random: np.random.Generator, left: Array, right: Array) -> Array:
+    def draw(self, random: np.random.Generator, left: Array, right: Array) -> Array:
         """Return the result with random numbers from `random`."""
         kind = dtype(self.shape.element_type)
         with np.errstate(all="ignore"):

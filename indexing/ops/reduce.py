@@ -41,7 +41,7 @@ from indexing.ops.element import (
     bounded_count,
     element_count,
 )
-from indexing.ops.reductions import reduce_rows, reduced, ufunc_of
+from indexing.ops.reductions import reduce_axes, reduce_rows, ufunc_of
 from simplifier.unknown import Unknown
 
 
@@ -63,7 +63,7 @@ def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
     return HOLDS
 
 
-def paired(operands: Sequence[PartialShape], rank: int | None = None) -> list[PartialShape]:
+def unify_pairs(operands: Sequence[PartialShape], rank: int | None = None) -> list[PartialShape]:
     """Unify the shapes of n arrays of the same sizes, of rank `rank` if given, and n scalars."""
     half = len(operands) // 2
     arrays = operands[:half] if rank is None else [with_rank(s, rank) for s in operands[:half]]
@@ -131,25 +131,25 @@ class Reduce(PairedReduction):
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
-        return paired(operands)
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
+        return unify_pairs(operands)
 
     @constraint("C2", "dimensions must be distinct dimensions of the arrays")
     def names_dimensions(self, *operands: Shape) -> Fault:
         return dimensions_fault(self.dimensions, operands[0].rank)
 
-    def _kept(self, operand: Shape) -> list[int]:
+    def _kept_dims(self, operand: Shape) -> list[int]:
         return [k for k in range(operand.rank) if k not in self.dimensions]
 
     def infer_shape(self, *operands: Shape) -> Shape | TupleShape:
         sizes = dims_of(operands[0])
-        return results([sizes[k] for k in self._kept(operands[0])], operands)
+        return results([sizes[k] for k in self._kept_dims(operands[0])], operands)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         source = operands[0]
         reduced_dims = sorted(self.dimensions)
         i, s = dims(out), ranges(*[source.dims[k] for k in reduced_dims])
-        place = dict(zip([*self._kept(source), *reduced_dims], [*i, *s], strict=True))
+        place = dict(zip([*self._kept_dims(source), *reduced_dims], [*i, *s], strict=True))
         values = IndexingMap.of(i, [place[k] for k in range(source.rank)], ranges=s)
         init = IndexingMap.of(i, [], grade=self._grade_of_inits(operands))
         half = len(operands) // 2
@@ -185,7 +185,7 @@ class Reduce(PairedReduction):
         half = len(operands) // 2
         ufunc = ufunc_of(to_apply)
         if ufunc is not None and half == 1:
-            return reduced(ufunc, operands[1], operands[0], self.dimensions)
+            return reduce_axes(ufunc, operands[1], operands[0], self.dimensions)
         kept = [k for k in range(operands[0].ndim) if k not in self.dimensions]
         sizes = [operands[0].shape[k] for k in kept]
         count = math.prod([operands[0].shape[k] for k in self.dimensions])

@@ -22,7 +22,7 @@ from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array
 from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ReductionRule, Work, bounded_count
-from indexing.ops.reduce import PairedReduction, has_elements, paired, results
+from indexing.ops.reduce import PairedReduction, has_elements, results, unify_pairs
 from indexing.ops.reductions import ufunc_of
 from indexing.ops.sliding import overlaps, window_totals
 from indexing.ops.windows import index_at, window_applications, window_map
@@ -78,8 +78,8 @@ class ReduceWindow(PairedReduction):
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
-        return paired(operands, len(self.window))
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
+        return unify_pairs(operands, len(self.window))
 
     @constraint("C2", "window must have one entry for each dimension of the arrays")
     def fits(self, *operands: Shape) -> Fault:

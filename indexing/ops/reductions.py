@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from indexing.ops.numerics import is_integer, wrapped
+from indexing.ops.numerics import is_integer, wrap_integers
 
 Array: TypeAlias = NDArray[Any]
 ScalarCallable: TypeAlias = Callable[..., Any]
@@ -36,7 +36,7 @@ def returns_second(to_apply: ScalarCallable) -> bool:
     return bool(getattr(to_apply, "returns_second", False))
 
 
-def widened(array: Array) -> Array:
+def widen(array: Array) -> Array:
     """Convert an array to the type in which it is accumulated.
 
     Floating-point types below 32 bits become f32. Integer types that NumPy lacks become s64.
@@ -46,28 +46,28 @@ def widened(array: Array) -> Array:
     return array.astype(np.int64 if is_integer(array) else np.float32)
 
 
-def narrowed(wide: Array, dtype: np.dtype[Any]) -> Array:
+def narrow(wide: Array, dtype: np.dtype[Any]) -> Array:
     """Convert an accumulated array back to `dtype`; integers wrap around."""
     is_small = dtype.kind not in "biuc" and is_integer(np.empty(0, dtype))
-    return wrapped(wide, dtype) if is_small else wide.astype(dtype, copy=False)
+    return wrap_integers(wide, dtype) if is_small else wide.astype(dtype, copy=False)
 
 
-def reduced(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) -> Array:
+def reduce_axes(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) -> Array:
     """Reduce `values` along `axes`; the result has the type of `values`.
 
-    >>> reduced(np.add, np.int8(1), np.array([[1, 2], [3, 4]], np.int8), (0,))
+    >>> reduce_axes(np.add, np.int8(1), np.array([[1, 2], [3, 4]], np.int8), (0,))
     array([5, 7], dtype=int8)
     """
     with np.errstate(all="ignore"):
         if axes and values.size > MAX_BLOCK:
             total = _reduced_by_halves(ufunc, values, axes)
-            return narrowed(np.asarray(ufunc(init.astype(total.dtype), total)), values.dtype)
-        wide = widened(values)
+            return narrow(np.asarray(ufunc(init.astype(total.dtype), total)), values.dtype)
+        wide = widen(values)
         if not axes:
-            return narrowed(np.asarray(ufunc(widened(init), wide)), values.dtype)
+            return narrow(np.asarray(ufunc(widen(init), wide)), values.dtype)
         start = init.astype(wide.dtype)
         total = ufunc.reduce(wide, axes, dtype=wide.dtype, initial=start)
-        return narrowed(np.asarray(total), values.dtype)
+        return narrow(np.asarray(total), values.dtype)
 
 
 def _reduced_by_halves(ufunc: np.ufunc, values: Array, axes: tuple[int, ...]) -> Array:
@@ -76,7 +76,7 @@ def _reduced_by_halves(ufunc: np.ufunc, values: Array, axes: tuple[int, ...]) ->
     Signals are handled between blocks, and only one block is converted to the wide type.
     """
     if values.size <= MAX_BLOCK:
-        wide = widened(values)
+        wide = widen(values)
         return np.asarray(ufunc.reduce(wide, axes, dtype=wide.dtype))
     axis = int(np.argmax(values.shape))
     lower, upper = np.split(values, [values.shape[axis] // 2], axis)
@@ -95,10 +95,10 @@ def reduce_rows(
     """
     count = rows[0].shape[0]
     if count > MAX_SEQUENTIAL:
-        return _applied(to_apply, inits, [row[0] for row in _in_pairs(to_apply, rows)])
+        return _apply_scalar(to_apply, inits, [row[0] for row in _in_pairs(to_apply, rows)])
     totals = list(inits)
     for values in zip(*rows, strict=True):
-        totals = _applied(to_apply, totals, values)
+        totals = _apply_scalar(to_apply, totals, values)
     return [np.asarray(total) for total in totals]
 
 
@@ -107,13 +107,13 @@ def _in_pairs(to_apply: ScalarCallable, rows: Sequence[Array]) -> Sequence[Array
     while (count := rows[0].shape[0]) > 1:
         even = count - count % 2
         left, right = [row[0:even:2] for row in rows], [row[1:even:2] for row in rows]
-        paired = _applied(to_apply, left, right)
+        paired = _apply_scalar(to_apply, left, right)
         rest = [row[even:] for row in rows]
         rows = [np.concatenate(both) for both in zip(paired, rest, strict=True)]
     return rows
 
 
-def _applied(
+def _apply_scalar(
     to_apply: ScalarCallable, totals: Sequence[Array], values: Sequence[Array]
 ) -> list[Array]:
     results = to_apply(*totals, *values)
@@ -139,16 +139,16 @@ def reduce_at(
     ufunc = ufunc_of(to_apply)
     with np.errstate(all="ignore"):
         if ufunc is not None and len(out) == 1:
-            total = out[0] if out[0].dtype.isbuiltin == 1 else widened(out[0])
+            total = out[0] if out[0].dtype.isbuiltin == 1 else widen(out[0])
             ufunc.at(total, indices, values[0].astype(total.dtype, copy=False))
-            out[0][...] = narrowed(total, out[0].dtype)
+            out[0][...] = narrow(total, out[0].dtype)
             return
         if returns_second(to_apply):
             out[0][indices] = values[0]  # the last value for an index wins
             return
         for batch in _distinct_batches(indices):
             old = [array[indices[batch]] for array in out]
-            new = _applied(to_apply, old, [array[batch] for array in values])
+            new = _apply_scalar(to_apply, old, [array[batch] for array in values])
             for array, value in zip(out, new, strict=True):
                 array[indices[batch]] = value
 

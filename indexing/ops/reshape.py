@@ -64,12 +64,12 @@ def dimension_groups(outs: Sequence[int], ins: Sequence[int]) -> Iterator[Dimens
         )
 
 
-def reindexed(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) -> list[Affine]:
+def reindex(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) -> list[Affine]:
     """Return the index in sizes `ins` with the row-major position of `index` in sizes `outs`.
 
     >>> from indexing.maps.indexing_map import dims
     >>> d = dims((2, 6))
-    >>> print(*reindexed(d, (2, 6), (3, 1, 4)), sep=", ")
+    >>> print(*reindex(d, (2, 6), (3, 1, 4)), sep=", ")
     (d0 * 6 + d1) floordiv 4, 0, (d0 * 2 + d1) mod 4
     """
     result: list[Affine] = [0] * len(ins)
@@ -170,7 +170,7 @@ class Reshape(UnaryOp):
         sizes = [operand.dims[k] for k in order]
 
         def read(i: Sequence[Affine]) -> list[Affine]:
-            ordered = reindexed(i, out.dims, sizes)
+            ordered = reindex(i, out.dims, sizes)
             return [ordered[k] for k in place]
 
         return IndexingMap.over(out, read)
@@ -178,9 +178,7 @@ class Reshape(UnaryOp):
     def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
         order = self._order(operand)
         sizes = [operand.dims[k] for k in order]
-        return IndexingMap.over(
-            operand, lambda j: reindexed([j[k] for k in order], sizes, out.dims)
-        )
+        return IndexingMap.over(operand, lambda j: reindex([j[k] for k in order], sizes, out.dims))
 
     def kernel(self, operand: Array) -> Array:
         order = self.dimensions

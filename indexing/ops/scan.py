@@ -242,14 +242,14 @@ class _Leaf:
         if not self._count:  # no iteration
             is_first = number >= self._inputs and self.path == self._carry_path(number)
             return MapSet({IndexingMap.identity(self._leaf): None} if is_first else {})
-        carried = self._carried()
+        carried = self._carried_reads()
         chain = self._chain(number, carried)
         maps = MapSet()
         maps.add_unknown(first_unknown(*[part.unknown for part in chain.parts]))
         maps.add_reasons([reason for part in chain.parts for reason in part.reasons])
         of_step = chain.same_step.maps if chain.same_step else ()
         for inner, steps in self._slice_maps(number, chain, carried):
-            maps.add(self._lifted(inner, number, steps))
+            maps.add(self._lift_map(inner, number, steps))
             if inner.grade == "may" and inner not in of_step:
                 maps.add_reasons([Reason(_SEVERAL_STEPS, self.instruction)])
         return maps
@@ -289,7 +289,7 @@ class _Leaf:
         step, _ = leaves(body.root.shape)[self._paths.index(path)]
         return {number: maps for (number, _), maps in self.summaries.of(body, step).items()}
 
-    def _carried(self) -> dict[int, dict[int, MapSet]]:
+    def _carried_reads(self) -> dict[int, dict[int, MapSet]]:
         """The carries that the leaf depends on, over any number of steps, and their own reads."""
         carries: dict[int, dict[int, MapSet]] = {}
         pending = [self._reads(self.path)]
@@ -317,7 +317,7 @@ class _Leaf:
 
     # ------------------------------------------------------------ from slices to arrays
 
-    def _lifted(self, inner: IndexingMap, number: int, steps: StepRange) -> IndexingMap:
+    def _lift_map(self, inner: IndexingMap, number: int, steps: StepRange) -> IndexingMap:
         """Return the map between arrays for the map `inner` between their slices."""
         axis, last, backward = self.op.dimensions[0], self._count - 1, self.summaries.backward
         is_input, is_output = number < self._inputs, self._is_output

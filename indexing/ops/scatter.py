@@ -126,7 +126,7 @@ class Scatter(VariadicOp):
 
     # ------------------------------------------------------------ rules
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         half = len(operands) // 2
         indices, updates = operands[half], operands[half + 1 :]
         groups = [
@@ -192,7 +192,7 @@ class Scatter(VariadicOp):
     def fits(self, *operands: Shape) -> Fault:
         array, half = operands[0], len(operands) // 2
         for k, taken in enumerate(self.window_sizes(array.rank, operands[-1].dims)):
-            if k in self._windowed(array.rank) and not may_be_at_most(taken, array.dims[k]):
+            if k in self._window_dims(array.rank) and not may_be_at_most(taken, array.dims[k]):
                 label = f"the window has size {taken} in dimension {k}, the operand"
                 return Fault(f"{label} {array.dims[k]}", half + 1)
         return HOLDS
@@ -250,7 +250,7 @@ class Scatter(VariadicOp):
             slice_sizes=self.window_sizes(operands[0].rank, operands[-1].dims),
         )
 
-    def _windowed(self, rank: int) -> list[int]:
+    def _window_dims(self, rank: int) -> list[int]:
         """Operand dimensions that correspond to window dimensions of the updates, in order."""
         gone = {*self.inserted_window_dims, *self.input_batching_dims}
         return [k for k in range(rank) if k not in gone]
@@ -258,10 +258,10 @@ class Scatter(VariadicOp):
     def window_sizes(self, rank: int, updates: tuple[int, ...]) -> tuple[int, ...]:
         """Size of an update's window in each dimension of the operand."""
         sizes = [updates[k] for k in sorted(self.update_window_dims)]
-        taken = dict(zip(self._windowed(rank), sizes, strict=True))
+        taken = dict(zip(self._window_dims(rank), sizes, strict=True))
         return tuple([taken.get(k, 1) for k in range(rank)])
 
-    def _batched(self) -> dict[int, int]:
+    def _batching_dims(self) -> dict[int, int]:
         """Batching dimensions of the indices, keyed by those of the operand."""
         pairs = zip(self.input_batching_dims, self.scatter_indices_batching_dims, strict=True)
         return dict(pairs)
@@ -276,7 +276,7 @@ class Scatter(VariadicOp):
         half = len(operands) // 2
         indices, updates = operands[half], operands[-1]
         targets, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
-        read_updates = inverses(_unclamped(targets, half, indices), operands[0])
+        read_updates = inverses(_unclamped_targets(targets, half, indices), operands[0])
         base = IndexingMap.identity(out).with_grade("may")  # an update may replace the element
         read: OperandMaps = self._read_indices(operands) if updates.size else ()
         return [*[base] * half, read, *[read_updates] * half]
@@ -284,7 +284,7 @@ class Scatter(VariadicOp):
     def _read_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
         """The map to all index vectors of the batch: any window may contain the element."""
         array, indices = operands[0], operands[len(operands) // 2]
-        i, batched = dims(array), self._batched()
+        i, batched = dims(array), self._batching_dims()
         free = [k for k in range(indices.rank) if k not in batched.values()]
         s = ranges(*[indices.dims[k] for k in free])
         fixed = [(n, i[k]) for k, n in batched.items()]
@@ -292,10 +292,12 @@ class Scatter(VariadicOp):
             i,
             list_by_position(indices.rank, [*fixed, *zip(free, s, strict=True)]),
             ranges=s,
-            constraints=[Constraint(i[k].as_expr(), 0, n - 1) for k, n in self._unmoved(operands)],
+            constraints=[
+                Constraint(i[k].as_expr(), 0, n - 1) for k, n in self._unmoved_dims(operands)
+            ],
         )
 
-    def _unmoved(self, operands: tuple[Shape, ...]) -> list[tuple[int, int]]:
+    def _unmoved_dims(self, operands: tuple[Shape, ...]) -> list[tuple[int, int]]:
         """Dimensions without start index, and the window size there: the window starts at 0."""
         sizes = enumerate(self.window_sizes(operands[0].rank, operands[-1].dims))
         moved = {*self.scatter_dims_to_operand_dims, *self.input_batching_dims}
@@ -348,7 +350,7 @@ class Scatter(VariadicOp):
         vectors = np.moveaxis(vectors, self.index_vector_dim, -1)
         grid = vectors.shape[:-1]
         fits, first = np.ones(grid, bool), [np.zeros(grid, np.int64)] * len(shape)
-        for k, n in self._batched().items():
+        for k, n in self._batching_dims().items():
             place = n - (n > self.index_vector_dim)
             sizes = [-1 if at == place else 1 for at in range(len(grid))]
             first[k] = np.broadcast_to(np.arange(grid[place]).reshape(sizes), grid)
@@ -360,7 +362,7 @@ class Scatter(VariadicOp):
         return tuple(first), fits
 
 
-def _unclamped(targets: IndexingMap, source: int, indices: Shape) -> IndexingMap:
+def _unclamped_targets(targets: IndexingMap, source: int, indices: Shape) -> IndexingMap:
     """`targets` with runtime variables that are unclamped elements of operand `source`.
 
     The bounds of the variables stay: a window with a start out of bounds updates nothing.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hlo.modules.module import Instruction
-from hlo.ops.attributes import WindowDimension, computation, dilated, window
+from hlo.ops.attributes import WindowDimension, computation, dilated_size, window
 from hlo.ops.op import (
     HOLDS,
     Fault,
@@ -91,7 +91,7 @@ class SelectAndScatter(TernaryOp):
     select: str = attribute(computation)
     scatter: str = attribute(computation)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         first, second = [with_rank(operand, len(self.window)) for operand in operands[:2]]
         return [first, second, with_rank(operands[2], 0)]
 
@@ -170,7 +170,7 @@ class SelectAndScatter(TernaryOp):
             constraints += position_of(w, j[k], s, count)[1]
             place = j[k] * w.base_dilation + (t - s) * w.window_dilation
             results.append(place // w.base_dilation)
-            constraints.append(Constraint(place, 0, dilated(n, w.base_dilation) - 1))
+            constraints.append(Constraint(place, 0, dilated_size(n, w.base_dilation) - 1))
             if w.base_dilation > 1:
                 constraints.append(Constraint(place % w.base_dilation, 0, 0))
         return IndexingMap.of(j, results, ranges=both, constraints=constraints, grade="may")

@@ -19,7 +19,7 @@ from indexing.ops.elementwise import ElementwiseOp, dims_fault
 from indexing.ops.functions import ScalarFunction
 
 
-def _spread(out: Shape, operand: Shape) -> IndexingMap:
+def _array_or_scalar_map(out: Shape, operand: Shape) -> IndexingMap:
     """The map to an operand that is an array like the result, or a scalar."""
     return IndexingMap.over(out, lambda i: i if operand.rank else [])
 
@@ -35,7 +35,7 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
     __slots__ = ()
     arrays: ClassVar[tuple[int, ...]]  # operands that must have the result's dimensions
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         full = [k for k, s in enumerate(operands) if k in self.arrays or is_full(s)]
         shapes = list(operands)
         for k, shape in zip(full, same_shape(*[operands[k] for k in full]), strict=True):
@@ -53,7 +53,11 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
     def output_to_input(
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[OperandMaps, OperandMaps, OperandMaps]:
-        return _spread(out, first), _spread(out, second), _spread(out, third)
+        return (
+            _array_or_scalar_map(out, first),
+            _array_or_scalar_map(out, second),
+            _array_or_scalar_map(out, third),
+        )
 
 
 @op(

@@ -36,7 +36,7 @@ class Slice(UnaryOp):
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     slice: tuple[attributes.SliceDimension, ...] = attribute(slices)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.slice)) for operand in operands]
 
     @constraint("C1", "slice must have one entry for each dimension of the operand")

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hlo.ops.attributes import WindowDimension, dilated
+from hlo.ops.attributes import WindowDimension, dilated_size
 from indexing.ops.functions import neutral
-from indexing.ops.reductions import narrowed, widened
+from indexing.ops.reductions import narrow, widen
 
 Array: TypeAlias = NDArray[Any]
 Slices: TypeAlias = tuple[slice, ...]
@@ -77,13 +77,13 @@ def window_totals(
     ufunc: np.ufunc, init: Array, array: Array, window: Sequence[WindowDimension]
 ) -> Array:
     """Reduction of each window with `ufunc`, dimension by dimension; `init` is combined last."""
-    wide = widened(array)
+    wide = widen(array)
     padding = neutral(ufunc, wide.dtype)
     with np.errstate(all="ignore"):
         for axis, w in enumerate(window):
             if w != WindowDimension(size=1):
                 wide = _reduce_along(ufunc, padding, wide, axis, w)
-        return narrowed(np.asarray(ufunc(wide, init.astype(wide.dtype))), array.dtype)
+        return narrow(np.asarray(ufunc(wide, init.astype(wide.dtype))), array.dtype)
 
 
 def _reduce_along(
@@ -92,7 +92,7 @@ def _reduce_along(
     """Reduction of the windows along one dimension of an array."""
     rows = np.moveaxis(array, axis, 0)
     size, count = rows.shape[0], w.positions(rows.shape[0])
-    length = dilated(w.size, w.window_dilation) + max(0, count - 1) * w.stride
+    length = dilated_size(w.size, w.window_dilation) + max(0, count - 1) * w.stride
     padded = np.full((length, *rows.shape[1:]), padding, rows.dtype)
     first = max(0, -(w.low // w.base_dilation))  # the first element after negative padding
     places = range(w.low + first * w.base_dilation, length, w.base_dilation)[: max(0, size - first)]
@@ -115,7 +115,7 @@ def _reduce_along(
     return np.moveaxis(total[:: w.stride][:count], 0, axis)
 
 
-def correlated(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
+def cross_correlation(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
     """Cross-correlation of an array with `taps`: the sum of products at each window position.
 
     Args:
@@ -153,10 +153,10 @@ def correlated(array: Array, taps: Array, window: Sequence[WindowDimension]) -> 
 def _windows_view(array: Array, counts: Sequence[int], window: Sequence[WindowDimension]) -> Array:
     """View with dimensions group, batch, positions, window, input; zero where no element is."""
     sizes = [
-        dilated(w.size, w.window_dilation) + (n - 1) * w.stride
+        dilated_size(w.size, w.window_dilation) + (n - 1) * w.stride
         for w, n in zip(window, counts, strict=True)
     ]
-    padded = _dilated_and_padded(array, sizes, window)
+    padded = _dilate_and_pad(array, sizes, window)
     steps = padded.strides[2:-1]
     strides = [
         *padded.strides[:2],
@@ -168,9 +168,7 @@ def _windows_view(array: Array, counts: Sequence[int], window: Sequence[WindowDi
     return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
 
-def _dilated_and_padded(
-    array: Array, sizes: Sequence[int], window: Sequence[WindowDimension]
-) -> Array:
+def _dilate_and_pad(array: Array, sizes: Sequence[int], window: Sequence[WindowDimension]) -> Array:
     """The array with base dilation and padding of the window, cropped to `sizes`."""
     source: list[Any] = [slice(None), slice(None)]
     target: list[Any] = [slice(None), slice(None)]
@@ -213,4 +211,4 @@ def windows_of(array: Array, sizes: Sequence[int]) -> Array:
     return windows.view(array.dtype)
 
 
-__all__ = ["correlated", "overlap", "overlaps", "window_totals", "windows_of"]
+__all__ = ["cross_correlation", "overlap", "overlaps", "window_totals", "windows_of"]

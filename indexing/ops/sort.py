@@ -73,7 +73,7 @@ class Sort(VariadicOp):
     is_stable: bool = attribute(boolean, default=False)
     to_apply: str = attribute(computation)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_shape(*operands)
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
@@ -145,12 +145,12 @@ def merge_sorted(columns: Sequence[Array], is_before: Callable[..., Any]) -> Arr
     order = np.broadcast_to(np.arange(count)[:, None], flat[0].shape)
     run = 1
     while run < count and order.size:
-        order = _merged(flat, order, run, is_before)
+        order = _merge_runs(flat, order, run, is_before)
         run *= 2
     return order.reshape(count, *others)
 
 
-def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., Any]) -> Array:
+def _merge_runs(flat: list[Array], order: Array, run: int, is_before: Callable[..., Any]) -> Array:
     """Return the permutation after merging each even run of `run` elements with the next run."""
     count = order.shape[0]
     place = np.arange(count)[:, None]

@@ -175,7 +175,7 @@ def call_edges(
             maps.control,
         )
         if any(m.runtime for m in edge.maps):
-            edge = edge.changed(lambda m: [in_caller(instruction, operands, called, m)])
+            edge = edge.change_maps(lambda m: [in_caller(instruction, operands, called, m)])
         yield edge
 
 
@@ -189,7 +189,7 @@ def in_caller(
     if not index_map.runtime:
         return index_map
 
-    def translated(rt: RuntimeVariable) -> RuntimeVariable:
+    def translate(rt: RuntimeVariable) -> RuntimeVariable:
         array = rt.array
         if not isinstance(array, ArrayRef):
             return rt
@@ -198,7 +198,7 @@ def in_caller(
             return replace(rt, array=array._replace(calls=(instruction, *array.calls)))
         return replace(rt, array=ArrayRef(instruction.operands[operands[number]], array.path))
 
-    runtime = tuple([translated(rt) for rt in index_map.runtime if not rt.is_fixed])
+    runtime = tuple([translate(rt) for rt in index_map.runtime if not rt.is_fixed])
     return replace(index_map, runtime=runtime)
 
 

@@ -35,7 +35,7 @@ class Transpose(UnaryOp):
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.dimensions)) for operand in operands]
 
     @constraint("C2", "dimensions must be a permutation of the operand's dimensions")

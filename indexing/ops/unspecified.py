@@ -21,11 +21,11 @@ _seen: Final[ContextVar[set[str] | None]] = ContextVar("unspecified_operations",
 
 
 @contextmanager
-def recorded() -> Iterator[set[str]]:
+def record_unspecified() -> Iterator[set[str]]:
     """Yield a set that receives a description of each kind of unspecified operation.
 
     >>> from indexing.ops import numerics
-    >>> with recorded() as seen:
+    >>> with record_unspecified() as seen:
     ...     numerics.divide(np.int32([6, 7]), np.int32([3, 0])).tolist()
     [2, -1]
     >>> seen

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hlo.ops.attributes import WindowDimension, dilated
+from hlo.ops.attributes import WindowDimension, dilated_size
 from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -54,7 +54,7 @@ def position_of(
 
 def _at(place: Expr, step: int, count: int) -> tuple[Expr, list[Constraint]]:
     """Index of the element at `place`, for `count` elements at distance `step`; the conditions."""
-    constraints = [Constraint(place, 0, dilated(count, step) - 1)]
+    constraints = [Constraint(place, 0, dilated_size(count, step) - 1)]
     if step != 1:
         constraints.append(Constraint(place % step, 0, 0))
     return place // step, constraints
@@ -143,7 +143,7 @@ def _distinct_windows(w: WindowDimension, size: int) -> tuple[int, int]:
         lowest = max(0, -((w.size - w.low - size) // w.stride))
         repeated = min(positions - 1, w.low // w.stride) - lowest if size else 0
         return (positions - repeated, size) if repeated > 0 else (positions, w.size)
-    first, counts = _covered(w, size)
+    first, counts = _covered_elements(w, size)
     is_covering = counts > 0
     distinct = len(np.unique(first[is_covering] * (size + 1) + counts[is_covering]))
     if distinct == np.count_nonzero(is_covering):
@@ -151,7 +151,7 @@ def _distinct_windows(w: WindowDimension, size: int) -> tuple[int, int]:
     return distinct + int(np.count_nonzero(~is_covering)), int(counts.max())
 
 
-def _covered(w: WindowDimension, size: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _covered_elements(w: WindowDimension, size: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The first array element under the window at each position, and the number of elements.
 
     Window element s is at ``first place + s * window_dilation``, which is the place of an array

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from hlo.modules.bind import unsupported
+from hlo.modules.bind import why_unsupported
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import unbounded_leaf
@@ -70,7 +70,8 @@ def _work(
     named = f"{instruction.opcode} `{instruction.name}`"
     if not isinstance(op, ElementOp):
         return Unknown(
-            f"{named}: {unsupported(instruction) or 'the opcode is not registered'}", instruction
+            f"{named}: {why_unsupported(instruction) or 'the opcode is not registered'}",
+            instruction,
         )
     shapes = tuple([operand.shape for operand in instruction.operands])
     if leaf := unbounded_leaf(instruction.shape, *shapes):

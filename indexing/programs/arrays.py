@@ -8,7 +8,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction
-from hlo.modules.recursion import Recursive, bottom_up, unrolled
+from hlo.modules.recursion import Recursive, bottom_up, run_recursive
 from hlo.shapes.shape import leaves
 from indexing.dataflow.needed import needed_by
 from indexing.maps.arrays import Path
@@ -41,12 +41,12 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         """
 
     @abstractmethod
-    def computed(
+    def compute_value(
         self, instruction: Instruction, operands: tuple[Value[ArrayT], ...]
     ) -> Value[ArrayT]:
         """Return the value of an instruction that is neither a call nor routes tuples."""
 
-    def inlined(self, computation: Computation, inputs: Sequence[Value[ArrayT]]) -> Value[ArrayT]:
+    def inline(self, computation: Computation, inputs: Sequence[Value[ArrayT]]) -> Value[ArrayT]:
         """Return the result of a computation applied to these arguments."""
         return self.values(computation, inputs, [computation.root])[computation.root]
 
@@ -61,7 +61,7 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         Args:
             inputs: the arguments of the computation.
         """
-        return unrolled(self.values_of(computation, inputs, roots))
+        return run_recursive(self.values_of(computation, inputs, roots))
 
     def values_of(
         self,
@@ -75,10 +75,10 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         for instruction in needed_by(roots):
             if instruction not in values:
                 operands = tuple([values[operand] for operand in instruction.operands])
-                values[instruction] = yield from self.applied(instruction, operands)
+                values[instruction] = yield from self.apply_to(instruction, operands)
         return values
 
-    def applied(
+    def apply_to(
         self, instruction: Instruction, operands: tuple[Value[ArrayT], ...]
     ) -> Recursive[Value[ArrayT]]:
         """Return the value of an instruction applied to these operands, within a recursion."""
@@ -96,7 +96,7 @@ class ProgramArrays(ABC, Generic[ArrayT]):
             sources = [(path, *op.route(path)) for path, _ in leaves(instruction.shape)]
             return {path: operands[number][inside] for path, number, inside in sources
                     if inside in operands[number]}  # fmt: skip
-        return self.computed(instruction, operands)
+        return self.compute_value(instruction, operands)
 
 
 def key_of(values: Iterable[Value[ArrayT]]) -> Hashable:

@@ -128,10 +128,10 @@ def element(
     reader = _RuleReader(array, index, algebra, answer)
     match rule:
         case ElementwiseRule():
-            return reader.computed(rule)
+            return reader.computed_element(rule)
         case CopyRule():
-            return reader.copied(rule)
-    return reader.reduced(rule)
+            return reader.copied_element(rule)
+    return reader.reduced_element(rule)
 
 
 def access(
@@ -205,7 +205,7 @@ class _RuleReader(Generic[ValueT, FoldT]):
     ) -> None:
         self.array, self.index, self.algebra, self.answer = array, index, algebra, answer
 
-    def computed(self, rule: ElementwiseRule) -> ValueT | Unknown:
+    def computed_element(self, rule: ElementwiseRule) -> ValueT | Unknown:
         arguments = []
         for number in range(len(self.answer.maps)):
             maps = self.answer.maps[number]
@@ -227,10 +227,10 @@ class _RuleReader(Generic[ValueT, FoldT]):
         at, _ = self._access(self.answer.maps[number][0])
         return self.algebra.read(number, at)
 
-    def copied(self, rule: CopyRule) -> ValueT | Unknown:
+    def copied_element(self, rule: CopyRule) -> ValueT | Unknown:
         maps = [(number, m) for number in rule.operands for m in self.answer.maps[number]]
         if rule.joins_parts:
-            return self._joined(rule, *maps[0])
+            return self._joined_element(rule, *maps[0])
         if any(indexing_map.ranges for _, indexing_map in maps):
             return self._unknown("copies several elements")
         cases, otherwise = self._cases(maps)
@@ -266,7 +266,9 @@ class _RuleReader(Generic[ValueT, FoldT]):
         certain = next((k for k, (guards, _) in enumerate(cases) if not guards), None)
         return (cases, otherwise) if certain is None else (cases[:certain], cases[certain][1])
 
-    def _joined(self, rule: CopyRule, number: int, indexing_map: IndexingMap) -> ValueT | Unknown:
+    def _joined_element(
+        self, rule: CopyRule, number: int, indexing_map: IndexingMap
+    ) -> ValueT | Unknown:
         """Return an element that joins the bits of all elements along the range variable."""
         (s,) = indexing_map.ranges
         at, guards = self._access(indexing_map)
@@ -275,7 +277,7 @@ class _RuleReader(Generic[ValueT, FoldT]):
         parts = [self.algebra.read(number, tuple(map(swap, at))) for swap in swaps]
         return self.algebra.join(rule, parts)
 
-    def reduced(self, rule: ReductionRule) -> FoldT | Unknown:
+    def reduced_element(self, rule: ReductionRule) -> FoldT | Unknown:
         inits = tuple([self._single(number) for number in rule.inits])
         values: list[ValueT] = []
         ranges: tuple[Variable, ...] = ()

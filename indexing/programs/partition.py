@@ -52,13 +52,13 @@ def are_disjoint(boxes: list[Box]) -> bool:
             if any(_overlap(*pair) for pair in combinations(group, 2)):
                 return False
             continue
-        parts = list(_separated(group, axis))
+        parts = list(_separate_groups(group, axis))
         unsplit = unsplit + 1 if len(parts) == 1 else 0
         waiting += [(part, (axis + 1) % rank, unsplit) for part in parts]
     return True
 
 
-def _separated(boxes: list[Box], axis: int) -> Iterator[list[Box]]:
+def _separate_groups(boxes: list[Box], axis: int) -> Iterator[list[Box]]:
     """Yield the groups of boxes whose bounds along a dimension are separate from all others."""
     ordered = sorted(boxes, key=lambda box: box[axis])
     group, end = [ordered[0]], ordered[0][axis][1]

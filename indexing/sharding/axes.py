@@ -121,7 +121,7 @@ class Axes:
             if v in each.roots and self.names[each.roots[v][0]].space == "result"
         }
 
-    def constrained(self, axis: int) -> bool:
+    def is_constrained(self, axis: int) -> bool:
         """Return True if a result's dimension decides whether an operand is read."""
         return any(
             v in read.constrained or v.upper - v.lower + 1 < self.sizes[axis]
@@ -142,7 +142,7 @@ class Axes:
             for axis in self.operands[operand]:
                 links[axis].append([])
         for each in links.values():
-            yield from self._agreed(each)
+            yield from self._agreed_links(each)
         yield from self._links_of_unread()
 
     def _links_of_read(
@@ -177,7 +177,7 @@ class Axes:
                     if size == self.sizes[root] > 1 and not self.dynamic & {axis, root}:
                         yield DigitLink(IndexDigit(axis, 1, size), IndexDigit(root, 1, size))
 
-    def _agreed(self, lists: Sequence[list[DigitLink]]) -> list[DigitLink]:
+    def _agreed_links(self, lists: Sequence[list[DigitLink]]) -> list[DigitLink]:
         """Return the links of an operand's axis if all its reads have the same digits.
 
         Reads for one result must also have equal roots.

@@ -15,7 +15,7 @@ from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import output_to_input, to_parameters
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.compose import composed
+from indexing.maps.compose import compose
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import (
@@ -149,7 +149,7 @@ def _composed_maps(
 
 
 def _tight(first: IndexingMap, second: IndexingMap) -> Iterator[IndexingMap]:
-    yield from tight_maps((composed(first, second),))
+    yield from tight_maps((compose(first, second),))
 
 
 def _arrays(answer: Answer, first: dict[Instruction, int]) -> Iterator[tuple[int, IndexingMap]]:

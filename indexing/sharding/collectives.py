@@ -70,7 +70,7 @@ def collective_costs(module: Module, mesh: Mesh | None = None) -> tuple[Collecti
     counts = executions(module)
     return tuple(
         [
-            _cost(instruction, devices, mesh, counts[computation])
+            _collective_cost(instruction, devices, mesh, counts[computation])
             for computation in module.computations.values()
             if computation in counts
             for instruction in computation.instructions
@@ -79,7 +79,7 @@ def collective_costs(module: Module, mesh: Mesh | None = None) -> tuple[Collecti
     )
 
 
-def _cost(
+def _collective_cost(
     instruction: Instruction, devices: Devices, mesh: Mesh | None, count: Executions
 ) -> CollectiveCost:
     op = instruction.op

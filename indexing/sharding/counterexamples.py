@@ -67,7 +67,7 @@ def counterexample(
     largest = max([array.shape.size for array in subject.inputs], default=1)
     draws = min(max(MIN_DRAWS, DRAWN_ELEMENTS // max(1, largest)), MAX_DRAWS)
     for draw in range(draws):
-        whole, parts = _drawn(subject, operands, shards, random, is_extreme=draw % 2 == 1)
+        whole, parts = _draw_operands(subject, operands, shards, random, is_extreme=draw % 2 == 1)
         for k, state in enumerate(operands):
             if state.dimension is not None:
                 for p, part in enumerate(parts):
@@ -113,7 +113,7 @@ def _own_shard(array: Array, dimension: int, number: int, shards: int, fill: Any
     return local
 
 
-def _drawn(
+def _draw_operands(
     subject: Subject,
     operands: Sequence[ArrayState],
     shards: int,
@@ -195,20 +195,20 @@ def _results(subject: Subject, inputs: Sequence[Array]) -> list[Array]:
         arrays[position] = leaves[0]
     operands = [arrays[k] for k in range(len(subject.sources))]
     if subject.computation is not None:
-        value = _applied(subject.computation, operands)
+        value = _apply_computation(subject.computation, operands)
     else:
         value = _value(subject.root, operands)
-    flat = _flattened(value)
+    flat = _flatten_value(value)
     return [np.asarray(flat[array.number]) for array in subject.results]
 
 
-def _flattened(value: Any) -> list[Any]:
+def _flatten_value(value: Any) -> list[Any]:
     if isinstance(value, tuple):
-        return [leaf for each in value for leaf in _flattened(each)]
+        return [leaf for each in value for leaf in _flatten_value(each)]
     return [value]
 
 
-def _applied(computation: Computation, operands: Sequence[Any]) -> Any:
+def _apply_computation(computation: Computation, operands: Sequence[Any]) -> Any:
     values = dict(zip(computation.parameters, operands, strict=True))
     for instruction in computation.instructions:
         if instruction not in values:
@@ -221,7 +221,7 @@ def _value(instruction: Instruction, operands: Sequence[Any]) -> Any:
     if any(shape.size > MAX_ELEMENTS for _, _, shape in array_leaves(instruction.shape)):
         raise NotComputableError
     if isinstance(op, InlineOp):
-        return _applied(instruction.called_computations[0], operands)
+        return _apply_computation(instruction.called_computations[0], operands)
     if isinstance(op, RoutingOp):
         return op.kernel(*operands)
     if not isinstance(op, MappedOp):

@@ -201,7 +201,7 @@ class _Derivation:
         if reads:
             proof = [self._reason(IndexDigit(axis, 1, axes.sizes[axis])) for axis in reads]
             return Factor(digit.size, kind), proof
-        if axes.constrained(digit.axis):
+        if axes.is_constrained(digit.axis):
             return Factor(digit.size, "permutation"), [f"{name} decides what is read"]
         return Factor(digit.size), [f"no read depends on {name}"]
 

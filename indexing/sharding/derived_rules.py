@@ -65,7 +65,7 @@ def _rule_of_instruction(instruction: Instruction) -> ShardingRule:
         return _rule_of_computation(instruction.called_computations[0])
     return instruction.module.memoised(
         (sharding_rule, instruction),
-        lambda: _derived(out, operands, reads_of_operands(instruction)),
+        lambda: _derive_rule(out, operands, reads_of_operands(instruction)),
     )
 
 
@@ -73,7 +73,7 @@ def _rule_of_computation(computation: Computation) -> ShardingRule:
     parameters = [parameter.shape for parameter in computation.parameters]
     return computation.memoised(
         sharding_rule,
-        lambda: _derived(computation.root.shape, parameters, reads_of_computation(computation)),
+        lambda: _derive_rule(computation.root.shape, parameters, reads_of_computation(computation)),
     )
 
 
@@ -81,10 +81,10 @@ def _rule_of_computation(computation: Computation) -> ShardingRule:
 def _rule_of_op(
     op: MappedOp, out: AnyShape, operands: tuple[AnyShape, ...], names: tuple[str | None, ...]
 ) -> ShardingRule:
-    return _derived(out, operands, reads_of_op(op, out, operands, names))
+    return _derive_rule(out, operands, reads_of_op(op, out, operands, names))
 
 
-def _derived(
+def _derive_rule(
     out: AnyShape, operands: Sequence[AnyShape], results: Sequence[ResultReads]
 ) -> ShardingRule:
     return derived_rule(Axes(arrays_of(*operands), arrays_of(out), results))

@@ -27,7 +27,7 @@ class DigitClasses:
         kept: list[DigitLink] = []
         cuts = [{1, size} for size in sizes]
         for link in links:
-            refined = _refined(cuts, [*kept, link])
+            refined = _refine_cuts(cuts, [*kept, link])
             if refined is not None:
                 cuts = refined
                 kept.append(link)
@@ -69,7 +69,7 @@ def _steps(cuts: set[int]) -> list[tuple[int, int]]:
     return list(pairwise(ordered))
 
 
-def _refined(cuts: Sequence[set[int]], links: Sequence[DigitLink]) -> list[set[int]] | None:
+def _refine_cuts(cuts: Sequence[set[int]], links: Sequence[DigitLink]) -> list[set[int]] | None:
     """Return the cuts that the links carry from axis to axis; None if some do not divide."""
     refined = [set(values) for values in cuts]
     for link in links:

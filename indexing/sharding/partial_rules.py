@@ -85,9 +85,9 @@ class PartialRules:
             case ElementwiseRule() as rule:
                 yield from self._elementwise(instruction, rule, reduction)
             case CopyRule() as rule:
-                yield from self._copied(instruction, rule, output_id, reduction)
+                yield from self._copied_splits(instruction, rule, output_id, reduction)
             case ReductionRule() as rule:
-                yield from self._reduced(instruction, rule, output_id, reduction)
+                yield from self._reduced_splits(instruction, rule, output_id, reduction)
             case _ if instruction.operands:
                 yield from self._opaque(instruction, reduction)
 
@@ -104,13 +104,13 @@ class PartialRules:
         factors = [splat_value(operand) for operand in operands]
         scaled = scaling_laws(rule.function, reduction, factors, types)
         for arguments in (*laws(rule.function, reduction, types, result), *scaled):
-            words = f"`{instruction.name}`: {instruction.opcode} maps {_listed(arguments)} to "
+            words = f"`{instruction.name}`: {instruction.opcode} maps {_state_list(arguments)} to "
             yield OperandStates(
                 tuple([OperandState(k, (), _state(each)) for k, each in enumerate(arguments)]),
                 words + f"P({reduction})",
             )
 
-    def _copied(
+    def _copied_splits(
         self, instruction: Instruction, rule: CopyRule, output_id: int, reduction: str
     ) -> Iterator[OperandStates]:
         if rule.function is not None or rule.parts != 1 or rule.joins_parts:
@@ -124,9 +124,9 @@ class PartialRules:
         yield OperandStates((*copied, *needed), words)
         can_mask = reduction == "sum" or (reduction == "or" and _is_pred(instruction))
         if can_mask and len(data) == 1 and not rule.has_padding:
-            yield from self._masked(instruction, data[0], reads.maps[data[0]], needed)
+            yield from self._masked_splits(instruction, data[0], reads.maps[data[0]], needed)
 
-    def _masked(
+    def _masked_splits(
         self,
         instruction: Instruction,
         operand: int,
@@ -142,7 +142,7 @@ class PartialRules:
                 own = OperandState(operand, (), split(g))
                 yield OperandStates((own, *needed), words, self.shards or size, True)
 
-    def _reduced(
+    def _reduced_splits(
         self, instruction: Instruction, rule: ReductionRule, output_id: int, reduction: str
     ) -> Iterator[OperandStates]:
         combined = combiner_of(instruction, rule, output_id)
@@ -161,9 +161,9 @@ class PartialRules:
             self.note(instruction.name, "its computation is no known reduction", instruction)
         elif combined == reduction:
             yield from _passed_on(instruction, rule, (*inits, *indices), reduction)
-            yield from self._split(instruction, rule, reads, inits, indices)
+            yield from self._term_splits(instruction, rule, reads, inits, indices)
 
-    def _split(
+    def _term_splits(
         self,
         instruction: Instruction,
         rule: ReductionRule,
@@ -204,7 +204,7 @@ def _state(reduction: str) -> ArrayState:
     return partial(reduction) if reduction else BROADCAST
 
 
-def _listed(arguments: tuple[str, ...]) -> str:
+def _state_list(arguments: tuple[str, ...]) -> str:
     return ", ".join(str(_state(each)) for each in arguments)
 
 

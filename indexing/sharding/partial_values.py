@@ -55,7 +55,7 @@ class Requirement:
     shards: int = 0
     needs_place: bool = False
 
-    def joined(self, other: Requirement) -> Requirement | None:
+    def join_requirements(self, other: Requirement) -> Requirement | None:
         """Return what both require; None if they need one input in different states."""
         shards = gcd(self.shards, other.shards)
         if shards == 1:
@@ -95,7 +95,7 @@ class PartialValues:
         if subject.computation is not None:
             return self._of(root, path, partial(reduction), None)
         if _executes_computation(root):
-            requirements = list(self._called(root, path, reduction))
+            requirements = list(self._called_states(root, path, reduction))
         else:
             requirements = [
                 Requirement(
@@ -104,7 +104,7 @@ class PartialValues:
                 )
                 for each in self.rules.operand_states(root, path, reduction)
             ]
-        return [replace(each, states=_given(root, each.states)) for each in requirements]
+        return [replace(each, states=_given_states(root, each.states)) for each in requirements]
 
     # ------------------------------------------------------------ the walk
 
@@ -119,14 +119,14 @@ class PartialValues:
         key = instruction, path, state, call
         if key not in self._memo:
             self._memo[key] = []  # a cycle has no alternatives
-            requirements = list(self._computed(instruction, path, state, call))
+            requirements = list(self._computed_states(instruction, path, state, call))
             if len(requirements) > MAX_ALTERNATIVES or self._steps > MAX_STEPS:
                 self.rules.note("budget", f"budget: more than {MAX_ALTERNATIVES} alternatives")
                 requirements = requirements[:MAX_ALTERNATIVES]
             self._memo[key] = requirements
         return self._memo[key]
 
-    def _computed(
+    def _computed_states(
         self, instruction: Instruction, path: Path, state: ArrayState, call: Instruction | None
     ) -> Iterator[Requirement]:
         self._steps += 1
@@ -137,7 +137,7 @@ class PartialValues:
                 state = BROADCAST
             yield Requirement({(number, path): state})
         elif state.dimension is not None:
-            yield from self._split(instruction, path, state.dimension)
+            yield from self._split_states(instruction, path, state.dimension)
         elif state.is_broadcast:
             yield self._broadcast(instruction, path)
         else:
@@ -156,7 +156,9 @@ class PartialValues:
     def _number(self, choices: SplitChoices, path: Path) -> int:
         return [array.path for array in choices.subject.results].index(path)
 
-    def _split(self, instruction: Instruction, path: Path, dimension: int) -> Iterator[Requirement]:
+    def _split_states(
+        self, instruction: Instruction, path: Path, dimension: int
+    ) -> Iterator[Requirement]:
         """Yield the splits of parameters that contain what a split of an array needs."""
         choices = self._subject(instruction)
         number = self._number(choices, path)
@@ -193,15 +195,15 @@ class PartialValues:
         if is_neutral(instruction, path, reduction):
             yield Requirement()
         elif _executes_computation(instruction):
-            for inner in self._called(instruction, path, reduction):
+            for inner in self._called_states(instruction, path, reduction):
                 needed = [OperandState(*key, state) for key, state in inner.states.items()]
-                yield from self._joined(instruction, needed, replace(inner, states={}), call)
+                yield from self._joined_states(instruction, needed, replace(inner, states={}), call)
         else:
             for each in self.rules.operand_states(instruction, path, reduction):
                 own = Requirement({}, (each.words,), each.shards, each.needs_place)
-                yield from self._joined(instruction, each.needed, own, call)
+                yield from self._joined_states(instruction, each.needed, own, call)
 
-    def _called(
+    def _called_states(
         self, instruction: Instruction, path: Path, reduction: str
     ) -> Iterator[Requirement]:
         """Yield the states of operands of an instruction that executes computations."""
@@ -211,9 +213,9 @@ class PartialValues:
                 computations = instruction.computation.module.computations
                 start = Requirement({(0, path): state})
                 tested = self._broadcast(computations[condition].root, ())
-                required = start.joined(tested)
+                required = start.join_requirements(tested)
                 if required is not None and required.states[0, path] == state:
-                    yield from self._kept(computations[body], required, frozenset())
+                    yield from self._kept_states(computations[body], required, frozenset())
             case Conditional():
                 index = Requirement({(0, ()): BROADCAST})
                 partials: list[Requirement] = [index]
@@ -222,13 +224,13 @@ class PartialValues:
                         replace(each, states={(number, p): s for (_, p), s in each.states.items()})
                         for each in self._of(branch.root, path, state, None)
                     ]
-                    pairs = [a.joined(b) for a in partials for b in inner]
+                    pairs = [a.join_requirements(b) for a in partials for b in inner]
                     partials = [pair for pair in pairs if pair is not None][:MAX_ALTERNATIVES]
                 yield from partials
             case _:
                 yield from self._of(called[0].root, path, state, instruction)
 
-    def _kept(
+    def _kept_states(
         self, body: Computation, required: Requirement, kept: frozenset[Key]
     ) -> Iterator[Requirement]:
         """Yield states of a loop's value that each iteration keeps.
@@ -244,11 +246,11 @@ class PartialValues:
             return
         key = open_keys[0]
         for before in self._of(body.root, key[1], required.states[key], None):
-            joined = required.joined(before)
+            joined = required.join_requirements(before)
             if joined is not None and required.states.items() <= joined.states.items():
-                yield from self._kept(body, joined, kept | {key})
+                yield from self._kept_states(body, joined, kept | {key})
 
-    def _joined(
+    def _joined_states(
         self,
         instruction: Instruction,
         needed: Iterable[OperandState],
@@ -263,7 +265,7 @@ class PartialValues:
             if self._steps > MAX_STEPS:
                 self.rules.note("budget", f"budget: more than {MAX_STEPS} steps")
                 return
-            pairs = [a.joined(b) for a in partials for b in alternatives]
+            pairs = [a.join_requirements(b) for a in partials for b in alternatives]
             partials = [pair for pair in pairs if pair is not None]
         yield from partials[: MAX_ALTERNATIVES + 1]
 
@@ -278,7 +280,7 @@ def _executes_computation(instruction: Instruction) -> bool:
     return False
 
 
-def _given(root: Instruction, states: dict[Key, ArrayState]) -> dict[Key, ArrayState]:
+def _given_states(root: Instruction, states: dict[Key, ArrayState]) -> dict[Key, ArrayState]:
     """Return the states of operands; constants are partial values of which they are neutral."""
     return {
         (k, path): BROADCAST

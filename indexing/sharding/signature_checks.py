@@ -282,7 +282,7 @@ class _Check:
             if state.reduction in IDEMPOTENT:
                 self.proof.append(ProofStep("every device has the values themselves"))
                 return None
-        return self._refuted(result)
+        return self._refute_partial(result)
 
     def _satisfies(self, option: Option) -> bool:
         """Return True if the operands have what an option requires, or more.
@@ -307,7 +307,7 @@ class _Check:
             or (option.shards % common == 0)
         )
 
-    def _refuted(self, result: int) -> Refused | Unknown:
+    def _refute_partial(self, result: int) -> Refused | Unknown:
         """Refuse partial values if random values, or a missing element, show a difference."""
         outputs = [state if k == result else BROADCAST for k, state in enumerate(self.outputs)]
         random = np.random.default_rng(0)

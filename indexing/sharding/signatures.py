@@ -129,7 +129,7 @@ class SignatureSearch:
             every[self._broadcast()] = None
             for result in range(len(self.subject.results)):
                 for option in self.options(result):
-                    signature = self._completed(option)
+                    signature = self._complete_signature(option)
                     if signature is not None:
                         every.setdefault(signature)
         answer = SbpSignatures(every)
@@ -211,7 +211,7 @@ class SignatureSearch:
 
     # ------------------------------------------------------------ all results
 
-    def _completed(self, seed: Option) -> SbpSignature | None:
+    def _complete_signature(self, seed: Option) -> SbpSignature | None:
         """Return the signature with states of the other results that fit the inputs' states."""
         chosen, inputs = {seed.result: seed}, dict(seed.inputs)
         changed = True

@@ -186,16 +186,16 @@ class SplitChoices:
 
     def _reads_places(self, result: int, split_result: SplitDimension, shards: int) -> bool:
         """Return False if values of no iota, constant or generator depend on the shard."""
-        if not self._placed:
+        if not self._index_dependent:
             return False
         root = self.subject.root
-        if root in self._placed:
+        if root in self._index_dependent:
             return split_result.number in _placed_dimensions(root)
         outer = root.called_computations[0] if isinstance(root.op, InlineOp) else root.computation
         start = outer.root if isinstance(root.op, InlineOp) else root
         needed = set(needed_by([start]))
         reached = grouped(root, self.subject.results[result].number)
-        for instruction in self._placed:
+        for instruction in self._index_dependent:
             maps = reached.get(instruction)
             if instruction.computation is outer and instruction not in needed:
                 continue
@@ -209,9 +209,9 @@ class SplitChoices:
         return False
 
     @cached_property
-    def _placed(self) -> list[Instruction]:
+    def _index_dependent(self) -> list[Instruction]:
         """The executed instructions whose elements depend on their index."""
-        return [each for each in self.subject.executed() if _placed_dimensions(each)]
+        return [each for each in self.subject.executed_instructions() if _placed_dimensions(each)]
 
 
 def _placed_dimensions(instruction: Instruction) -> tuple[int, ...]:

@@ -132,12 +132,12 @@ class Subject:
 
     def obstacle(self) -> Unknown | None:
         """Return why devices cannot execute the subject independently, or None."""
-        for instruction in self.executed():
+        for instruction in self.executed_instructions():
             if reason := _obstacle(instruction.op):
                 return Unknown(f"{instruction.opcode} `{instruction.name}` {reason}", instruction)
         return None
 
-    def executed(self) -> Iterator[Instruction]:
+    def executed_instructions(self) -> Iterator[Instruction]:
         """Yield the root, or the computation's instructions, and those of called computations."""
         waiting: list[Computation] = [*([self.computation] if self.computation else [])]
         if not self.computation:

@@ -105,7 +105,7 @@ def merge_access(access: ArrayAccess, sizes: SizesByArray, joins: Joins) -> Merg
     values: dict[Variable, Expr] = {}
     for n, group in enumerate(output_groups):
         dimensions, widths = [old.dims[k] for k in group], [extents[k] for k in group]
-        merged = _merged(dimensions, widths, f"d{n}")
+        merged = _merge_digits(dimensions, widths, f"d{n}")
         if merged is None:
             return None
         dims.append(merged)
@@ -128,7 +128,7 @@ def merge_access(access: ArrayAccess, sizes: SizesByArray, joins: Joins) -> Merg
     fused = []
     while pair := _fusible(now):
         fused.append(pair)
-        now = _fused(now, *pair)
+        now = _fuse_ranges(now, *pair)
     new_indices = [now.results, *[rt.index for rt in now.runtime]]
     updated = [replace(old, index=new) for old, new in zip(indices, new_indices, strict=True)]
     return MergedAccess(now, output_groups, tuple(updated), tuple(fused))
@@ -155,7 +155,7 @@ def _merged_index(
 # ---------------------------------------------------------------- numbers and digits
 
 
-def _merged(digits: Sequence[Variable], sizes: Sequence[int], name: str) -> Variable | None:
+def _merge_digits(digits: Sequence[Variable], sizes: Sequence[int], name: str) -> Variable | None:
     """Return the number with these digits; `None` if its values are not an interval.
 
     They are an interval if all digits before the last restricted digit are constant.
@@ -220,7 +220,7 @@ def _only_together(high: Variable, low: Variable, exprs: Sequence[Expr]) -> bool
     return True
 
 
-def _fused(now: IndexingMap, high: Variable, low: Variable) -> IndexingMap:
+def _fuse_ranges(now: IndexingMap, high: Variable, low: Variable) -> IndexingMap:
     """Return the map with both range variables fused into one.
 
     It is an iteration variable only if both are.

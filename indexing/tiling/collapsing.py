@@ -212,7 +212,7 @@ def collapse(instruction: Instruction) -> Collapse | Unknown:
         tuple(map(arrays.__getitem__, results)),
         tuple(map(arrays.__getitem__, operands)),
         originals,
-        tuple([_merged(row, sizes, joins) for row in rows]),
+        tuple([_merge_columns(row, sizes, joins) for row in rows]),
         arrays,
     )
 
@@ -230,7 +230,7 @@ def _shapes(
     return {array: shape for array, shape in shapes.items() if isinstance(shape, Shape)}
 
 
-def _merged(
+def _merge_columns(
     row: Iterable[Iterable[ArrayAccess]], sizes: SizesByArray, joins: Joins
 ) -> tuple[MapTuple, ...]:
     return tuple([tuple([merged_map(a, sizes, joins) for a in column]) for column in row])

@@ -40,9 +40,9 @@ def best_joins(sizes: SizesByArray, accesses: Sequence[ArrayAccess]) -> Joins:
     while True:
         before = made
         for seed in pending:
-            made = _with_required(seed, made, merged, only_seed=True) or made
+            made = _add_required(seed, made, merged, only_seed=True) or made
         for seed in pending if made == before else ():
-            made = _with_required(seed, made, merged) or made
+            made = _add_required(seed, made, merged) or made
             if made != before:
                 break
         if made == before:
@@ -71,7 +71,7 @@ class _MergedAccesses:
         return merged
 
 
-def _with_required(
+def _add_required(
     seed: Join, made: Joins, merged: _MergedAccesses, only_seed: bool = False
 ) -> Joins | None:
     """Return `made` with `seed` and the joins it requires, or `None` if one of them fails.
@@ -92,7 +92,7 @@ def _with_required(
             if old is None or new is None:
                 return None
             after.append(new)
-            if new is not old and (joins := _required(access, old, new)) is not None:
+            if new is not old and (joins := _required_joins(access, old, new)) is not None:
                 is_simple = False
                 required |= joins
         for join in _required_by_loops(after, sizes, accesses, tried):
@@ -150,7 +150,7 @@ def merged_map(access: ArrayAccess, sizes: SizesByArray, joins: Joins) -> Indexi
     return IndexingMap.empty(dims_of(widths), len(operand_groups))
 
 
-def _required(access: ArrayAccess, old: MergedAccess, new: MergedAccess) -> set[Join] | None:
+def _required_joins(access: ArrayAccess, old: MergedAccess, new: MergedAccess) -> set[Join] | None:
     """Return joins that may make `new` as simple as `old`, or `None` if it is."""
     pairs = list(zip(old.indices, new.indices, strict=True))
     complex_ = [

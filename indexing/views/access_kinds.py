@@ -52,7 +52,7 @@ def kinds_of_map(m: IndexingMap) -> set[str]:
     kinds = {
         "transposing": _transposes(m, used),
         "windowed": any(names & set(m.dims) and names & ranges for names in used),
-        "broadcasting": any(d.lower < d.upper for d in set(m.dims) - _read(m)),
+        "broadcasting": any(d.lower < d.upper for d in set(m.dims) - _read_variables(m)),
         "reducing": any(names & ranges for names in used),
         "runtime": bool(m.runtime),
         "may": m.grade == "may",
@@ -85,7 +85,7 @@ def _has_digits_in_opposite_order(dims: Sequence[Variable], result: Expr) -> boo
     )
 
 
-def _read(m: IndexingMap) -> set[Variable]:
+def _read_variables(m: IndexingMap) -> set[Variable]:
     """Return the variables in results, constraints and indices of runtime variables."""
     exprs = [
         *m.results,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.memory.warps.access import Accesses, MemoryAccess
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record
 from simplifier.unknown import Unknown
@@ -80,7 +80,7 @@ def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plai
         else:
             rows.append((*label, *_cells(role, access)))
             notes += [f"{role} {number} {name}: {note}" for note in _notes(access)]
-    yield from (f"  {line}" for line in aligned(rows, right=_RIGHT))
+    yield from (f"  {line}" for line in align_columns(rows, right=_RIGHT))
     yield from (f"  {note}" for note in notes)
 
 

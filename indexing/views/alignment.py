@@ -9,7 +9,7 @@ MAX_WIDTH: Final = 44
 """Default for the maximum width of an aligned column."""
 
 
-def aligned(
+def align_columns(
     rows: Sequence[Sequence[str]], right: Collection[int] = (), max_width: int = MAX_WIDTH
 ) -> Iterator[str]:
     """Yield a line for each row, with aligned columns, without empty columns.
@@ -19,7 +19,7 @@ def aligned(
         right: the numbers of the columns that are flush right; others are flush left.
         max_width: the maximum width of a column: longer texts shift the rest of their line.
 
-    >>> print(*aligned([["add", "9", "f32"], ["dot", "10", ""]], right=[1]), sep=chr(10))
+    >>> print(*align_columns([["add", "9", "f32"], ["dot", "10", ""]], right=[1]), sep=chr(10))
     add   9  f32
     dot  10
     """

@@ -19,7 +19,7 @@ COMPARED_COLUMNS = ("XLA", "sizes", "time", "XLA read", "loaded", "requested", "
 def best_tilings_text(best: BestTilings) -> str:
     """Return the table of the best tilings, and the notes."""
     rows = list(map(ranked_row, best.ranked))
-    table = aligned([RANKED_COLUMNS, *rows]) if rows else ["none"]
+    table = align_columns([RANKED_COLUMNS, *rows]) if rows else ["none"]
     return "\n".join([best_head(best), *table, *best_notes(best)])
 
 
@@ -58,7 +58,7 @@ def ranked_row(ranked: RankedTiling) -> tuple[str, ...]:
 
 def comparison_text(comparison: RankComparison) -> str:
     """Return the table of XLA's candidates, and the pairs in another order."""
-    table = aligned([COMPARED_COLUMNS, *map(compared_row, comparison.rows)])
+    table = align_columns([COMPARED_COLUMNS, *map(compared_row, comparison.rows)])
     return "\n".join([comparison_head(comparison), *table, *comparison_notes(comparison)])
 
 
@@ -95,10 +95,10 @@ def compared_row(row: ComparedTiling) -> tuple[str, ...]:
     return f"#{candidate.number}", sizes, _time(row), read, *figures, rank
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table; the first column is left-aligned, the others right-aligned.
 
-    >>> aligned([("a", "n"), ("bcd", "12")])
+    >>> align_columns([("a", "n"), ("bcd", "12")])
     ['a     n', 'bcd  12']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

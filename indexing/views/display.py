@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from hlo.html import MAX_LINES, preformatted
+from hlo.html import MAX_LINES, preformatted_html
 from indexing.codegen.map_loops import MapLoopNest
 from indexing.codegen.nest import LoopNest
 from indexing.dataflow.queries import Groups
@@ -87,9 +87,9 @@ def html_of(value: object) -> str:
             title = "; ".join([shardings_head(value), *shardings_notes(value)])
             return _table(SHARDINGS_COLUMNS, shardings_rows(value), title)
         case LoopNest() | MapLoopNest():
-            return preformatted(value.source)
+            return preformatted_html(value.source)
         case _:
-            return preformatted(str(value))
+            return preformatted_html(str(value))
 
 
 def _answer_table(table: MapTable) -> str:

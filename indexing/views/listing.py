@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
 
@@ -39,7 +39,7 @@ def computation_lines(
     yield f"{file}: {entry}{paint(computation.name, 'name')}: {count} {noun}"
     instructions = computation.instructions
     rows = [_cells(instruction, with_source) for instruction in instructions]
-    for instruction, line in zip(instructions, aligned(rows), strict=True):
+    for instruction, line in zip(instructions, align_columns(rows), strict=True):
         mark = "ROOT" if instruction.is_root else "    "
         yield f"{mark} {line.replace(instruction.name, paint(instruction.name, 'name'), 1)}"
 
@@ -60,10 +60,10 @@ def short_shape(shape: AnyShape) -> str:
     """
     if not isinstance(shape, TupleShape):
         return shape_text(shape)
-    return f"({_elided([short_shape(each) for each in shape.elements])})"
+    return f"({_elide_list([short_shape(each) for each in shape.elements])})"
 
 
-def _elided(texts: list[str]) -> str:
+def _elide_list(texts: list[str]) -> str:
     more = len(texts) - MAX_LISTED
     return ", ".join([*texts[:MAX_LISTED], *([f"… {more} more"] if more > 0 else [])])
 
@@ -72,8 +72,8 @@ def _inputs(instruction: Instruction) -> str:
     """Return the operands and the called computations, or the number of a parameter."""
     if instruction.opcode == "parameter":
         return str(instruction.computation.parameters.index(instruction))
-    text = _elided([operand.name for operand in instruction.operands])
-    called = _elided([computation.name for computation in instruction.called_computations])
+    text = _elide_list([operand.name for operand in instruction.operands])
+    called = _elide_list([computation.name for computation in instruction.called_computations])
     return f"{text} -> {called}".lstrip() if called else text
 
 

@@ -105,7 +105,7 @@ def op_lines(notation: str, opcodes: Sequence[str] = ()) -> Iterator[str]:
             for name, line in zip(["", *ops], _table(ops), strict=True):
                 yield line
                 if opcodes and name:
-                    yield from _text(ops[name])
+                    yield from _op_lines(ops[name])
             yield _LEGEND
 
 
@@ -163,7 +163,7 @@ def _row(name: str, cls: type[Op]) -> str:
     return _markdown_row(name, summary["family"], inside, summary["known"], summary["says"])
 
 
-def _text(cls: type[Op]) -> Iterator[str]:
+def _op_lines(cls: type[Op]) -> Iterator[str]:
     """Yield indented lines with the semantics, constraints and unknown reasons of an op."""
     summary, described = _summary(cls), describe(cls)
     if summary["says"]:  # `python -OO` drops it

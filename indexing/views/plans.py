@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from indexing.sharding.planning.plan import LeafSharding, PaddedDimension, Plan, PlannedCollective
 from indexing.sharding.planning.search import BestShardings
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 
 SHARDINGS_COLUMNS = ("bytes sent", "bytes held", "specs")
 """The columns of `shardings_rows`."""
@@ -22,7 +22,7 @@ MAX_PLACES = 3
 def plan_text(plan: Plan) -> str:
     """Return the table of a plan, its totals, and the reasons."""
     rows = list(plan_rows(plan))
-    table = aligned([PLAN_COLUMNS, *rows], right=[4, 5])
+    table = align_columns([PLAN_COLUMNS, *rows], right=[4, 5])
     return "\n".join([plan_head(plan), *table, *plan_notes(plan)])
 
 
@@ -67,7 +67,7 @@ def plan_notes(plan: Plan) -> Iterator[str]:
 def best_shardings_text(best: BestShardings) -> str:
     """Return the table of the best shardings, and how they were searched."""
     rows = list(shardings_rows(best))
-    table = list(aligned([SHARDINGS_COLUMNS, *rows], right=[0, 1])) if rows else []
+    table = list(align_columns([SHARDINGS_COLUMNS, *rows], right=[0, 1])) if rows else []
     return "\n".join([shardings_head(best), *table, *shardings_notes(best)])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from hlo.modules.find import known_names, named, readers_of
+from hlo.modules.find import instructions_named, known_names, readers_of
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.patterns import (
     Criterion,
@@ -57,7 +57,7 @@ class Condition(NamedTuple):
         if self.option == "--instruction":
             return any(map(name_pattern(self.text).names_some_in, computations))
         try:
-            return bool(named(module, self.text))
+            return bool(instructions_named(module, self.text))
         except UnknownName:
             return False
 
@@ -173,13 +173,13 @@ class Selection:
 def _readers(module: Module, text: str) -> tuple[Instruction, ...]:
     """Return the readers of the named values; none if nothing has the name."""
 
-    def made() -> tuple[Instruction, ...]:
+    def find_readers() -> tuple[Instruction, ...]:
         try:
             return readers_of(module, text)
         except UnknownName:
             return ()
 
-    return module.memoised((_readers, text), made)
+    return module.memoised((_readers, text), find_readers)
 
 
 def _size_in(unit: Literal["bytes", "elements"]) -> Callable[[Instruction], float]:

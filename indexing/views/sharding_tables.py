@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.sharding.rules import Factors, ShardingRule, factor_name
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain
 from indexing.views.plans import (
     PLAN_COLUMNS,
@@ -60,7 +60,7 @@ def rule_lines(file: str, rules: Rules, *, explain: bool, paint: Paint = plain) 
         listed = [(i, rule) for i, rule in rules if i.computation.name == name]
         yield f"{file}: {name}"
         rows = [(paint(i.name, "name"), i.opcode, str(rule)) for i, rule in listed]
-        for line, (_, rule) in zip(aligned(rows), listed, strict=True):
+        for line, (_, rule) in zip(align_columns(rows), listed, strict=True):
             yield f"  {line}"
             if explain:
                 yield from (f"    {reason}" for reason in rule.explain().splitlines())
@@ -126,7 +126,7 @@ def plan_lines(file: str, plan: Plan, shown: Container[str], paint: Paint = plai
             is_shown = name in shown or name not in plan.specs
         if is_shown:
             rows.append((paint(name, "name") if name else "", *cells))
-    yield from (f"  {line}" for line in aligned(rows, right=[4, 5]))
+    yield from (f"  {line}" for line in align_columns(rows, right=[4, 5]))
     yield from (f"  {note}" for note in plan_notes(plan))
 
 
@@ -165,7 +165,7 @@ def search_lines(file: str, best: BestShardings) -> Iterator[str]:
     """Yield a heading, a table with a row for each choice, and notes."""
     yield f"{file}: {shardings_head(best)}"
     rows = [SHARDINGS_COLUMNS, *shardings_rows(best)]
-    yield from (f"  {line}" for line in aligned(rows, right=[0, 1]))
+    yield from (f"  {line}" for line in align_columns(rows, right=[0, 1]))
     yield from (f"  {note}" for note in shardings_notes(best))
 
 

@@ -13,7 +13,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape, leaves
 from indexing.sharding.partial_laws import has_reduction
 from indexing.sharding.signature_checks import Refused, check_signature
 from indexing.sharding.signatures import SbpSignature, SbpSignatures, sbp
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.sharding_tables import instruction_record
 from simplifier.unknown import Unknown
@@ -64,7 +64,7 @@ class SignatureTable:
     def of(cls, file: str, instruction: Instruction, shards: int | None) -> SignatureTable:
         """Search for the signatures of an instruction."""
         signatures = sbp(instruction, shards)
-        refused = tuple(_refused(instruction, signatures, shards))
+        refused = tuple(_refused_signatures(instruction, signatures, shards))
         return cls(file, instruction, shards, signatures, refused)
 
     def lines(self, paint: Paint = plain) -> Iterator[str]:
@@ -79,7 +79,7 @@ class SignatureTable:
             (str(s), self._shards(s), _halo(s), "needs its place" if s.needs_place else "")
             for s in self.signatures
         ]
-        yield from (f"  {line}" for line in aligned(rows))
+        yield from (f"  {line}" for line in align_columns(rows))
         for each in self.refused:
             yield f"  {'refused' if each.is_refused else 'unknown'}: {each}: {each.reason}"
         for unknown in dict.fromkeys(str(each) for each in self.signatures.undecided):
@@ -124,7 +124,7 @@ def _halo(signature: SbpSignature) -> str:
     return ", ".join(f"operand {k}: {below} below, {above} above" for k, (below, above) in pairs)
 
 
-def _refused(
+def _refused_signatures(
     instruction: Instruction, signatures: SbpSignatures, shards: int | None
 ) -> Iterator[RefusedSignature]:
     """Yield the splits and partial sums of one operand that are in no signature."""

@@ -15,7 +15,7 @@ from indexing.maps.answers import Path
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
 from indexing.views.access_kinds import ACCESS_KINDS
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.listing import short_shape
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record
@@ -230,8 +230,10 @@ class Summary(Preformatted):
         yield f"{self.file}: HloModule {paint(self.module, 'name')}"
         yield f"  {_header(self)}"
         for title, arrays in (("parameters", self.parameters), ("results", self.results)):
-            yield f"{title}: {_counted(len(arrays), 'array')}, {_total(arrays)}"
-            cells = [[str(k), _name(a), a.argument, str(a.shape)] for k, a in enumerate(arrays)]
+            yield f"{title}: {_counted_noun(len(arrays), 'array')}, {_total(arrays)}"
+            cells = [
+                [str(k), _array_name(a), a.argument, str(a.shape)] for k, a in enumerate(arrays)
+            ]
             yield from _rows(cells, [_bytes(a.bytes) for a in arrays], max_rows)
         yield from _kinds_table(self, max_rows)
         for title, reasons in (("unknown", self.unknown), ("may", self.may)):
@@ -253,12 +255,13 @@ class Summary(Preformatted):
 def _header(s: Summary) -> str:
     parts = [
         f"ENTRY {s.entry}",
-        f"{_counted(s.instructions, 'instruction')} in {_counted(s.computations, 'computation')}",
-        f"{_counted(s.characters, 'character')} of text",
-        _counted(s.partitions, "partition"),
-        _counted(s.replicas, "replica"),
+        f"{_counted_noun(s.instructions, 'instruction')} in "
+        f"{_counted_noun(s.computations, 'computation')}",
+        f"{_counted_noun(s.characters, 'character')} of text",
+        _counted_noun(s.partitions, "partition"),
+        _counted_noun(s.replicas, "replica"),
         *(["scheduled"] if s.is_scheduled else []),
-        *([_counted(s.aliases, "aliased result")] if s.aliases else []),
+        *([_counted_noun(s.aliases, "aliased result")] if s.aliases else []),
     ]
     return ", ".join(parts)
 
@@ -272,7 +275,7 @@ def _kinds_table(s: Summary, max_rows: int) -> Iterator[str]:
         [f"  {name}", *(f"{n:,}" if n else "." for n in (count, *kinds.values()))]
         for name, count, kinds in rows
     ]
-    yield from aligned([head, *cells], right=range(1, len(head)))
+    yield from align_columns([head, *cells], right=range(1, len(head)))
     if more := s.opcodes[max_rows:]:
         listed = ", ".join(f"{record.opcode} ({record.count})" for record in more)
         yield f"  … {len(more)} more: {listed}"
@@ -281,7 +284,7 @@ def _kinds_table(s: Summary, max_rows: int) -> Iterator[str]:
 def _reason_table(title: str, reasons: Sequence[ReasonRecord], max_rows: int) -> Iterator[str]:
     total = sum(each.count for each in reasons)
     yield f"{title}: {total:,}" if total else f"{title}: none"
-    cells = [[f"{r.opcode}: {_clipped(r.reason)}", f"first {r.first}"] for r in reasons]
+    cells = [[f"{r.opcode}: {_clip_reason(r.reason)}", f"first {r.first}"] for r in reasons]
     yield from _rows(cells, [f"{r.count:,}" for r in reasons], max_rows)
 
 
@@ -304,17 +307,17 @@ def _executions(executions: Executions) -> str:
 def _rows(cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int) -> Iterator[str]:
     """Yield indented rows with a right-aligned number first."""
     rows = [[number, *row] for number, row in zip(numbers, cells, strict=True)]
-    yield from (f"  {line}" for line in aligned(rows[:max_rows], right=[0], max_width=60))
+    yield from (f"  {line}" for line in align_columns(rows[:max_rows], right=[0], max_width=60))
     if len(rows) > max_rows:
         yield f"  … {len(rows) - max_rows:,} more"
 
 
-def _name(array: ArrayRecord) -> str:
+def _array_name(array: ArrayRecord) -> str:
     return array.instruction + _path(array.path)
 
 
 def _place(array: ArrayRecord) -> str:
-    return f"{array.computation}/{_name(array)}"
+    return f"{array.computation}/{_array_name(array)}"
 
 
 def _path(path: Path) -> str:
@@ -337,9 +340,9 @@ def _total(arrays: Sequence[ArrayRecord]) -> str:
     return f"{known:,} bytes{unbounded}"
 
 
-def _counted(count: int, noun: str, plural: str = "") -> str:
+def _counted_noun(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def _clipped(reason: str) -> str:
+def _clip_reason(reason: str) -> str:
     return reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1]}…"

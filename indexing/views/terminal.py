@@ -36,7 +36,7 @@ from indexing.views.map_tables import (
     shape_text,
     source_lines,
 )
-from indexing.views.wrapping import Colouring, Paragraph, Unit, labelled, wrapped
+from indexing.views.wrapping import Colouring, Paragraph, Unit, label_bodies, wrap_units
 
 MAX_PADDING: Final = 24
 """Maximum number of characters before arrows that are aligned."""
@@ -105,7 +105,7 @@ class Terminal:
             indent = 2 if table.outputs == 1 else 4
             if table.outputs > 1:
                 outputs = _outputs_text([block.table for block in group])
-                yield from self._indented([Unit(outputs)], 2)
+                yield from self._indent_lines([Unit(outputs)], 2)
                 if not is_common:
                     yield from self._domain_lines(domain, indent)
             yield from self.operands(table, bodies, indent)
@@ -127,10 +127,10 @@ class Terminal:
             Unit(table.instruction, self._style("name")),
             *map(Unit, ["=", what, f"{table.direction}{',' if rest else ''}", *rest]),
         ]
-        for line in wrapped(units, self.width):
+        for line in wrap_units(units, self.width):
             yield line.text
         for text in source_lines(table):
-            yield from self._indented([*map(Unit, text.split())], 2)
+            yield from self._indent_lines([*map(Unit, text.split())], 2)
 
     def operands(
         self, table: MapTable, bodies: Sequence[Sequence[Paragraph]], indent: int = 2
@@ -138,7 +138,7 @@ class Terminal:
         """Yield the name of each array of `table`, with its lines in `bodies`."""
         role = "parameter" if table.to_parameters else "operand"
         labels = [self._label(group[0], role) for group in by_array(table.rows)]
-        for line in labelled(labels, bodies, self.width - indent):
+        for line in label_bodies(labels, bodies, self.width - indent):
             yield " " * indent + line
         if not labels:
             yield " " * indent + "no operands"
@@ -227,10 +227,10 @@ class Terminal:
             coloured = self._words({text.split()[0]: "dimension" for text in bounds})
             texts = [*[f"{text}," for text in bounds[:-1]], bounds[-1]]
             units = [Unit("domain:"), *[Unit(text, coloured) for text in texts]]
-            yield from self._indented(units, indent)
+            yield from self._indent_lines(units, indent)
 
-    def _indented(self, units: Sequence[Unit], indent: int) -> Iterator[str]:
-        for line in wrapped(units, self.width - indent):
+    def _indent_lines(self, units: Sequence[Unit], indent: int) -> Iterator[str]:
+        for line in wrap_units(units, self.width - indent):
             yield " " * indent + line.text
 
     def _style(self, style: str) -> Colouring:
@@ -244,11 +244,11 @@ class Terminal:
     def _words(self, styles: Mapping[str, str]) -> Colouring:
         """Return a function that paints each word that has a style."""
 
-        def painted(word: re.Match[str]) -> str:
+        def paint_word(word: re.Match[str]) -> str:
             style = styles.get(word[0])
             return word[0] if style is None else self.paint(word[0], style)
 
-        return lambda text: re.sub(r"[^\W\d]\w*", painted, text)
+        return lambda text: re.sub(r"[^\W\d]\w*", paint_word, text)
 
 
 def by_array(rows: Sequence[MapRow]) -> list[list[MapRow]]:

@@ -16,15 +16,15 @@ from indexing.maps.regions.runtime_values import named_apart, named_together
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.sets.tiling import Tiling
 from indexing.tiling.sizes.size_constraints import ALWAYS
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.best_tilings import RANKED_COLUMNS, best_notes, ranked_row
-from indexing.views.best_tilings import aligned as aligned_numbers
+from indexing.views.best_tilings import align_columns as aligned_numbers
 from indexing.views.map_tables import Paint, path_text, plain, runtime_text, shape_text
 from indexing.views.regions import point_text
 from indexing.views.tile_reasons import map_text, reasons, symbolic_parts, symbolic_tile_of
 from indexing.views.tile_subjects import ArrayLabel, TileSubject
 from indexing.views.tilings import box_parts, operand_parts, operand_row
-from indexing.views.wrapping import Paragraph, Unit, labelled, wrapped
+from indexing.views.wrapping import Paragraph, Unit, label_bodies, wrap_units
 from simplifier.unknown import Unknown
 
 NUMBERS: Final = ("kind", "bytes of a tile", "bytes", "touched", "reuse", "contiguous")
@@ -219,10 +219,10 @@ def tile_lines(
 
 def heading(subject: TileSubject, paint: Paint) -> str:
     """Return the place, shape, opcode and direction of the tiled array."""
-    return " ".join([_styled(paint, style, word) for word, style in subject.head()])
+    return " ".join([_paint_text(paint, style, word) for word, style in subject.head()])
 
 
-def _styled(paint: Paint, style: str, text: str) -> str:
+def _paint_text(paint: Paint, style: str, text: str) -> str:
     return paint(text, style) if style else text
 
 
@@ -248,10 +248,10 @@ def tile_terminal_lines(
 def _title_lines(
     words: Sequence[tuple[str, str]], title: str, width: int, paint: Paint
 ) -> Iterator[str]:
-    units = [Unit(word, partial(_styled, paint, style)) for word, style in words]
+    units = [Unit(word, partial(_paint_text, paint, style)) for word, style in words]
     parts = title.split(", ")
     units += [Unit(f"{part},") for part in parts[:-1]] + [Unit(parts[-1])]
-    for line in wrapped(units, width):
+    for line in wrap_units(units, width):
         yield line.text
 
 
@@ -267,7 +267,7 @@ def _text_lines(
             notes = [[*map(Unit, note.split())] for note in entry.notes]
             labels.append(_label_units(entry.label, paint))
             bodies.append([Paragraph([*map(Unit, ends)], notes)])
-    return labelled(labels, bodies, width)
+    return label_bodies(labels, bodies, width)
 
 
 def _label_units(label: ArrayLabel, paint: Paint) -> list[Unit]:
@@ -283,7 +283,7 @@ def _number_lines(entries: Sequence[TileEntry], width: int, paint: Paint) -> lis
     """Return the table of the numbers; nothing if it is too wide, or there are none."""
     listed = [entry for entry in entries if entry.cells]
     rows = [("", *NUMBERS), *[(entry.label.text(), *entry.cells) for entry in listed]]
-    lines = list(aligned(rows, right=range(2, 6), max_width=width))
+    lines = list(align_columns(rows, right=range(2, 6), max_width=width))
     if not listed or not all(Paragraph([Unit(line)]).fits(width) for line in lines):
         return []
     painted = [

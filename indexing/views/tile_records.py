@@ -44,7 +44,7 @@ def region_json(subject: TileSubject, tiling: Tiling, index: tuple[int, ...]) ->
         record |= {"index": index, **_region(region), "unknown": _reason(region)}
         record["runtime"] = _runtime(region.runtime) if isinstance(region, Region) else []
         if finished is not None:
-            record["finished"] = _finished(finished)
+            record["finished"] = _finished_record(finished)
         yield json.dumps(record)
 
 
@@ -154,7 +154,7 @@ def _region(region: Region | Unknown) -> dict[str, Any]:
     return region_record(region)
 
 
-def _finished(region: Region | Unknown) -> dict[str, Any]:
+def _finished_record(region: Region | Unknown) -> dict[str, Any]:
     if isinstance(region, Unknown):
         return _region(region) | {"side": None, "runtime": []}
     side = region.side if region.grade == "may" else None

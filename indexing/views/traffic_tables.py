@@ -17,7 +17,7 @@ from indexing.memory.movement.traffic_values import (
     Traffic,
 )
 from indexing.ops.element import Work
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
 from simplifier.unknown import Unknown
@@ -62,7 +62,7 @@ class TrafficTable:
             head = [
                 name if has else "" for name, has in zip(TRAFFIC_COLUMNS, has_text, strict=True)
             ]
-            yield from aligned([head, *cells], right=range(8), max_width=60)
+            yield from align_columns([head, *cells], right=range(8), max_width=60)
         if len(ranked) > top:
             yield f"  … {len(ranked) - top:,} more"
         yield from _reasons(ranked)

@@ -11,7 +11,7 @@ from indexing.equivalence.dumps import numbers_text
 from indexing.equivalence.passes import PassResult
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Proved, Undecided, Verdict
 from indexing.memory.movement.traffic_values import Traffic
-from indexing.views.alignment import aligned
+from indexing.views.alignment import align_columns
 from indexing.views.records import SCHEMA_VERSION
 
 MAX_ELEMENTS: Final = 8
@@ -99,7 +99,7 @@ def _witness_lines(verdict: Differs) -> Iterator[str]:
     yield f"  value: {verdict.before} before, {verdict.after} after"
     if verdict.parameter is None:
         return
-    reads = _listed(verdict.reads_before), _listed(verdict.reads_after)
+    reads = _element_list(verdict.reads_before), _element_list(verdict.reads_after)
     limited = "" if verdict.reads_are_complete else ", as far as they were followed"
     yield f"  reads of parameter {verdict.parameter}{limited}: {reads[0]} before, {reads[1]} after"
     no_chain = "no chain of reads" + " was followed" * (not verdict.reads_are_complete)
@@ -107,7 +107,7 @@ def _witness_lines(verdict: Differs) -> Iterator[str]:
         yield f"  {word + ':':<7} {' <- '.join(chain) or no_chain}"
 
 
-def _listed(elements: Sequence[ElementIndex]) -> str:
+def _element_list(elements: Sequence[ElementIndex]) -> str:
     shown = " ".join(map(_index, elements[:MAX_ELEMENTS]))
     more = len(elements) - MAX_ELEMENTS
     return (shown or "none") + (f" and {more} more" if more > 0 else "")
@@ -246,13 +246,13 @@ def pass_table(results: Sequence[PassResult]) -> Iterator[str]:
     total = sum([row.outcomes for _, row in changed], Counter[str]())
     seconds = sum(row.seconds for row in rows.values())
     cells.append(["all", str(total.total()), *[str(total[h]) for h in headings], f"{seconds:.1f}"])
-    yield from aligned(cells)
+    yield from align_columns(cells)
 
 
 def difference_lines(result: PassResult, level: Level) -> Iterator[str]:
     """Yield the pair that differs, with its dumps and its witness."""
     assert result.verdict is not None
-    yield f"{result.module}: the module differs after {result.pass_name}{_spanned(result)}"
+    yield f"{result.module}: the module differs after {result.pass_name}{_spanned_dumps(result)}"
     yield f"  {result.before.path}"
     yield f"  {result.after.path}"
     yield from verdict_lines(result.verdict, level)
@@ -283,10 +283,10 @@ def _passes_text(result: PassResult) -> str:
         passes = f"from {before.following} to the start of {after.pipeline}"
     else:
         passes = after.pass_name
-    return f"{numbers}, {passes}{_spanned(result)}"
+    return f"{numbers}, {passes}{_spanned_dumps(result)}"
 
 
-def _spanned(result: PassResult) -> str:
+def _spanned_dumps(result: PassResult) -> str:
     """Return which dumps between those of a pair are invalid or missing; "" if none is."""
     invalid = [f"{dump.number:04} ({dump.pass_name})" for dump in result.skipped]
     missing = [numbers_text(*run) for run in result.missing]

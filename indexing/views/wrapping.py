@@ -21,7 +21,7 @@ Colouring = Callable[[str], str]
 """Adds colours to a text, without a change of its width."""
 
 
-def uncoloured(text: str) -> str:
+def without_colour(text: str) -> str:
     """Return `text`."""
     return text
 
@@ -40,7 +40,7 @@ class Unit(NamedTuple):
     """
 
     text: str
-    coloured: Colouring = uncoloured
+    coloured: Colouring = without_colour
     parts: tuple[str, ...] = ()
 
 
@@ -50,18 +50,18 @@ class Line(NamedTuple):
     width: int
     text: str
 
-    def padded(self, width: int) -> str:
+    def pad_right(self, width: int) -> str:
         """Return the text, followed by spaces up to `width`."""
         return self.text + " " * (width - self.width)
 
 
-def wrapped(units: Iterable[Unit], width: int, indent: int = INDENT) -> list[Line]:
+def wrap_units(units: Iterable[Unit], width: int, indent: int = INDENT) -> list[Line]:
     """Return `units`, separated by spaces, on lines of at most `width` cells.
 
     All lines but the first start with `indent` spaces.  A unit that is too long for a line is
     divided into its parts, a part at spaces, and a word anywhere.
 
-    >>> for line in wrapped(map(Unit, ["sum =", "f32[4]", "reduce,", "output-to-input"]), 18, 2):
+    >>> for line in wrap_units(map(Unit, ["sum =", "f32[4]", "reduce,", "output-to-input"]), 18, 2):
     ...     print(line.text)
     sum = f32[4]
       reduce,
@@ -71,14 +71,14 @@ def wrapped(units: Iterable[Unit], width: int, indent: int = INDENT) -> list[Lin
     used = 0
     for unit in units:
         fits = _fits(unit, width - indent if rows[0] else width)
-        for text in [printable(unit.text)] if fits else _divided(unit, width - indent):
+        for text in [printable(unit.text)] if fits else _divide_unit(unit, width - indent):
             size = cell_len(text)
             if rows[-1] and used + 1 + size > width:
                 rows.append([])
             start = used + 1 if rows[-1] else indent if len(rows) > 1 else 0
             rows[-1].append(Line(size, unit.coloured(text)))
             used = start + size
-    return [_joined(row, indent if number else 0) for number, row in enumerate(rows)]
+    return [_join_lines(row, indent if number else 0) for number, row in enumerate(rows)]
 
 
 def _fits(unit: Unit, room: int) -> bool:
@@ -86,13 +86,13 @@ def _fits(unit: Unit, room: int) -> bool:
     return cell_len(printable(unit.text)) <= room
 
 
-def _joined(parts: Sequence[Line], indent: int) -> Line:
+def _join_lines(parts: Sequence[Line], indent: int) -> Line:
     """Return one line of `parts`, separated by spaces."""
     width = indent + sum(part.width for part in parts) + max(0, len(parts) - 1)
     return Line(width, " " * indent + " ".join([part.text for part in parts]))
 
 
-def _divided(unit: Unit, room: int) -> Iterator[str]:
+def _divide_unit(unit: Unit, room: int) -> Iterator[str]:
     """Yield the parts of `unit` that are not divided further on lines of `room` cells."""
     for part in map(printable, unit.parts or (unit.text,)):
         for word in [part] if cell_len(part) <= room else part.split():
@@ -111,10 +111,10 @@ def table(rows: Sequence[Sequence[Unit]]) -> list[Line]:
     cells = [[Line(cell_len(cell.text), cell.coloured(cell.text)) for cell in row] for row in texts]
     widths = [max(cell.width for cell in column) for column in zip(*cells, strict=True)]
     padded = [
-        [Line(width, cell.padded(width)) for cell, width in zip(row, widths, strict=True)]
+        [Line(width, cell.pad_right(width)) for cell, width in zip(row, widths, strict=True)]
         for row in cells
     ]
-    return [_joined([*row[:-1], cells[k][-1]], 0) for k, row in enumerate(padded)]
+    return [_join_lines([*row[:-1], cells[k][-1]], 0) for k, row in enumerate(padded)]
 
 
 class Paragraph(NamedTuple):
@@ -134,13 +134,13 @@ class Paragraph(NamedTuple):
 
     def lines(self, width: int) -> Iterator[Line]:
         """Yield the lines, of at most `width` cells."""
-        yield from wrapped(self.units, width)
+        yield from wrap_units(self.units, width)
         for note in self.notes:
-            for line in wrapped(note, width - 2):
+            for line in wrap_units(note, width - 2):
                 yield Line(line.width + 2, "  " + line.text)
 
 
-def labelled(
+def label_bodies(
     labels: Sequence[Sequence[Unit]], bodies: Sequence[Sequence[Paragraph]], width: int
 ) -> list[str]:
     """Return each label with its body: beside it, or below it.
@@ -148,7 +148,7 @@ def labelled(
     Bodies are below all labels if that takes no more lines, or if units do not fit beside labels.
 
     >>> label, body = [Unit("operand 0")], [Paragraph([Unit("(d0) -> (d0)")])]
-    >>> labelled([label], [body], 60), labelled([label], [body], 20)
+    >>> label_bodies([label], [body], 60), label_bodies([label], [body], 20)
     (['operand 0  (d0) -> (d0)'], ['operand 0', '  (d0) -> (d0)'])
     """
     heads = table(labels)
@@ -166,7 +166,7 @@ def labelled(
     if sum(map(len, right)) >= len(below):
         return below
     return [
-        (head.padded(left) if number == 0 else " " * left) + line.text
+        (head.pad_right(left) if number == 0 else " " * left) + line.text
         for head, lines in zip(heads, right, strict=True)
         for number, line in enumerate(lines)
     ]
@@ -174,7 +174,7 @@ def labelled(
 
 def _below(label: Sequence[Unit], body: Sequence[Paragraph], width: int) -> Iterator[str]:
     """Yield the lines of a label, and the indented lines of its body."""
-    for line in wrapped(label, width):
+    for line in wrap_units(label, width):
         yield line.text
     for part in body:
         for line in part.lines(width - 2):

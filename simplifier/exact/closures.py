@@ -78,7 +78,9 @@ def closures_back_in_time(
                 move = move.union(power.intersect_domain(move.domain()).apply_range(move))
             closure = waits.union(waits.apply_range(move).apply_range(waits))
         closure = closure.intersect_domain(points).intersect_range(points)
-        return tuple([SelectedClosure(_selected(closure, each), bool(is_exact)) for each in slots])
+        return tuple(
+            [SelectedClosure(_select_leaves(closure, each), bool(is_exact)) for each in slots]
+        )
 
     return within_budget(compute, pieces_budget(budget, *stays, *moves, may_enumerate=False))
 
@@ -97,7 +99,7 @@ def _waiting(points: isl.Set, stays: isl.Set | None) -> isl.Map:
     return later.subtract(later.intersect_range(leaves).apply_range(strict)).coalesce()
 
 
-def _selected(closure: isl.Map, slot: Slots) -> tuple[Relation, ...]:
+def _select_leaves(closure: isl.Map, slot: Slots) -> tuple[Relation, ...]:
     """Return the part of a closure from one leaf to another."""
     closure = closure.fix_val(_IN, 0, slot.source).fix_val(_OUT, 0, slot.target)
     for kind, kept in ((_IN, slot.inputs), (_OUT, slot.results)):

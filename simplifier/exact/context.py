@@ -79,10 +79,10 @@ def within_budget(compute: Callable[[Any], T], budget: int, kind: str = "other")
         context = isl.Context()
     margin = MAX_BLOCKS + budget // MAX_SHARE
     try:
-        answer = _computed(compute, context, budget + margin)
+        answer = _compute_within(compute, context, budget + margin)
         if _has_left(context, budget - margin):
             return answer
-        return _computed(compute, isl.Context(), budget)
+        return _compute_within(compute, isl.Context(), budget)
     except _Exhausted:
         return Unknown(f"beyond the budget of {budget} isl operations")
     finally:
@@ -120,7 +120,7 @@ def _has_left(context: isl.Context, budget: int) -> bool:
     return True
 
 
-def _computed(compute: Callable[[Any], T], context: isl.Context, budget: int) -> T | Unknown:
+def _compute_within(compute: Callable[[Any], T], context: isl.Context, budget: int) -> T | Unknown:
     """Return ``compute(context)``; `Unknown` if isl cannot represent the query.
 
     isl reports a text that it has no budget left to read as a syntax error, and some functions

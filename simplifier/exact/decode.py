@@ -43,7 +43,7 @@ def pieces(relation: isl.Map, names: Sequence[str] | None = None) -> tuple[Relat
 def _functions(domain: isl.Set, function: isl.MultiAff, names: Sequence[str]) -> Iterator[Relation]:
     """``x -> function(x)`` on each convex part of `domain`."""
     for part in _convex_parts(domain):
-        inputs = _boxed(domain.get_ctx(), part, names)
+        inputs = _box_of_points(domain.get_ctx(), part, names)
         results = [expression(function.get_at(k), inputs) for k in range(function.dim(_OUT))]
         yield Relation(inputs, (), tuple(results), _constraints(part, inputs))
 
@@ -69,18 +69,18 @@ def _general(ctx: Any, part: ConvexSet, names: Sequence[str]) -> Relation:
     hidden: list[Variable] = []
     free = (name for k in count() if (name := f"s{k}") not in names)
     inputs = len(names)
-    boxes = _boxed(ctx, part, [*names, *[""] * (part.rank - inputs)])
+    boxes = _box_of_points(ctx, part, [*names, *[""] * (part.rank - inputs)])
     known: list[Affine] = [*boxes[:inputs]]
     for box in boxes[inputs:]:
-        expr = _determined(ctx, part, known)
+        expr = _determined_expr(ctx, part, known)
         if expr is None:
-            hidden.append(box.renamed(next(free)))
+            hidden.append(box.rename(next(free)))
         known.append(hidden[-1] if expr is None else expr)
     results = tuple([as_expr(result) for result in known[inputs:]])
     return Relation(boxes[:inputs], tuple(hidden), results, _constraints(part, known))
 
 
-def _determined(ctx: Any, part: ConvexSet, known: Sequence[Affine]) -> Expr | None:
+def _determined_expr(ctx: Any, part: ConvexSet, known: Sequence[Affine]) -> Expr | None:
     """The next coordinate as a single expression of the `known` ones, or `None`."""
     k = len(known)
     defined = part.definition(k, known)
@@ -94,7 +94,7 @@ def _determined(ctx: Any, part: ConvexSet, known: Sequence[Affine]) -> Expr | No
     return expression(functions[0].get_at(0), known) if len(functions) == 1 else None
 
 
-def _boxed(ctx: Any, part: ConvexSet, names: Sequence[str]) -> tuple[Variable, ...]:
+def _box_of_points(ctx: Any, part: ConvexSet, names: Sequence[str]) -> tuple[Variable, ...]:
     points = isl.Set.read_from_str(ctx, part.matrix(range(part.rank)))
     values = coordinates(ctx, len(names))
     return tuple(

@@ -44,7 +44,7 @@ def distinct_results(relation: Relation) -> Array | None:
     arrays = box_arrays(variables, object if number is object else np.int64)
     inside = np.ones(arrays.shape, bool)
     for constraint in relation.constraints:
-        inside &= ~arrays.broken([constraint])[0]
+        inside &= ~arrays.violations([constraint])[0]
     columns = [np.broadcast_to(arrays.values(r), arrays.shape)[inside] for r in relation.results]
     return distinct_rows(columns, int(inside.sum()))
 

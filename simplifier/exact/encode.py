@@ -53,7 +53,9 @@ def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> st
     names = _own_names(every)
     inputs = ", ".join(names[v] for v in relation.inputs)
     outputs = _new_names("o", len(relation.results), names.values())
-    equal = [f"{o} = {_text(r, names)}" for o, r in zip(outputs, relation.results, strict=True)]
+    equal = [
+        f"{o} = {_expr_text(r, names)}" for o, r in zip(outputs, relation.results, strict=True)
+    ]
     condition = " and ".join([*equal, _condition(every, relation.constraints, names)])
     if relation.hidden:
         hidden = ", ".join(names[v] for v in relation.hidden)
@@ -91,11 +93,11 @@ def _condition(
     names: dict[Variable, str],
 ) -> str:
     parts = [f"{v.lower} <= {names[v]} <= {v.upper}" for v in variables]
-    parts += [f"{c.lower} <= {_text(c.expr, names)} <= {c.upper}" for c in constraints]
+    parts += [f"{c.lower} <= {_expr_text(c.expr, names)} <= {c.upper}" for c in constraints]
     return " and ".join(parts) or "1 = 1"
 
 
-def _text(expr: Expr, names: dict[Variable, str]) -> str:
+def _expr_text(expr: Expr, names: dict[Variable, str]) -> str:
     """The text of `expr`.
 
     Raises:

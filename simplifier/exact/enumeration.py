@@ -155,7 +155,7 @@ def pairs(relation: Relation) -> Iterator[RelatedPair]:
     """
     variables = _variables(relation)
     at, count = _box(variables, _exprs(relation))
-    at, count = _chosen(at, count, [[relation.constraints]])
+    at, count = _points_in_clauses(at, count, [[relation.constraints]])
     if not count:
         return
     columns = [_column(at[v], count) for v in relation.inputs]
@@ -184,7 +184,7 @@ def first_point(
     every = [[tuple(constraints)], *clauses]
     exprs = [c.expr for clause in every for choice in clause for c in choice]
     at, count = _box(variables, [*exprs, *[v.as_expr() for v in variables]])
-    at, count = _chosen(at, count, every)
+    at, count = _points_in_clauses(at, count, every)
     return tuple([int(at[v][0]) for v in variables]) if count else None
 
 
@@ -216,11 +216,11 @@ def _box(variables: Sequence[Variable], exprs: Sequence[Expr]) -> tuple[Arrays, 
         v: place.astype(number) + v.lower for v, place in zip(variables, places, strict=False)
     }
     for divisor in divisors_with_zero(exprs) if count else ():
-        at, count = _restricted(at, count, divisor.value(at) != 0)
+        at, count = _restrict_points(at, count, divisor.value(at) != 0)
     return at, count
 
 
-def _chosen(at: Arrays, count: int, clauses: Clauses) -> tuple[Arrays, int]:
+def _points_in_clauses(at: Arrays, count: int, clauses: Clauses) -> tuple[Arrays, int]:
     """The points that satisfy all `clauses`."""
     for clause in clauses:
         if not count:
@@ -228,7 +228,7 @@ def _chosen(at: Arrays, count: int, clauses: Clauses) -> tuple[Arrays, int]:
         inside = np.zeros(count, bool)
         for choice in clause:
             inside |= np.broadcast_to(_holds(choice, at), (count,))
-        at, count = _restricted(at, count, inside)
+        at, count = _restrict_points(at, count, inside)
     return at, count
 
 
@@ -241,7 +241,7 @@ def _holds(constraints: Sequence[Constraint], at: Mapping[Variable, Any]) -> Any
     return holds
 
 
-def _restricted(at: Arrays, count: int, inside: Any) -> tuple[Arrays, int]:
+def _restrict_points(at: Arrays, count: int, inside: Any) -> tuple[Arrays, int]:
     mask = np.broadcast_to(np.asarray(inside, bool), (count,))
     if mask.all():
         return at, count

@@ -77,7 +77,7 @@ def relations(
         raise ValueError(f"expected text or an isl object ({kinds}), got {type(given).__name__}")
     text = str(given)
     as_set = not _has_arrow(text) if isinstance(given, str) else isinstance(given, _SETS)
-    return within_budget(lambda ctx: _converted(_read(ctx, text, as_set), bounds), budget)
+    return within_budget(lambda ctx: _convert_map(_read_map(ctx, text, as_set), bounds), budget)
 
 
 def _has_arrow(text: str) -> bool:
@@ -90,7 +90,7 @@ def _has_arrow(text: str) -> bool:
     return False
 
 
-def _read(ctx: Any, text: str, as_set: bool) -> isl.Map:
+def _read_map(ctx: Any, text: str, as_set: bool) -> isl.Map:
     """Parse a map, or a set as a map without results."""
     try:
         if as_set:
@@ -126,7 +126,7 @@ def _spaces(ctx: Any, text: str, as_set: bool) -> int:
         return 0
 
 
-def _converted(relation: isl.Map, bounds: Mapping[str, Interval]) -> ImportedRelation:
+def _convert_map(relation: isl.Map, bounds: Mapping[str, Interval]) -> ImportedRelation:
     rank, count_params = relation.dim(_OUT), relation.dim(_PARAM)
     parameters = [str(relation.get_dim_name(_PARAM, k)) for k in range(count_params)]
     isl_names = [relation.get_dim_name(_IN, k) for k in range(relation.dim(_IN))]

@@ -82,7 +82,7 @@ class PointArrays:
         arrays = self._values_at(np.array(chosen))
         return Samples({v: array.tolist() for v, array in arrays.items()})
 
-    def broken(self, constraints: Sequence[Constraint]) -> Array:
+    def violations(self, constraints: Sequence[Constraint]) -> Array:
         """For each constraint, an array: true at the points that violate it."""
         broken = np.zeros((len(constraints), *self.shape), np.bool_)
         for k, constraint in enumerate(constraints):
@@ -108,7 +108,7 @@ class PointArrays:
         arrays: dict[Variable, Array] = {v: a.astype(number, copy=False) for v, a in pairs}
         return PointArrays(arrays, self.shape)
 
-    def renamed(self, old: Iterable[Variable], new: Iterable[Variable]) -> PointArrays:
+    def rename(self, old: Iterable[Variable], new: Iterable[Variable]) -> PointArrays:
         """The same points with `new` variables for the `old` ones, in order."""
         pairs = zip(old, new, strict=True)
         return PointArrays({now: self._variables[v] for v, now in pairs}, self.shape)

@@ -107,7 +107,7 @@ def keep_probe(
         enumerated: the variables and the constraints of that domain.
     """
     memo = probe_memo(variables, frozenset(constraints))
-    if memo or number_type(_mentioned(variables, constraints)) is object:
+    if memo or number_type(_domain_exprs(variables, constraints)) is object:
         return
     known = probe(*enumerated)
     if known is None or not known.is_complete:
@@ -116,7 +116,7 @@ def keep_probe(
             return
         known = _probe_of(restricted.inside.of_type(np.int64), is_tight=True, is_complete=True)
     old = enumerated[0]
-    points, samples = known.points.renamed(old, variables), known.samples.renamed(old, variables)
+    points, samples = known.points.rename(old, variables), known.samples.rename(old, variables)
     memo.append(Probe(points, samples, is_tight=True, is_complete=True))
 
 
@@ -130,7 +130,7 @@ def _new_probe(
     points = _points_in(variables)
     if not points or False in [c.expr.is_affine for c in constraints]:
         return None
-    if number_type(_mentioned(variables, constraints)) is object:
+    if number_type(_domain_exprs(variables, constraints)) is object:
         return None
     is_complete = points <= MAX_PROBED
     if is_complete:
@@ -138,7 +138,7 @@ def _new_probe(
     elif True in [max(-v.lower, v.upper) > _EXACT for v in variables]:
         return None
     else:
-        restricted = _restricted(_random_points(variables), constraints, np.int64)
+        restricted = _restrict_box(_random_points(variables), constraints, np.int64)
     if restricted is None:
         return None
     inside = restricted.inside
@@ -273,21 +273,21 @@ def _violated_alone(broken: Array, number_broken: Array) -> list[bool]:
 def _inside(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> _Restricted | None:
-    """`_restricted` for all points of the box of `variables`."""
+    """`_restrict_box` for all points of the box of `variables`."""
     if any(v.is_empty for v in variables):
         return None
-    number = number_type(_mentioned(variables, constraints))
-    return _restricted(box_arrays(variables, number), constraints, number)
+    number = number_type(_domain_exprs(variables, constraints))
+    return _restrict_box(box_arrays(variables, number), constraints, number)
 
 
-def _restricted(
+def _restrict_box(
     box: PointArrays, constraints: tuple[Constraint, ...], number: type
 ) -> _Restricted | None:
     """The points of `box` that satisfy `constraints`; `None` if there are none.
 
     Their values have 64 bits, or are Python's integers if `number` is `object`.
     """
-    broken = box.broken(constraints)
+    broken = box.violations(constraints)
     number_broken = np.add.reduce(broken, axis=0, dtype=np.int32)
     inside = np.flatnonzero(number_broken == 0)
     if not inside.size:
@@ -303,11 +303,11 @@ def enumerated_is_empty(
     count_query("other")
     if any(v.is_empty for v in variables):
         return True
-    box = box_arrays(variables, number_type(_mentioned(variables, constraints)))
-    return bool(np.logical_or.reduce(box.broken(constraints)).all())
+    box = box_arrays(variables, number_type(_domain_exprs(variables, constraints)))
+    return bool(np.logical_or.reduce(box.violations(constraints)).all())
 
 
-def _mentioned(
+def _domain_exprs(
     variables: Iterable[Variable], constraints: Iterable[Constraint]
 ) -> tuple[Expr, ...]:
     """The expressions of a domain: its variables and constraints."""

@@ -5,7 +5,7 @@ A union is a sequence of relations with the same numbers of inputs and results.
 >>> from simplifier.atoms import Variable
 >>> d0 = Variable("d0", 0, 9)
 >>> halves = Relation((d0,), (), (d0 // 2,), ())
->>> uncovered([halves], (Variable("e0", 0, 5),))
+>>> uncovered_point([halves], (Variable("e0", 0, 5),))
 (5,)
 """
 
@@ -67,7 +67,7 @@ def point(
     stated = [c for clause in choices for choice in clause for c in choice]
     every = replace(box, constraints=(*box.constraints, *stated))
     answer = within_budget(
-        lambda ctx: _sample(lambda formulas: _restricted(ctx, box, choices, formulas)),
+        lambda ctx: _sample(lambda formulas: _restrict_domain(ctx, box, choices, formulas)),
         isl_budget(budget, every, limit=MAX_AT_ONCE),
     )
     if should_enumerate_after(answer, budget, every, limit=MAX_AT_ONCE):
@@ -92,7 +92,7 @@ def only_first(
         def points(use_formulas: bool) -> isl.Set:
             mine = as_map(ctx, *first, use_formulas=use_formulas)
             if conditions:
-                chosen = _restricted(ctx, inputs, conditions, use_formulas)
+                chosen = _restrict_domain(ctx, inputs, conditions, use_formulas)
                 mine = mine.intersect_domain(chosen)
             yours = as_map(ctx, *second, use_formulas=use_formulas)
             return mine.subtract(yours).wrap().flatten()
@@ -105,7 +105,7 @@ def only_first(
     return answer
 
 
-def uncovered(
+def uncovered_point(
     relations: Sequence[Relation], box: Sequence[Variable], budget: int = BUDGET
 ) -> Point | Unknown | None:
     """Return a point of `box` that is not a result; `None` if every point is."""
@@ -197,7 +197,7 @@ def union_count(relations: Sequence[Relation], budget: int = BUDGET) -> int | Un
     )
 
 
-def coalesced(
+def coalesce(
     relations: Sequence[Relation], budget: int = COALESCING_BUDGET
 ) -> tuple[Relation, ...] | Unknown:
     """Return the union of relations in disjoint pieces, as few as isl knows."""
@@ -218,7 +218,9 @@ def union_preimage(
     return within_budget(compute, pieces_budget(budget, *relations, *elements))
 
 
-def _restricted(ctx: Any, box: Relation, clauses: Iterable[Clause], use_formulas: bool) -> isl.Set:
+def _restrict_domain(
+    ctx: Any, box: Relation, clauses: Iterable[Clause], use_formulas: bool
+) -> isl.Set:
     domain = as_set(ctx, box, use_formulas=use_formulas)
     for clause in clauses:
         choices = [Relation(box.inputs, (), (), tuple(choice)) for choice in clause]

@@ -45,13 +45,13 @@ class Verbatim:
     def variable(self, name: str) -> IslTerm:
         return IslTerm(self._names[name])
 
-    def negated(self, value: IslTerm) -> IslTerm:
+    def negate(self, value: IslTerm) -> IslTerm:
         return IslTerm(f"(-{value.text})") if value.number is None else self.number(-value.number)
 
-    def called(self, function: str, values: list[IslTerm]) -> IslTerm:
+    def call_function(self, function: str, values: list[IslTerm]) -> IslTerm:
         return IslTerm(f"{function}({', '.join(v.text for v in values)})")
 
-    def applied(self, operator: str, left: IslTerm, right: IslTerm) -> IslTerm:
+    def apply_operator(self, operator: str, left: IslTerm, right: IslTerm) -> IslTerm:
         known = _number(operator, left, right)
         if known is not None:
             return self.number(known)

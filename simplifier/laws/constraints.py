@@ -12,7 +12,7 @@ DECIDE_CONSTRAINT: Final = Law(
     "bounds of e lie in [a, b]; bounds of e and [a, b] are disjoint",
     "Bounds contain every value of e. They are computed with mods as units, or after one floor "
     "of e is multiplied out.",
-    ("simplifier.constraints.normalised",),
+    ("simplifier.constraints.normalise",),
     "<=>",
 )
 MOVE_CONSTANT: Final = Law(
@@ -20,7 +20,7 @@ MOVE_CONSTANT: Final = Law(
     "e + c in [a, b] <=> e in [a - c, b - c]",
     "none",
     "Subtract c from all three sides.",
-    ("simplifier.constraints.normalised",),
+    ("simplifier.constraints.normalise",),
     "<=>",
 )
 DIVIDE_CONSTRAINT: Final = Law(
@@ -28,7 +28,7 @@ DIVIDE_CONSTRAINT: Final = Law(
     "g·e in [a, b] <=> e in [ceil(a / g), floor(b / g)]",
     "g > 0; for g < 0, [a, b] is negated first",
     "e is an integer, so the bounds round inwards, which ceil and floor do for either sign.",
-    ("simplifier.constraints.normalised",),
+    ("simplifier.constraints.normalise",),
     "<=>",
 )
 REMOVE_FLOOR: Final = Law(
@@ -36,7 +36,7 @@ REMOVE_FLOOR: Final = Law(
     "q + floor(n / d) in [a, b] <=> d·q + n in [a·d, b·d + d - 1]",
     "d > 0; (choice) no other floor has the coefficient 1 or -1",
     "q + floor(n / d) = floor((d·q + n) / d), and a <= floor(y / d) <= b iff a·d <= y < (b + 1)·d.",
-    ("simplifier.constraints.normalised",),
+    ("simplifier.constraints.normalise",),
     "<=>",
 )
 CLIP_BOUNDS: Final = Law(
@@ -44,7 +44,7 @@ CLIP_BOUNDS: Final = Law(
     "e in [a, b] <=> e in [max(a, l), min(b, u)]",
     "e in [l, u] for all values of its variables",
     "e never leaves [l, u]. An empty intersection is false.",
-    ("simplifier.constraints.normalised",),
+    ("simplifier.constraints.normalise",),
     "<=>",
 )
 INTERSECT_BOUNDS: Final = Law(
@@ -52,7 +52,7 @@ INTERSECT_BOUNDS: Final = Law(
     "e in [a, b] and e in [p, q] <=> e in [max(a, p), min(b, q)]",
     "both constraints are on the same expression; the result is false if it is empty",
     "Intersection of intervals.",
-    ("simplifier.conjunction.merged",),
+    ("simplifier.conjunction.merge_constraints",),
     "<=>",
 )
 DROP_IMPLIED: Final = Law(
@@ -61,9 +61,9 @@ DROP_IMPLIED: Final = Law(
     "A and the bounds of the variables imply B",
     "By intervals: B is on c·p + r, and A bounds p. Otherwise enumeration or ISL proves it.",
     (
-        "simplifier.conjunction.merged",
-        "simplifier.domain.tightened",
-        "simplifier.refine.refined",
+        "simplifier.conjunction.merge_constraints",
+        "simplifier.domain.tighten",
+        "simplifier.refine.refine",
     ),
     "<=>",
 )
@@ -73,7 +73,7 @@ PROPAGATE_BOUNDS: Final = Law(
     "c > 0 and e in [l, u]; for c < 0, the constraint is negated first",
     "c·x lies in [a - u, b - l]. x is an integer, so the bounds round inwards. "
     "floor(n / d) in [p, q] gives n in [p·d, q·d + d - 1].",
-    ("simplifier.domain.tightened",),
+    ("simplifier.domain.tighten",),
     "=>",
 )
 REFINE_BOUNDS: Final = Law(
@@ -81,7 +81,7 @@ REFINE_BOUNDS: Final = Law(
     "A => e in [min e, max e]",
     "minimum and maximum are over the points that satisfy A",
     "Enumeration of a small box with arrays, or ISL, finds the minimum and the maximum.",
-    ("simplifier.refine.refined",),
+    ("simplifier.refine.refine",),
     "=>",
 )
 DETECT_EMPTY: Final = Law(
@@ -89,7 +89,7 @@ DETECT_EMPTY: Final = Law(
     "A <=> false",
     "no point satisfies A",
     "Enumeration of a small box with arrays, or ISL, finds no point.",
-    ("simplifier.refine.refined",),
+    ("simplifier.refine.refine",),
     "<=>",
 )
 

@@ -13,7 +13,7 @@ MERGE_LIKE_TERMS: Final = Law(
     "Distributivity. `x mod d` is stored as `x - d·floor(x / d)`, so mods cancel like any term.",
     (
         "simplifier.linear.Expr.__add__",
-        "simplifier.linear.added",
+        "simplifier.linear.add_multiple",
         "simplifier.linear.without_zero_terms",
     ),
     observed="Sums are built too often to trace each of them: compare the expression with its "
@@ -38,7 +38,7 @@ FOLD_CONSTANT_FLOOR: Final = Law(
     "floor(r / d) = k",
     "d > 0; the bounds of r lie in [k·d, k·d + d - 1]",
     "floor is monotonic, and both ends of the interval give k. For negative r, k is negative.",
-    ("simplifier.division.Division.folded",),
+    ("simplifier.division.Division.fold_by_bounds",),
 )
 CANCEL_COMMON_FACTOR: Final = Law(
     "cancel a common factor",

@@ -67,7 +67,7 @@ ROUND_TO_RESIDUES: Final = Law(
     "g mod m in [r, s] and g in [a, b] <=> g mod m in [r, s] and g in [a', b']",
     "a' is the least and b' the greatest number of [a, b] with such a residue",
     "Numbers between a and a', and between b' and b, have other residues.",
-    ("simplifier.conjunction.merged", "simplifier.domain.tightened"),
+    ("simplifier.conjunction.merge_constraints", "simplifier.domain.tighten"),
     "<=>",
 )
 DROP_IMPLIED_RESIDUES: Final = Law(
@@ -75,7 +75,7 @@ DROP_IMPLIED_RESIDUES: Final = Law(
     "g in [a, b] and g mod m in [r, s] <=> g in [a, b]",
     "every number of [a, b] has a residue in [r, s]",
     "The residues of [a, b] are an interval modulo m that starts at a mod m, for negative a too.",
-    ("simplifier.conjunction.merged",),
+    ("simplifier.conjunction.merge_constraints",),
     "<=>",
 )
 

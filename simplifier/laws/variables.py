@@ -36,7 +36,7 @@ PROJECT_BOUNDS: Final = Law(
     "exists s in [p, q]: c·s + e in [a, b] <=> e in [a - c·q, b - c·p]",
     "0 < c <= b - a + 1; for c < 0, [p, q] is negated; s occurs nowhere else",
     "Values of c·s for neighbouring s differ by c <= b - a + 1, so none of them skips [a, b].",
-    ("simplifier.solve.projected",),
+    ("simplifier.solve.project",),
     "<=>",
 )
 PROJECT_RESIDUES: Final = Law(
@@ -44,7 +44,7 @@ PROJECT_RESIDUES: Final = Law(
     "exists s in [p, q]: (c·s + e) mod m in [a, b] <=> true",
     "gcd(c, m) = 1 and q - p + 1 >= m; s occurs nowhere else",
     "c is invertible modulo m, so m neighbouring s reach every residue.",
-    ("simplifier.solve.projected",),
+    ("simplifier.solve.project",),
     "<=>",
 )
 DROP_UNUSED: Final = Law(
@@ -52,7 +52,7 @@ DROP_UNUSED: Final = Law(
     "{x -> f(x) : C(x) and exists s: D(s)} = {x -> f(x) : C(x)}",
     "D(s) has a solution; s occurs in no result, and in no constraint with other variables",
     "The condition on s is true. Without a solution the map is empty.",
-    ("indexing.maps.unused.without_unused", "indexing.maps.unused.without_uncounted"),
+    ("indexing.maps.unused.drop_unused", "indexing.maps.unused.drop_uncounted"),
     "<=>",
 )
 DROP_EQUAL_MAP: Final = Law(

@@ -24,7 +24,7 @@ from indexing.codegen import loop_nest
 from indexing.codegen.differences import first_difference
 from indexing.codegen.random_operands import random_values
 from indexing.codegen.running import nests_of
-from indexing.codegen.validation import is_checked, validated
+from indexing.codegen.validation import is_checked, validate_instruction
 from indexing.dataflow import (
     all_to_parameters,
     device_input_to_output,
@@ -265,7 +265,7 @@ def _compare(name: str, number: int, actual: Any, expected: Any) -> None:
 
 def _validated(module: hlo.Module, seed: int) -> object:
     for instruction in filter(is_checked, module.instructions):
-        for finding in validated(instruction, seed, MAX_ELEMENTS).findings:
+        for finding in validate_instruction(instruction, seed, MAX_ELEMENTS).findings:
             if finding.status == "wrong":
                 message = f"`{instruction.name}`: {finding.check}: {'; '.join(finding.details)}"
                 raise WrongAnswerError(message)

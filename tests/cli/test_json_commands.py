@@ -174,7 +174,7 @@ def test_validate_gives_each_report(
     def fails(instruction: hlo.Instruction, *_: int) -> Report:
         return Report(instruction, (Finding("poke", "wrong", ("at [0]",)),) * 2)
 
-    monkeypatch.setattr(validation, "validated", fails)
+    monkeypatch.setattr(validation, "validate_instruction", fails)
     status, records, _ = run("validate", str(file), "--no-xla")
     assert (status, len(records)) == (1, 2)
     assert records[0]["checks"] == [{"check": "poke", "status": "wrong", "details": ["at [0]"]}]

@@ -104,6 +104,6 @@ def test_an_interrupt_is_no_error_of_a_cluster_that_was_starting(
         if replacing is not None:
             raise replacing
 
-    monkeypatch.setattr(cluster.Cluster, "_connected", starts)
+    monkeypatch.setattr(cluster.Cluster, "_connect_once", starts)
     monkeypatch.setattr(cluster.Cluster, "close", closes)
     assert run("check m.hlo --scheduler local:2") == (130, "", "")

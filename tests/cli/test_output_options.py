@@ -267,7 +267,7 @@ def test_a_full_disk_is_an_error_with_the_name_of_the_file(
 
         def __exit__(self, *_: object) -> None: ...
 
-    monkeypatch.setattr(output_file, "replaced", Full)
+    monkeypatch.setattr(output_file, "replace_file", Full)
     assert run("ls m.hlo -o out") == (1, "", "error[io]: out: No space left on device\n")
 
 

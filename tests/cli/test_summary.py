@@ -13,7 +13,7 @@ import pytest
 
 import hlo
 import indexing
-from hlo.html import preformatted
+from hlo.html import preformatted_html
 from indexing import cli
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.records import SCHEMAS
@@ -216,7 +216,7 @@ def test_the_text_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> 
     assert cli.run(["summary", "odd.hlo"]) == 0
     summary = indexing.summary(hlo.load("odd.hlo"))
     assert capsys.readouterr().out == f"{summary}\n"
-    assert summary._repr_html_() == preformatted(str(summary))
+    assert summary._repr_html_() == preformatted_html(str(summary))
 
 
 def test_long_tables_are_elided(capsys: pytest.CaptureFixture[str]) -> None:

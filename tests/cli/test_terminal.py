@@ -185,7 +185,7 @@ def test_the_bar_shows_no_control_character(
     shown: list[str] = []
     bar = progress.Bar()
     monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.setattr(progress, "_started", lambda text, *_: shown.append(text))
+    monkeypatch.setattr(progress, "_start_bar", lambda text, *_: shown.append(text))
     waits = iter([False, True])
     monkeypatch.setattr(bar._done, "wait", lambda _: next(waits))
     bar.update(NAME, 3, 7)

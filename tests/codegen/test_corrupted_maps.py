@@ -1,4 +1,4 @@
-"""`validated` reports every corrupted map, with the reason, and never raises an exception."""
+"""`validate_instruction` reports every corrupted map with the reason, and raises no exception."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import hlo
 from indexing import Constraint, IndexingMap, RuntimeVariable
 from indexing.codegen.findings import Report
-from indexing.codegen.validation import is_checked, validated
+from indexing.codegen.validation import is_checked, validate_instruction
 from indexing.ops.base import MappedOp
 from indexing.ops.samples import instruction_of
 from simplifier.atoms import Variable
@@ -143,14 +143,14 @@ def report_of(sample: Sample, corruption: Corruption) -> tuple[Report, list[Inde
     memos.forget(*memos.OF_MAPS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MappedOp, "reads", corrupted_reads)
-        return validated(instruction_of(sample.text), 0, LIMIT), changed
+        return validate_instruction(instruction_of(sample.text), 0, LIMIT), changed
 
 
 def is_executed(sample: Sample) -> bool:
     """Return True for a sample whose checks are not all skipped."""
     if not is_checked(sample.instruction):
         return False
-    return validated(sample.instruction, 0, LIMIT).status != "skipped"
+    return validate_instruction(sample.instruction, 0, LIMIT).status != "skipped"
 
 
 @CHECKS.of(MAPPED)
@@ -214,5 +214,5 @@ def test_a_malformed_map_inside_a_fusion_is_wrong(name: str) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MappedOp, "reads", corrupted_reads)
-        report = validated(hlo.parse(text).entry.root, 0, LIMIT)
+        report = validate_instruction(hlo.parse(text).entry.root, 0, LIMIT)
     assert report.status == "wrong"

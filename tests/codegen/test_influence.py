@@ -12,7 +12,7 @@ from hlo.ops.op import OPS
 from indexing import IndexingMap, cli
 from indexing.codegen.findings import Report
 from indexing.codegen.influence import Influence
-from indexing.codegen.validation import is_checked, validated
+from indexing.codegen.validation import is_checked, validate_instruction
 from indexing.ops.base import MappedOp
 from indexing.ops.samples import instruction_of
 from indexing.ops.transpose import Transpose
@@ -51,7 +51,7 @@ PROGRAMS = [
 def test_an_operand_that_cancels_is_read(op: str) -> None:
     """The map to each operand is exact: an operand is perturbed without the other one."""
     module = hlo.parse(f"ENTRY e {{ x = s16[5] parameter(0)  ROOT r = s16[5] {op} }}")
-    report = validated(module.entry.root, seed=0, max_elements=100)
+    report = validate_instruction(module.entry.root, seed=0, max_elements=100)
     assert [f.status for f in report.findings if f.check == "poke"] == ["ok"]
 
 
@@ -70,7 +70,7 @@ def details(report: Report) -> list[str]:
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_what_a_computation_reads_has_influence(text: str) -> None:
     for seed in range(3):
-        report = validated(hlo.parse(text).entry.root, seed, 4096)
+        report = validate_instruction(hlo.parse(text).entry.root, seed, 4096)
         assert report.status == "ok"
         assert not details(report)
 
@@ -78,7 +78,7 @@ def test_what_a_computation_reads_has_influence(text: str) -> None:
 @pytest.mark.usefixtures("_every_operand")
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_a_read_of_what_a_computation_ignores_is_wrong(text: str) -> None:
-    reports = [validated(hlo.parse(text).entry.root, seed, 4096) for seed in range(3)]
+    reports = [validate_instruction(hlo.parse(text).entry.root, seed, 4096) for seed in range(3)]
     wrong = [report for report in reports if report.status == "wrong"]
     assert all(map(details, wrong))
     assert len(wrong) == 3 or ("scatter" in text and wrong)  # indices may be out of bounds
@@ -105,13 +105,13 @@ def test_an_additional_exact_map_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
         return (true, IndexingMap.of(true.dims, first))
 
     root = instruction_of("f32[4,2,3] transpose(f32[2,3,4] p), dimensions={2,0,1}")
-    assert not details(validated(root, 0, 4096))
+    assert not details(validate_instruction(root, 0, 4096))
     root = instruction_of("f32[9,7] transpose(f32[7,9] p), dimensions={1,0}")
     monkeypatch.setattr(Transpose, "output_to_input", with_first_element)
     monkeypatch.setattr(
         "indexing.codegen.checked_instruction.CheckedInstruction.nests", lambda *args: iter(())
     )
-    assert details(validated(root, 0, 4096))
+    assert details(validate_instruction(root, 0, 4096))
 
 
 def test_values_may_hide_an_element_that_a_computation_reads() -> None:
@@ -122,7 +122,7 @@ f { t = f32[] parameter(0)  v = f32[] parameter(1)  zero = f32[] constant(0)
   ROOT s = f32[] add(t, x) }
 ENTRY e { p = f32[4,3] parameter(0)  y = f32[] parameter(1)
   ROOT m = f32[4] reduce(p, y), dimensions={1}, to_apply=f }""")
-    report = validated(module.entry.root, 0, 4096)
+    report = validate_instruction(module.entry.root, 0, 4096)
     assert report.status == "ok"
     assert len(details(report)) == 1
     assert [f.status for f in report.findings if NO_EFFECT in str(f.details)] == ["skipped"]
@@ -146,6 +146,6 @@ def test_samples_of_ops_have_no_false_alarm_and_few_runs(monkeypatch: pytest.Mon
         for sample in op.samples if issubclass(op, MappedOp) else ():
             instruction = instruction_of(sample)
             if is_checked(instruction) and instruction.opcode not in UNCHECKED:
-                assert not details(validated(instruction, 0, 4096)), sample
+                assert not details(validate_instruction(instruction, 0, 4096)), sample
     assert sum(runs) < 6 * len(runs)
     assert max(runs) < 400

@@ -16,7 +16,7 @@ from indexing import cli
 from indexing.codegen import observation
 from indexing.codegen.findings import Report
 from indexing.codegen.influence import Influence
-from indexing.codegen.validation import validated
+from indexing.codegen.validation import validate_instruction
 from tests.dataflow.test_unused_runtime import fused
 from tests.ops.samples import MAPPED, Sample, SampleChecks
 
@@ -126,7 +126,7 @@ def exact_findings(report: Report) -> Iterator[str]:
 @pytest.mark.parametrize("seed", range(3))
 def test_elements_that_cannot_matter_are_not_observed(name: str, seed: int) -> None:
     body, operand, count = HIDDEN[name]
-    report = validated(fusion(body), seed, 4096)
+    report = validate_instruction(fusion(body), seed, 4096)
     (text,) = report.not_observed
     element = r"\[\d*\]"
     claim = rf"an exact map claims that output element {element} needs {operand} at {element}, but "
@@ -140,12 +140,12 @@ def test_elements_that_cannot_matter_are_not_observed(name: str, seed: int) -> N
 @pytest.mark.parametrize("name", SHOWN)
 def test_elements_that_may_matter_are_observed(name: str) -> None:
     for seed in range(5):
-        assert list(exact_findings(validated(fusion(SHOWN[name]), seed, 4096))) == []
+        assert list(exact_findings(validate_instruction(fusion(SHOWN[name]), seed, 4096))) == []
 
 
 @CHECKS.of(MAPPED)
 def reads_of_a_fused_op_are_observed(sample: Sample) -> None:
-    report = validated(fused(sample.text), 0, 4096)
+    report = validate_instruction(fused(sample.text), 0, 4096)
     assert report.not_observed == ()
 
 
@@ -165,17 +165,17 @@ def test_only_reads_that_are_not_observed_get_further_pokes(
         return result(self, output)
 
     monkeypatch.setattr(Influence, "result", counted)
-    validated(fusion(f"{P}  ROOT r = f32[8] add(p, q)"), 0, 4096)
+    validate_instruction(fusion(f"{P}  ROOT r = f32[8] add(p, q)"), 0, 4096)
     assert len(runs) <= 6  # each operand: before, and one or two values of all elements
     runs.clear()
-    validated(fusion(HIDDEN["a mask of an iota"][0]), 0, 4096)
+    validate_instruction(fusion(HIDDEN["a mask of an iota"][0]), 0, 4096)
     assert len(runs) < 500
 
 
 def test_a_budget_that_ends_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observation, "MAX_RUNS", 20)
     monkeypatch.setattr("indexing.codegen.fusion_reads.MAX_RUNS", 20)
-    report = validated(fusion(HIDDEN["a mask of an iota"][0]), 0, 4096)
+    report = validate_instruction(fusion(HIDDEN["a mask of an iota"][0]), 0, 4096)
     assert report.not_observed == ()
     assert list(exact_findings(report)) == [
         "20 executions ended: 4 of 8 reads of p are not observed"

@@ -12,7 +12,7 @@ import hlo
 import indexing
 from hlo.ops.op import OPS, Shape, op
 from indexing.codegen.nest import LoopNest
-from indexing.codegen.validation import validated
+from indexing.codegen.validation import validate_instruction
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp
 from indexing.ops.element import ElementRule, ElementwiseRule
@@ -70,7 +70,7 @@ ENTRY main { q = f32[3,5] parameter(0)  ROOT f = f32[5,3] fusion(q), kind=kLoop,
 def test_the_samples_of_the_page_run_and_are_validated(samples: list[Sample]) -> None:
     for sample in samples:
         check(sample, sample.inputs(np.random.default_rng(4)), tile=2)
-        report = validated(sample.instruction, seed=1, max_elements=1000)
+        report = validate_instruction(sample.instruction, seed=1, max_elements=1000)
         assert report.status == "ok", report
         assert report.checks == "numpy, loops, poke"
 
@@ -93,6 +93,8 @@ def test_user_defined_ops_are_fused() -> None:
 def test_user_defined_ops_are_validated(name: str) -> None:
     computation, _, instruction = name.partition("/")
     module = hlo.parse(MODULE)
-    report = validated(module.computations[computation][instruction], seed=1, max_elements=1000)
+    report = validate_instruction(
+        module.computations[computation][instruction], seed=1, max_elements=1000
+    )
     assert report.status == "ok"
     assert report.checks == "numpy, loops, poke"

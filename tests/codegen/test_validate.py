@@ -14,7 +14,7 @@ import hlo
 from hlo.ops.op import Shape
 from indexing import Constraint, IndexingMap, cli
 from indexing.codegen.differences import first_difference
-from indexing.codegen.validation import validated
+from indexing.codegen.validation import validate_instruction
 from indexing.codegen.whole_modules import (
     MAX_PERTURBATION_RATIO,
     against_xla,
@@ -246,9 +246,9 @@ def test_a_wrong_kernel_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         "ENTRY e { p = f32[5] parameter(0) ROOT n = f32[5] reverse(p), dimensions={0} }"
     )
     root = module.entry.root
-    assert validated(root, 0, 100).status == "ok"
+    assert validate_instruction(root, 0, 100).status == "ok"
     monkeypatch.setattr(type(root.op), "kernel", lambda self, operand: operand)
-    report = validated(root, 0, 100)
+    report = validate_instruction(root, 0, 100)
     assert report.status == "wrong"
     assert any("the kernel reads p at [0]" in d for f in report.findings for d in f.details)
 
@@ -387,7 +387,7 @@ SIZES = [
 def test_random_sizes_are_sizes_that_the_op_accepts(text: str) -> None:
     instruction = instruction_of(text)
     for seed in range(20):
-        report = validated(instruction, seed, max_elements=100)
+        report = validate_instruction(instruction, seed, max_elements=100)
         assert report.status == "ok", report.findings
 
 
@@ -410,7 +410,7 @@ def test_a_call_of_a_loop_is_validated_with_the_counters_that_the_program_passes
     """Its maps hold for these: with other first values, other elements are read."""
     module = hlo.parse((LOOPS / "largest_three.optimized.hlo").read_text())
     (call,) = [i for i in module.entry if i.opcode == "call"]
-    report = validated(call, 0, 1 << 16)
+    report = validate_instruction(call, 0, 1 << 16)
     assert report.status == "ok", report
     assert "poke" in report.checks
 
@@ -418,7 +418,7 @@ def test_a_call_of_a_loop_is_validated_with_the_counters_that_the_program_passes
 def test_a_call_of_a_loop_with_unknown_integers_is_skipped() -> None:
     module = hlo.parse((LOOPS / "edit_distance.optimized.hlo").read_text())
     inner = [i for i in module.instructions if i.opcode == "call" and not i.computation.is_entry]
-    (report,) = [validated(call, 0, 1 << 16) for call in inner]
+    (report,) = [validate_instruction(call, 0, 1 << 16) for call in inner]
     assert report.status == "skipped"
     assert "the integers that the program passes" in report.findings[0].details[0]
 
@@ -429,6 +429,6 @@ def test_an_instruction_that_is_two_operands_has_one_value(seed: int) -> None:
         "ENTRY e { p = f32[7,7] parameter(0)  i = s32[] parameter(1) "
         "ROOT s = f32[3,3] dynamic-slice(p, i, i), dynamic_slice_sizes={3,3} }"
     ).entry.root
-    report = validated(root, seed, 1 << 16)
+    report = validate_instruction(root, seed, 1 << 16)
     assert report.status == "ok", report
     assert report.checks == "numpy, loops, poke"

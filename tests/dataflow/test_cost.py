@@ -26,7 +26,7 @@ MODULES = [*sorted(DATA.glob("*.hlo")), *sorted(EXAMPLES.glob("*.hlo"))]
 @pytest.fixture
 def composed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The calls that compose maps while a test runs."""
-    return calls_of(monkeypatch, Options, "composed")
+    return calls_of(monkeypatch, Options, "compose_maps")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)

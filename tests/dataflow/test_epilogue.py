@@ -14,7 +14,7 @@ from indexing import IndexingMap, Unknown
 from indexing.maps.multiplicity import Multiplicity
 from indexing.ops.base import MappedOp
 from indexing.tiling.collapsing import Collapse
-from simplifier.unknown import known
+from simplifier.unknown import require_known
 from tests.dataflow.test_random_programs import Array, Program, needed, programs
 from tests.oracles import Pair, fuzz, relation, runtime_relations, swapped, union
 from tests.tiling.test_collapse import check
@@ -114,11 +114,11 @@ def test_counted_elements_are_those_that_are_read(program: Program) -> None:
         assert isinstance(counted, Multiplicity)
         elements = {at for _, at in pairs}
         assert counted.distinct == len(elements)
-        assert known(counted.total) >= len(pairs)
+        assert require_known(counted.total) >= len(pairs)
         if not elements:
             continue
         minimum = {at: sum(at == other for _, other in pairs) for at in elements}
-        assert all(known(counted.at(at)) >= count for at, count in minimum.items())
+        assert all(require_known(counted.at(at)) >= count for at, count in minimum.items())
 
 
 # ---------------------------------------------------------------- epilogues

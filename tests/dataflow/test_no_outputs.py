@@ -11,7 +11,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
 from indexing import Unknown, cli
 from indexing.codegen.running import nests_of
-from indexing.codegen.validation import is_checked, validated
+from indexing.codegen.validation import is_checked, validate_instruction
 from indexing.execution import random_inputs, run
 
 NOTHING = "nothing { p = f32[2] parameter(0)  ROOT u = () tuple() }"
@@ -78,7 +78,7 @@ def everything(instruction: Instruction) -> list[object]:
         answers.append(indexing.input_to_output(instruction, number))
         answers.append(indexing.device_input_to_output(instruction, number))
     if is_checked(instruction):
-        answers.append(validated(instruction, seed=0, max_elements=100))
+        answers.append(validate_instruction(instruction, seed=0, max_elements=100))
     return answers
 
 
@@ -146,7 +146,7 @@ def test_loop_nests_number_outputs_as_queries_do() -> None:
 
 
 def test_validation_counts_tokens_as_outputs() -> None:
-    report = validated(hlo.parse(TOKEN_FIRST).entry.root, seed=0, max_elements=100)
+    report = validate_instruction(hlo.parse(TOKEN_FIRST).entry.root, seed=0, max_elements=100)
     assert (report.status, report.checks) == ("ok", "numpy, loops, poke")
 
 

@@ -56,7 +56,7 @@ class Program:
         return [str(v.shape) for v in self.values if v.name.startswith("parameter")]
 
     def __repr__(self) -> str:
-        return str(self.fused._text())
+        return str(self.fused._computation_text())
 
 
 def sizes_of(value: BuilderValue) -> Dims:

@@ -11,7 +11,7 @@ import pytest
 import hlo
 import indexing
 from hlo import Computation
-from indexing.dataflow.runtime import folded
+from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef
 from tests.dataflow.programs import Run, entry
@@ -237,7 +237,7 @@ def test_a_single_instruction_does_not_fold_its_operands() -> None:
       ROOT r = f32[4] dynamic-slice(p, c), dynamic_slice_sizes={4}""")
     (read,) = indexing.output_to_input(main.root).maps[0]
     assert [rt.source_name for rt in read.runtime] == ["c"]
-    assert [str(m) for m in folded(read)] == ["(d0) -> (d0 + 6), domain: d0 in [0, 3]"]
+    assert [str(m) for m in fold_runtime(read)] == ["(d0) -> (d0 + 6), domain: d0 in [0, 3]"]
 
 
 def test_input_to_output_folds_like_output_to_input() -> None:

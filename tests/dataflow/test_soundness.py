@@ -16,7 +16,7 @@ from hlo.modules import instruction_checks
 from hlo.ops.op import OPS, Op, op
 from hlo.shapes.shape import Shape
 from indexing.codegen import loop_nest
-from indexing.codegen.validation import validated
+from indexing.codegen.validation import validate_instruction
 from indexing.dataflow import (
     all_to_parameters,
     device_maps,
@@ -78,7 +78,7 @@ QUESTIONS: list[tuple[str, Callable[[hlo.Computation], object]]] = [
     ("collapse",           lambda e: collapse(e["c"])),
     ("loop_nest",          lambda e: loop_nest(e["c"])),
     ("loop_nest of entry", lambda e: loop_nest(e)),
-    ("validated",          lambda e: validated(e["c"], 0, 100)),
+    ("validated",          lambda e: validate_instruction(e["c"], 0, 100)),
     ("run",                lambda e: run(e, [FLOATS])),
     ("evaluate",           lambda e: evaluate(e, FLOATS)),
 ]

@@ -14,7 +14,7 @@ from indexing import equivalent, shard
 from indexing.codegen.running import nests_of
 from indexing.dataflow.loops.unroll import unroll
 from indexing.equivalence import Proved
-from indexing.execution.effects import needed
+from indexing.execution.effects import needed_instructions
 from indexing.maps.answers import Unknown
 from indexing.programs.arrays import is_unique
 from indexing.sharding.partition.flatten import flatten
@@ -46,7 +46,7 @@ def test_every_analysis_reads_the_method_of_the_op(
     assert has_own_effect(call) is has_effect
     assert has_effects(module.entry) is has_effect
     assert is_unique(call) is has_effect
-    assert (call in needed(module.entry)) is has_effect
+    assert (call in needed_instructions(module.entry)) is has_effect
     assert ("u" in [i.name for i in flatten(module.entry).instructions]) is has_effect
     assert is_divided(module) is not has_effect
     assert ("side effects" in str(nests_of(module).remarks)) is has_effect

@@ -112,11 +112,11 @@ def test_results_that_hlo_leaves_open_are_no_evidence(name: str) -> None:
 
 def test_open_results_are_recorded_on_every_device() -> None:
     from indexing.execution import run
-    from indexing.ops.unspecified import recorded
+    from indexing.ops.unspecified import record_unspecified
 
     module = hlo.parse("""HloModule m, num_partitions=2
       ENTRY e { p = s32[] parameter(0)  q = s32[] parameter(1)  ROOT r = s32[] divide(p, q) }""")
-    with recorded() as seen:
+    with record_unspecified() as seen:
         run(module, [[np.int32(6), np.int32(3)], [np.int32(6), np.int32(0)]], replicas=2)
     assert seen == {"an integer division by zero"}
 

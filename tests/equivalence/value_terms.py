@@ -10,7 +10,7 @@ import numpy as np
 
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
-from indexing.equivalence.values.terms.functions import Attributes, evaluated, function_of
+from indexing.equivalence.values.terms.functions import Attributes, evaluate, function_of
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from indexing.ops.integer_rules import range_of
 
@@ -159,9 +159,9 @@ def _value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
     if opcode in ("and", "or", "xor", "add", "multiply") and len(arguments) > 2:
         total = arguments[0]
         for each in arguments[1:]:
-            total = evaluated(function, [total, each], term.type)
+            total = evaluate(function, [total, each], term.type)
         return np.asarray(total)
-    return np.asarray(evaluated(function, arguments, term.type))
+    return np.asarray(evaluate(function, arguments, term.type))
 
 
 def _indexed(term: Formula, values: Values, memo: dict[int, Array]) -> Array:

@@ -25,7 +25,7 @@ from indexing import equivalent
 from indexing.equivalence import Differs, Proved
 from indexing.execution import run, xla
 from indexing.execution.inputs import random_inputs
-from indexing.ops.unspecified import recorded
+from indexing.ops.unspecified import record_unspecified
 from tests.equivalence.mutants import mutants
 from tests.equivalence.test_values import EQUAL, program
 
@@ -116,7 +116,7 @@ def equal_to(module: Module, chance: random.Random) -> Module:
 def outputs(module: Module, inputs: Sequence[Any], use_xla: bool = False) -> list[Any] | None:
     """Return the results; None if HLO leaves them open, or the module is not executed."""
     try:
-        with np.errstate(all="ignore"), recorded() as unspecified:
+        with np.errstate(all="ignore"), record_unspecified() as unspecified:
             results = run(module, inputs)
             if use_xla:
                 results = xla.run(module, inputs)

@@ -15,7 +15,7 @@ import indexing
 from hlo.ops.op import OPS
 from indexing import cli
 from indexing.cli.commands import run as run_command
-from indexing.codegen.validation import validated
+from indexing.codegen.validation import validate_instruction
 from indexing.codegen.validation_limits import MAX_OPERATIONS as MAX_VALIDATED
 from indexing.equivalence.compare import equivalent
 from indexing.execution import ExecutionError, operations, run
@@ -204,7 +204,7 @@ def test_validation_skips_what_takes_too_long() -> None:
     root = hlo.parse(text).entry.root
     required = operations.operations_of(root)
     assert required > MAX_VALIDATED
-    report = validated(root, 0, 1 << 20)
+    report = validate_instruction(root, 0, 1 << 20)
     assert report.status == "skipped"
     reason = f"it takes {required} element operations, more than {MAX_VALIDATED}"
     assert [f.details for f in report.findings] == [(reason,)]
@@ -226,8 +226,8 @@ def test_a_large_array_is_reduced_by_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     for axes in ((0,), (1,), (2,), (0, 2), (0, 1, 2)):
         for ufunc in (np.add, np.maximum, np.multiply):
             monkeypatch.setattr(reductions, "MAX_BLOCK", 1 << 26)
-            whole = reductions.reduced(ufunc, init, values, axes)
+            whole = reductions.reduce_axes(ufunc, init, values, axes)
             monkeypatch.setattr(reductions, "MAX_BLOCK", 4)
-            blocks = reductions.reduced(ufunc, init, values, axes)
+            blocks = reductions.reduce_axes(ufunc, init, values, axes)
             assert blocks.dtype == whole.dtype
             assert np.array_equal(blocks, whole), (ufunc, axes)

@@ -18,7 +18,7 @@ import pytest
 
 from indexing import cli
 from indexing.execution import archive
-from indexing.execution.output_file import replaced
+from indexing.execution.output_file import replace_file
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "indexing.cli")
@@ -130,7 +130,7 @@ def test_the_permissions_of_an_old_file_are_kept(mode: int, folder: Path) -> Non
 
 def test_a_private_file_is_private_while_it_is_written(folder: Path) -> None:
     (folder / "out").touch(0o600)
-    with replaced("out"):
+    with replace_file("out"):
         (temporary,) = folder.glob(".hlo*")
         assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
 

@@ -27,7 +27,7 @@ def test_a_module_reproduces_the_stored_results(name: str, tmp_path: Path) -> No
     module = hlo.load(str(DATA / f"{name}.hlo"))
     given = archive.read(str(DATA / f"{name}.npz"), module.entry, devices=1, seed=0)
     written = tmp_path / "out.npz"
-    archive.write(str(written), archive.named([run(module, given.inputs)]))
+    archive.write(str(written), archive.name_results([run(module, given.inputs)]))
     actual, expected = np.load(written), np.load(DATA / f"{name}.npz")
     names = [key for key in expected.files if key.startswith("out")]
     assert actual.files == names

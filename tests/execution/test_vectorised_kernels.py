@@ -124,7 +124,7 @@ def test_correlation_sums_products(
     draw = np.random.default_rng(random.randint(0, 9999))
     array = draw.integers(-4, 5, (groups, batch, *sizes, inputs))
     taps = draw.integers(-4, 5, (groups, *[w.size for w in window], inputs, outputs))
-    actual = sliding.correlated(array, taps, window)
+    actual = sliding.cross_correlation(array, taps, window)
     for index in np.ndindex(*actual.shape):
         g, b, *i, o = index
         total = 0

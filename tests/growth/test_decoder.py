@@ -37,7 +37,7 @@ def test_compositions_of_a_decoder_do_not_grow_with_its_layers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each layer reads all layers before it, so that the pairs of layers are quadratic."""
-    calls = calls_of(monkeypatch, Options, "composed")
+    calls = calls_of(monkeypatch, Options, "compose_maps")
     counts = []
     for layers in (4, 8, 16):
         calls.clear()

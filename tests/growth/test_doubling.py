@@ -12,7 +12,7 @@ import hlo
 import indexing
 from hlo import HloError, Module
 from indexing.codegen import running
-from indexing.codegen.validation import validated
+from indexing.codegen.validation import validate_instruction
 from indexing.execution import run
 from indexing.maps.answers import Unknown
 from tests.growth.programs import PROGRAMS, computation, module
@@ -74,7 +74,7 @@ def test_applied_computations_that_double_are_not_executed(program: str, depth: 
         with pytest.raises(HloError, match=message):
             running.nests_of(root.module, tile=tile)
     assert isinstance(indexing.loop_nest(root.module.entry), Unknown)
-    (finding,) = validated(root, 0, 100).findings
+    (finding,) = validate_instruction(root, 0, 100).findings
     assert finding.status == "skipped"
     assert finding.details[0].endswith("instructions, more than 20000")
 
@@ -165,7 +165,7 @@ def test_control_flow_counts_what_it_always_executes(line: str) -> None:
 
 
 def test_validation_skips_what_cannot_be_executed() -> None:
-    (finding,) = validated(doubling("calls").entry.root, 0, 100).findings
+    (finding,) = validate_instruction(doubling("calls").entry.root, 0, 100).findings
     assert finding.status == "skipped"
     assert finding.details[0].endswith("instructions, more than 20000")
 

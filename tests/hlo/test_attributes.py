@@ -111,7 +111,7 @@ def test_a_slice_counts_its_elements(cut: SliceDimension) -> None:
 @pytest.mark.parametrize("size", [0, 1, 2, 7])
 @pytest.mark.parametrize("window", [WindowDimension(3, 2, 1, 2, 2), WindowDimension(1, 3, -1, -1)])
 def test_window_positions_are_inside_the_padded_array(window: WindowDimension, size: int) -> None:
-    padded = window.low + a.dilated(size, window.base_dilation) + window.high
-    extent = a.dilated(window.size, window.window_dilation)
+    padded = window.low + a.dilated_size(size, window.base_dilation) + window.high
+    extent = a.dilated_size(window.size, window.window_dilation)
     starts = [s for s in range(0, max(padded, 0), window.stride) if s + extent <= padded]
     assert window.positions(size) == len(starts)

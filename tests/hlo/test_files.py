@@ -200,7 +200,7 @@ def test_a_bomb_is_not_unpacked(
     path = tmp_path / name
     path.write_bytes(pack(bytes(32 << 20)))
     read: list[int] = []
-    limited = reading._limited
+    limited = reading._read_limited
 
     def counted(stream: Any, *arguments: Any) -> bytearray:
         class Counted:
@@ -211,7 +211,7 @@ def test_a_bomb_is_not_unpacked(
 
         return limited(cast(Any, Counted()), *arguments)
 
-    monkeypatch.setattr(reading, "_limited", counted)
+    monkeypatch.setattr(reading, "_read_limited", counted)
     with pytest.raises(hlo.HloError, match=r"exceeds the limit of 2\.0 MiB"):
         hlo.load(path, max_bytes=2 << 20)
     assert sum(read) <= 3 << 20
@@ -258,7 +258,7 @@ def test_a_file_that_is_too_large_is_not_read(
     path = tmp_path / "m.hlo"
     with path.open("wb") as file:
         file.truncate((1 << 30) + 1)  # sparse
-    monkeypatch.setattr(reading, "_limited", None)
+    monkeypatch.setattr(reading, "_read_limited", None)
     with pytest.raises(hlo.HloError, match=r"exceeds the limit of 1\.0 GiB"):
         hlo.load(path)
 

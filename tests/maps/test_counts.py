@@ -17,13 +17,13 @@ from indexing import IndexingMap, parse_map
 from indexing.maps import counting
 from indexing.maps.counts import closed, sums
 from indexing.maps.counts.forms import Form, floors, simplest
-from indexing.maps.counts.linear import chained
+from indexing.maps.counts.linear import chain_tally
 from indexing.maps.counts.tally import Tally
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
-from simplifier.unknown import Unknown, known
+from simplifier.unknown import Unknown, require_known
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
 from tests.oracles import sums as linear_trees
 
@@ -114,7 +114,7 @@ def test_chains_agree_with_enumeration(sides: list[tuple[int, int]]) -> None:
         while (before := tuple([i - z for i, z in zip(start, step, strict=True)])) in box:
             start = before
         chains[start] += 1
-    assert chained(sizes, step) == Tally.of(dict(Counter(chains.values())))
+    assert chain_tally(sizes, step) == Tally.of(dict(Counter(chains.values())))
 
 
 # fmt: off
@@ -151,8 +151,8 @@ def test_closed_forms_need_neither_enumeration_nor_isl(
     closed.forget()
     m = parse_map(text)
     queries = exact.query_count()
-    reads = known(m.multiplicity())
-    assert (known(reads.distinct), reads.maximum) == expected
+    reads = require_known(m.multiplicity())
+    assert (require_known(reads.distinct), reads.maximum) == expected
     assert reads.total == m.count_domain()
     assert m.count_image() == expected[0]
     assert exact.query_count() == queries
@@ -200,7 +200,7 @@ def test_reshapes_and_their_chains_have_a_closed_form(monkeypatch: pytest.Monkey
     for step in reshapes():
         chain = chain.then(step)
         assert chain.count_image() == step.count_image() == 961_000
-        assert known(step.multiplicity()).histogram() == {1: 961_000}
+        assert require_known(step.multiplicity()).histogram() == {1: 961_000}
         assert len(forms) <= 20
         forms.clear()
     queries = exact.query_count()
@@ -226,7 +226,7 @@ def test_the_budget_of_changes_ends_the_search(monkeypatch: pytest.MonkeyPatch) 
 
 def test_many_different_read_counts_have_no_histogram() -> None:
     m = parse_map("(d0, d1) -> (d0 + d1), domain: d0 in [0, 999999], d1 in [0, 999999]")
-    reads = known(m.multiplicity())
+    reads = require_known(m.multiplicity())
     assert (reads.total, reads.distinct, reads.maximum) == (10**12, 1_999_999, 10**6)
     histogram = reads.histogram()
     assert isinstance(histogram, Unknown)
@@ -260,7 +260,7 @@ def test_counts_over_a_tile() -> None:
     assert tile.count_domain() == 32 * 16 * 9
     assert tile.count_image() == 65 * 33
     assert window.at(slice(8, 40), slice(0, 16)).count() == 65 * 33
-    histogram = known(known(tile.multiplicity()).histogram())
+    histogram = require_known(require_known(tile.multiplicity()).histogram())
     assert sum(times * count for times, count in histogram.items()) == 32 * 16 * 9
     assert sum(histogram.values()) == 65 * 33
 
@@ -280,7 +280,7 @@ def test_counts_beyond_all_budgets_are_unknown() -> None:
     assert isinstance(answer, Unknown)
     assert "cannot count the distinct results" in answer.reason
     assert m.count_domain() == prod((10**4, 10**4, 100))
-    assert isinstance(known(m.multiplicity()).maximum, Unknown)
+    assert isinstance(require_known(m.multiplicity()).maximum, Unknown)
     assert counting.MAX_POINTS < 10**10
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from indexing import IndexingMap, parse_map
 from indexing.maps import interchange
 from simplifier import exact
-from simplifier.unknown import Unknown, known
+from simplifier.unknown import Unknown, require_known
 from tests.maps.any_maps import any_maps, meaning, relations
 from tests.oracles import Pair, fuzz, relation
 
@@ -24,7 +24,7 @@ SPACE = range(-3, 12)
 
 
 def from_isl(given_object: object, **bounds: Any) -> tuple[IndexingMap, ...]:
-    return known(interchange.from_isl(given_object, **bounds))
+    return require_known(interchange.from_isl(given_object, **bounds))
 
 
 def isl_pairs(isl_map: isl.Map, inputs: int, results: int) -> set[Pair]:
@@ -128,7 +128,7 @@ def test_several_pieces_are_rejected_as_one_map() -> None:
 
 
 def known_map(given_object: object) -> IndexingMap:
-    return known(IndexingMap.from_isl(given_object))
+    return require_known(IndexingMap.from_isl(given_object))
 
 
 def test_repeated_isl_names_become_distinct() -> None:

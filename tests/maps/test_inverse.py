@@ -10,7 +10,7 @@ import hlo
 import indexing
 from indexing import IndexingMap, parse_map
 from simplifier import Variable
-from simplifier.unknown import known
+from simplifier.unknown import require_known
 from tests.oracles import boxes, constraint_lists, fuzz, relation, swapped, tree_expr, trees
 
 
@@ -26,10 +26,10 @@ def test_the_inverse_swaps_the_relation(data: st.DataObject, box: tuple[Variable
         constraints=data.draw(constraint_lists(box)),
     )
     pairs = relation(made)
-    pieces = [relation(piece) for piece in known(made.inverse())]
+    pieces = [relation(piece) for piece in require_known(made.inverse())]
     assert set().union(*pieces) == swapped(pairs)
     assert sum(map(len, pieces)) == len(pairs)  # disjoint
-    assert {at for piece in known(made.image()) for _, at in relation(piece)} == {
+    assert {at for piece in require_known(made.image()) for _, at in relation(piece)} == {
         at for _, at in pairs
     }
     assert made.count_image() == len({at for _, at in pairs})
@@ -52,7 +52,7 @@ NICE = [
 
 @pytest.mark.parametrize("text, pieces", NICE, ids=[row[0] for row in NICE])
 def test_inverses_have_the_expected_text(text: str, pieces: list[str]) -> None:
-    assert [str(piece) for piece in known(parse_map(text).inverse())] == pieces
+    assert [str(piece) for piece in require_known(parse_map(text).inverse())] == pieces
 
 
 def test_the_inverse_of_a_dynamic_slice_is_its_input_to_output_map() -> None:
@@ -64,7 +64,7 @@ def test_the_inverse_of_a_dynamic_slice_is_its_input_to_output_map() -> None:
     }""").entry.root
     (read,) = indexing.output_to_input(root).maps[0]
     (written,) = indexing.input_to_output(root, input_id=0).maps[0]
-    (inverse,) = known(read.inverse())
+    (inverse,) = require_known(read.inverse())
     assert inverse.is_equal(written)
     assert [rt.source_name for rt in inverse.runtime] == ["i", "j"]
 

@@ -14,7 +14,7 @@ from indexing.maps import map_set, products
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.over_approximation import full_map
-from indexing.maps.simplify import composed_and_simplified
+from indexing.maps.simplify import compose_and_simplify
 from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
 from tests.growth.work import calls_of
@@ -51,7 +51,7 @@ def product_maps(draw: st.DrawFn) -> IndexingMap:
 @given(st.lists(product_maps(), min_size=1, max_size=8))
 @fuzz(150)
 def test_united_maps_have_the_same_union(maps: list[IndexingMap]) -> None:
-    fewer = products.united(maps)
+    fewer = products.unite_maps(maps)
     assert len(fewer) <= len(maps)
     assert {m.grade for m in fewer} == {"may"}
     assert union(fewer) == union(maps)
@@ -124,24 +124,24 @@ KEPT = [
 @pytest.mark.parametrize("texts, expected", UNITED)
 def test_may_maps_are_united_to_intervals(texts: list[str], expected: list[str]) -> None:
     maps = [indexing.parse_map(text).with_grade("may") for text in texts]
-    united = [m.simplify() for m in products.united(maps)]
+    united = [m.simplify() for m in products.unite_maps(maps)]
     assert [str(m).replace("\n", " ") for m in united] == expected
     assert union(united) == union(maps)
-    assert products.united(united) == united
+    assert products.unite_maps(united) == united
 
 
 @pytest.mark.parametrize("texts", KEPT)
 def test_maps_whose_union_is_no_product_of_intervals_are_kept(texts: list[str]) -> None:
     maps = [indexing.parse_map(text).with_grade("may") for text in texts]
-    assert products.united(maps) == maps
+    assert products.unite_maps(maps) == maps
 
 
 def test_a_progression_that_is_too_long_is_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
     maps = [indexing.parse_map(text).with_grade("may") for text in UNITED[0][0]]
     monkeypatch.setattr(products, "MAX_SPAN", 11)
-    assert products.united(maps) == maps
+    assert products.unite_maps(maps) == maps
     monkeypatch.setattr(products, "MAX_SPAN", 12)
-    assert len(products.united(maps)) == 1
+    assert len(products.unite_maps(maps)) == 1
 
 
 def test_exact_maps_are_not_united_and_multiplicity_is_kept() -> None:
@@ -184,7 +184,7 @@ def test_a_set_with_too_many_exact_maps_stops_composing(monkeypatch: pytest.Monk
     monkeypatch.setattr(map_set, "MAX_MAPS", 20)
     shifts = [indexing.parse_map(f"(d0) -> (d0 + {k * 9}), domain: d0 in [0, 4]") for k in range(9)]
     more = [indexing.parse_map(f"(d0) -> (d0 + {k}), domain: d0 in [0, 76]") for k in range(9)]
-    calls = calls_of(monkeypatch, Options, "composed")
+    calls = calls_of(monkeypatch, Options, "compose_maps")
     many = MapSet((), SpacePair(dims((5,)), (85,)))
     many.add_composed(shifts, more)
     assert many.effective == (full_map(SpacePair(dims((5,)), (85,))),)
@@ -208,6 +208,6 @@ MISSES = [
 @pytest.mark.parametrize("first, second, is_empty", MISSES)
 def test_a_composition_outside_the_domain_is_empty(first: str, second: str, is_empty: bool) -> None:
     a, b = indexing.parse_map(first), indexing.parse_map(second)
-    composed = composed_and_simplified(a, b)
+    composed = compose_and_simplify(a, b)
     assert composed.is_known_empty is is_empty
     assert composed == a.then(b).simplify()

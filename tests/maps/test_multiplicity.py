@@ -22,7 +22,7 @@ from indexing.maps.counts.queries import count_domain, count_image
 from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.memory.counting import read_counts
 from simplifier.atoms import Variable
-from simplifier.unknown import Unknown, known
+from simplifier.unknown import Unknown, require_known
 from tests.ops.samples import MAPPED, Sample, SampleChecks
 from tests.oracles import boxes, constraint_lists, fuzz, sums, tree_expr, trees
 
@@ -80,7 +80,7 @@ def test_counts_agree_with_enumeration(data: st.DataObject, box: tuple[Variable,
                 constraints=data.draw(constraint_lists(box, max_count=2)),
             )
         )
-    check(known(multiplicity(maps)), counted(maps))
+    check(require_known(multiplicity(maps)), counted(maps))
 
 
 @given(st.data(), boxes(max_dims=3))
@@ -97,7 +97,7 @@ def test_counts_of_an_array_agree_with_enumeration(
     sizes = data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5)))
     points = counted([m])
     expected = [[points[i, j] for j in range(sizes[1])] for i in range(sizes[0])]
-    assert known(known(multiplicity(m)).counts(sizes)).tolist() == expected
+    assert require_known(require_known(multiplicity(m)).counts(sizes)).tolist() == expected
 
 
 # ---------------------------------------------------------------- ops
@@ -195,9 +195,9 @@ ENTRY e {
 
 def test_read_counts_keep_reads_that_other_reads_cover() -> None:
     entry = hlo.parse(SCALAR).entry
-    scalar = known(read_counts(entry["r"])[1])
+    scalar = require_known(read_counts(entry["r"])[1])
     assert (scalar.total, scalar.distinct, scalar.grade) == (44, 1, "exact")  # 40 and 4 inits
-    base = known(read_counts(entry["d"])[0])
+    base = require_known(read_counts(entry["d"])[0])
     assert (base.total, base.grade) == (20, "may")  # 16, and at most 4 that are not updated
 
 
@@ -221,7 +221,7 @@ def test_read_counts_of_a_fusion_count_each_access_once() -> None:
     assert isinstance(init, Multiplicity)
     assert (rows.total, rows.distinct, rows.histogram()) == (105, 15, {7: 15})
     assert (init.total, init.distinct, init.maximum) == (21, 1, 21)
-    assert known(rows.counts((3, 5))).tolist() == [[7] * 5] * 3
+    assert require_known(rows.counts((3, 5))).tolist() == [[7] * 5] * 3
 
 
 def test_an_unused_range_variable_multiplies_the_counts() -> None:
@@ -241,7 +241,7 @@ def test_an_unused_range_variable_multiplies_the_counts() -> None:
         }""").entry.root
     (read,) = indexing.output_to_input(root).maps[0]
     assert str(read) == "(d0) -> (d0), domain: d0 in [0, 3]"
-    assert known(multiplicity(read)).total == 4
+    assert require_known(multiplicity(read)).total == 4
     reads = read_counts(root)[0]
     assert isinstance(reads, Multiplicity)
     assert (reads.total, reads.maximum, reads.distinct) == (4000, 1000, 4)
@@ -264,7 +264,7 @@ def test_a_gather_is_counted_for_given_indices() -> None:
     params, indices = read_counts(root, values={"i": [3, 1, 3, 99]})  # 99 is clamped to 4
     assert isinstance(params, Multiplicity)
     assert isinstance(indices, Multiplicity)
-    assert known(params.counts((5, 2))).tolist() == [
+    assert require_known(params.counts((5, 2))).tolist() == [
         [0, 0],
         [1, 1],
         [0, 0],
@@ -307,9 +307,9 @@ def test_a_value_that_changes_the_counts_is_required() -> None:
     for m in (moved, halved):
         assert_unknown(multiplicity(m), "depends on `rt0`")
         for value in range(4):
-            check(known(multiplicity(m, {"rt0": value})), counted([m], {"rt0": value}))
+            check(require_known(multiplicity(m, {"rt0": value})), counted([m], {"rt0": value}))
     plain = parse_map("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 2], rt0 in [0, 3]")
-    both = known(multiplicity([plain, plain]))
+    both = require_known(multiplicity([plain, plain]))
     assert both.total == 6
     assert_unknown(both.maximum, "depends on `rt0`: pass its value")
 
@@ -323,7 +323,7 @@ def test_independent_parts_are_counted_without_enumerating_the_array() -> None:
         "(d0, d1)[s0] -> (d0 + s0, d1 floordiv 1000, d1 mod 1000), "
         "domain: d0 in [0, 999999], d1 in [0, 999999], s0 in [0, 2]"
     )
-    reads = known(multiplicity(m))
+    reads = require_known(multiplicity(m))
     assert reads.total == 3 * 10**12
     assert reads.distinct == 1000002 * 10**6
     assert reads.histogram() == {1: 2 * 10**6, 2: 2 * 10**6, 3: 999998 * 10**6}
@@ -334,24 +334,24 @@ def test_independent_parts_are_counted_without_enumerating_the_array() -> None:
 
 def test_a_large_injective_part_is_counted() -> None:
     split = parse_map("(d0) -> (d0 floordiv 1000, d0 mod 1000), domain: d0 in [0, 99999999]")
-    once = known(multiplicity(split))
+    once = require_known(multiplicity(split))
     assert (once.total, once.distinct, once.maximum) == (10**8, 10**8, 1)
     assert (once.at((99999, 999)), once.at((100000, 0))) == (1, 0)
     sums = parse_map("(d0, d1) -> (d0 + d1 * 7), domain: d0 in [0, 9999], d1 in [0, 9999]")
-    overlapping = known(multiplicity(sums))
+    overlapping = require_known(multiplicity(sums))
     assert (overlapping.total, overlapping.distinct, overlapping.maximum) == (10**8, 79_993, 1_429)
 
 
 def test_arrays_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "MAX_POINTS", 10)
     m = parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
-    near = known(multiplicity(m))
-    assert known(near.counts((10,))).sum() == 4
+    near = require_known(multiplicity(m))
+    assert require_known(near.counts((10,))).sum() == 4
     assert_unknown(near.counts((11,)), "an array of")
     strided = parse_map("(d0) -> (d0 * 4), domain: d0 in [0, 3]")
-    assert_unknown(known(multiplicity([m, strided])).maximum, "several maps")
+    assert_unknown(require_known(multiplicity([m, strided])).maximum, "several maps")
     far = parse_map("(d0) -> (d0 + 8), domain: d0 in [0, 3]")
-    assert known(multiplicity([m, far])).histogram() == {1: 8}
+    assert require_known(multiplicity([m, far])).histogram() == {1: 8}
 
 
 def test_a_given_start_index_needs_no_enumeration() -> None:
@@ -369,14 +369,16 @@ def test_a_given_start_index_needs_no_enumeration() -> None:
 def test_counts_do_not_overflow() -> None:
     loops = ", ".join(f"s{k} in [0, 999999]" for k in range(4))
     m = parse_map(f"(d0)[s0, s1, s2, s3] -> (d0), domain: d0 in [0, 1], {loops}")
-    reads = known(multiplicity([m, m]))
-    assert known(reads.counts((2,))).tolist() == [2 * 10**24] * 2
+    reads = require_known(multiplicity([m, m]))
+    assert require_known(reads.counts((2,))).tolist() == [2 * 10**24] * 2
     assert reads.histogram() == {2 * 10**24: 2}
 
 
 def test_no_maps_read_nothing() -> None:
-    nothing = known(multiplicity([]))
+    nothing = require_known(multiplicity([]))
     assert (nothing.total, nothing.distinct, nothing.maximum, nothing.histogram()) == (0, 0, 0, {})
-    empty = known(multiplicity(parse_map("(d0) -> (d0), domain: d0 in [0, 3], d0 * 2 in [3, 3]")))
+    empty = require_known(
+        multiplicity(parse_map("(d0) -> (d0), domain: d0 in [0, 3], d0 * 2 in [3, 3]"))
+    )
     assert (empty.total, empty.distinct, empty.maximum) == (0, 0, 0)
-    assert known(empty.counts((4,))).tolist() == [0] * 4
+    assert require_known(empty.counts((4,))).tolist() == [0] * 4

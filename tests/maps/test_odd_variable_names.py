@@ -9,7 +9,7 @@ import pytest
 
 import indexing
 from indexing import IndexingMap
-from indexing.maps.regions.selection import renamed
+from indexing.maps.regions.selection import rename_variables
 
 PYTHON: Final = [
     *keyword.kwlist,
@@ -38,7 +38,7 @@ PAIRS: Final = {(i, j): MAP.evaluate([i, j]) for i in range(8) for j in range(6)
 
 
 def named(first: str, second: str) -> IndexingMap:
-    return renamed(MAP, {MAP.dims[0]: first, MAP.dims[1]: second})
+    return rename_variables(MAP, {MAP.dims[0]: first, MAP.dims[1]: second})
 
 
 def check_equal(other: Any) -> None:

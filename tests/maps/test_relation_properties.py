@@ -26,7 +26,7 @@ from indexing.maps.relation import image, inverse, preimage
 from indexing.maps.witnesses import Witness
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.unknown import UndecidedError, Unknown, known
+from simplifier.unknown import UndecidedError, Unknown, require_known
 from tests.oracles import (
     Pair,
     boxes,
@@ -182,18 +182,18 @@ def test_inverse_image_and_preimage_of_several_maps(
     maps: list[IndexingMap], data: st.DataObject
 ) -> None:
     pairs = union(maps)
-    pieces = [relation(piece) for piece in known(inverse(maps))]
+    pieces = [relation(piece) for piece in require_known(inverse(maps))]
     assert set().union(*pieces) == swapped(pairs)
     assert sum(map(len, pieces)) == len(pairs)  # disjoint
-    whole = {y for piece in known(image(maps)) for _, y in relation(piece)}
+    whole = {y for piece in require_known(image(maps)) for _, y in relation(piece)}
     assert whole == {y for _, y in pairs}
     some = sorted(whole)[: data.draw(st.integers(0, 2))]
     elements = [IndexingMap.of((), y) for y in some]
-    back = {x for piece in known(preimage(maps, elements)) for _, x in relation(piece)}
+    back = {x for piece in require_known(preimage(maps, elements)) for _, x in relation(piece)}
     assert back == {x for x, y in pairs if y in some}
     there = {
         y
-        for piece in known(image(maps, points=[IndexingMap.of((), x) for x in back]))
+        for piece in require_known(image(maps, points=[IndexingMap.of((), x) for x in back]))
         for _, y in relation(piece)
     }
     assert there == {y for x, y in pairs if x in back}
@@ -366,7 +366,7 @@ def test_pieces_of_an_inverse_are_exact_where_an_exact_map_relates(
 ) -> None:
     spaces = [(len(m.dims), len(m.results)) for m in (sure[0], other[0])]
     doubtful = [m.with_grade("may") for m in other if spaces[0] == spaces[1]]
-    pieces = known(inverse([*doubtful, *sure]))
+    pieces = require_known(inverse([*doubtful, *sure]))
     by_grade = {g: [relation(p) for p in pieces if p.grade == g] for g in ("exact", "may")}
     assert set().union(*by_grade["exact"]) == swapped(union(sure))
     assert set().union(*by_grade["may"]) == swapped(union(doubtful) - union(sure))
@@ -490,7 +490,7 @@ def test_the_inverse_keeps_range_variables_of_source_indices(
         [d], [d * 2 + rt.expr, s], ranges=[s], runtime=[rt],
         constraints=[Constraint(d + rt.expr, d.lower, d.upper)],
     )  # fmt: skip
-    pieces = known(inverse(m))
+    pieces = require_known(inverse(m))
     for program in programs([m]):
         pairs = related([m], program)
         assert related(pieces, program) == swapped(pairs)

@@ -182,7 +182,7 @@ def test_cyclic_bounds_are_decided_in_one_step() -> None:
 
 def test_a_wrong_simplification_is_rejected_with_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = parse_map("(d0) -> (d0), domain: d0 in [0, 8]")
-    monkeypatch.setattr(indexing.methods, "simplified", lambda *_: wrong)
+    monkeypatch.setattr(indexing.methods, "simplify_map", lambda *_: wrong)
     with pytest.raises(CertificateError, match="'d0': 9"):
         IndexingMap.identity((10,)).simplify(certify=True)
 

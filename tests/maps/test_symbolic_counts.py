@@ -15,7 +15,7 @@ from indexing import IndexingMap, parse_map
 from indexing.maps.counts.symbolic import SymbolicCounts, symbolic_counts, tile_counts
 from simplifier import Variable, variable
 from simplifier.linear import as_expr
-from simplifier.unknown import Unknown, known
+from simplifier.unknown import Unknown, require_known
 from tests.oracles import fuzz, scaled
 
 n, m = variable("n", 1, 12), variable("m", 2, 9)
@@ -176,7 +176,7 @@ def test_tiles_whose_counts_depend_on_the_position_are_unknown() -> None:
 
 
 def test_values_of_parameters_are_checked() -> None:
-    formulas = known(indexing.symbolic_counts(IndexingMap.over((n, m), lambda d: [d[0]])))
+    formulas = require_known(indexing.symbolic_counts(IndexingMap.over((n, m), lambda d: [d[0]])))
     assert formulas.at(n=3, m=4) == (12, 3, 4)
     with pytest.raises(TypeError, match="expected values of m, n"):
         formulas.at(n=3)

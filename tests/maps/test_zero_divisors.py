@@ -13,9 +13,9 @@ from hlo import HloError
 from indexing import IndexingMap, RuntimeVariable, Unknown, dims, parse_map
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.domain import tightened
+from simplifier.domain import tighten
 from simplifier.linear import as_expr
-from simplifier.unknown import known
+from simplifier.unknown import require_known
 from simplifier.zero_divisor import ZeroDivisorError
 from tests.oracles import Pair, fuzz, relation
 
@@ -55,7 +55,7 @@ def test_a_divisor_that_becomes_0_leaves_no_points() -> None:
     assert m.fix(d1=0).is_known_empty
     assert m.restrict(d1=slice(0, 1)).is_known_empty
     assert m.at(3, 0).count() == 0
-    assert known(m.at(3, 2).elements()).tolist() == [[1], [2]]
+    assert require_known(m.at(3, 2).elements()).tolist() == [[1], [2]]
 
 
 def test_an_index_of_a_runtime_variable_may_have_a_divisor_that_becomes_0() -> None:
@@ -78,7 +78,7 @@ def test_symbolic_bounds_that_divide_by_0_name_their_variable() -> None:
 def test_constraints_that_divide_by_0_have_no_points() -> None:
     x, y = Variable("x", 0, 9), Variable("y", 0, 9)
     divided = Constraint(x // y.as_expr(), 0, 3)
-    assert tightened((x, y), [divided, Constraint(y.as_expr(), 0, 0)]).is_known_empty
+    assert tighten((x, y), [divided, Constraint(y.as_expr(), 0, 0)]).is_known_empty
 
 
 def test_dividing_by_0_is_an_error_of_the_caller_without_a_domain() -> None:

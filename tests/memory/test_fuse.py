@@ -10,7 +10,7 @@ import hlo
 from hlo import Instruction
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.fusing import FusionEffect, fuse
-from simplifier.unknown import Unknown, known
+from simplifier.unknown import Unknown, require_known
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
 
@@ -58,13 +58,15 @@ def test_the_effect_is_the_difference_to_the_fused_program(
     before, after = traffic(entry), apart
     assert effect.after == after.bytes
     assert (
-        effect.recompute == recompute == known(after.recompute[module.computations["fused"]["x"]])
+        effect.recompute
+        == recompute
+        == require_known(after.recompute[module.computations["fused"]["x"]])
     )
-    moved = known(before["x"].bytes).number + known(before["y"].bytes).number
-    assert known(effect.saved) == moved - known(after.bytes).number
+    moved = require_known(before["x"].bytes).number + require_known(before["y"].bytes).number
+    assert require_known(effect.saved) == moved - require_known(after.bytes).number
     if saved is not None:
         assert effect.saved == saved
-    works = [known(each.evaluated).flops for each in (after, before["x"], before["y"])]
+    works = [require_known(each.evaluated).flops for each in (after, before["x"], before["y"])]
     assert effect.flops_added == flops == works[0] - works[1] - works[2]
     assert not effect.is_kept
     assert effect.reasons == ()
@@ -92,7 +94,10 @@ def test_views_between_producer_and_consumer_are_followed() -> None:
       b = f32[3,3] bitcast(g)  c = f32[3,3] bitcast(h)
       ROOT y = f32[2,3,3] broadcast(b), dimensions={1,2} }""").entry
     effect = fuse(entry["x"], entry["y"])
-    assert (known(effect.recompute), known(effect.flops_added)) == (Fraction(2), 2 * 18 - 18)
+    assert (require_known(effect.recompute), require_known(effect.flops_added)) == (
+        Fraction(2),
+        2 * 18 - 18,
+    )
     assert effect.saved == 36 + 72 + 36 + 72 - (36 + 72)
 
 
@@ -167,8 +172,8 @@ def test_an_overwritten_producer_is_evaluated_at_most_once() -> None:
     entry = hlo.parse(text).entry
     effect = fuse(entry["n"], entry["d"])
     assert effect.evaluated_grade == "may"
-    assert known(effect.recompute) >= Fraction(7, 9)
-    assert known(effect.flops_added) >= 7 - 9
+    assert require_known(effect.recompute) >= Fraction(7, 9)
+    assert require_known(effect.flops_added) >= 7 - 9
     assert "adds at most" in str(effect)
     assert "evaluated at most once" in str(effect)
 

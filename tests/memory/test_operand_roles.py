@@ -17,7 +17,7 @@ from hlo.modules.module import Computation
 from indexing.execution.program import run
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.traffic_values import Amount, InstructionTraffic
-from simplifier.unknown import known
+from simplifier.unknown import require_known
 from tests.tiling.sets.poison import Array
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
@@ -207,4 +207,4 @@ def test_an_array_that_is_several_operands_is_read_once_for_each(
 
 def test_the_loops_of_a_fused_scatter_each_request_an_array() -> None:
     _, counted = fused(["v", "x"], UPDATES[-1][1])
-    assert known(counted.operands[0].reads) == Amount(6, "may")  # the base, and the updates
+    assert require_known(counted.operands[0].reads) == Amount(6, "may")  # the base, and the updates

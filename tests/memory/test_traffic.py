@@ -31,7 +31,7 @@ from indexing.ops.element import Work
 from indexing.ops.samples import instruction_of
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.unknown import Unknown, known
+from simplifier.unknown import Unknown, require_known
 from tests.dataflow.test_random_programs import Program, programs
 from tests.maps.test_multiplicity import Element, counted
 from tests.ops.samples import MAPPED, Sample, SampleChecks
@@ -100,14 +100,14 @@ def test_equal_windows_are_one_value_which_a_loop_evaluates_for_each_element(col
     for name, elements in (("w", 8 * 256), ("f", 8 * columns)):
         row = rows[name]
         assert row.flops == 8 * 255
-        assert known(row.evaluated).flops == elements * 255
-        assert known(row.operands[0].requested).number == elements * 256 * 4
+        assert require_known(row.evaluated).flops == elements * 255
+        assert require_known(row.operands[0].requested).number == elements * 256 * 4
     inner = {i.name: factor for i, factor in rows["f"].recompute.items()}
     assert inner["w"] == Fraction(columns, 256)
 
 
 def test_a_tile_of_rows_of_a_softmax_moves_the_same_bytes() -> None:
-    tiling = known(indexing.tile(hlo.parse(SOFTMAX).entry.root, [1, 911]))
+    tiling = require_known(indexing.tile(hlo.parse(SOFTMAX).entry.root, [1, 911]))
     assert tiling.bytes == row_of(SOFTMAX).distinct == 512 * 911 * 4
 
 
@@ -270,7 +270,7 @@ def test_recomputed_work_counts_each_evaluation() -> None:
     ENTRY e { x = f32[9] parameter(0)
       ROOT f = f32[8] fusion(x), kind=kLoop, calls=fused }""")
     assert {i.name: f for i, f in fusion.recompute.items()}["n"] == Fraction(16, 9)
-    assert (fusion.flops, known(fusion.evaluated).flops) == (9 + 8, 16 + 8)
+    assert (fusion.flops, require_known(fusion.evaluated).flops) == (9 + 8, 16 + 8)
 
 
 # ---------------------------------------------------------------- executions
@@ -416,9 +416,9 @@ def reads_are_counted_by_enumeration(sample: Sample) -> None:
             points = counted(list(maps.get(operand.operand, ())), values)
             check(operand.elements, len(points))
             if instruction.opcode == "scatter":  # a loop over each operand
-                check(known(operand.reads), operand.shape.size)
+                check(require_known(operand.reads), operand.shape.size)
             elif not is_whole(instruction):
-                check(known(operand.reads), points.total())
+                check(require_known(operand.reads), points.total())
 
 
 def check(amount: Amount, expected: int) -> None:
@@ -478,10 +478,10 @@ def test_evaluations_in_a_random_fusion_agree_with_enumeration(program: Program)
         elements = {e for table in every for _, xs in table for e in xs}
         assert operand.elements == Amount(len(elements))
         assert operand.multiplicity is None or isinstance(operand.multiplicity, Fraction)
-        assert_counted(known(operand.reads).number, every)
+        assert_counted(require_known(operand.reads).number, every)
     for inner, factor in fusion.recompute.items():
         assert isinstance(inner.shape, Shape)
-        assert_counted(known(factor) * inner.shape.size, paths.get(inner, []))
+        assert_counted(require_known(factor) * inner.shape.size, paths.get(inner, []))
 
 
 def assert_counted(evaluated: Any, paths: list[Table]) -> None:

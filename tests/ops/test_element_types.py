@@ -12,7 +12,7 @@ import hlo
 from hlo.ops.op import OPS
 from hlo.text.source import HloError
 from indexing.codegen.running import nests_of
-from indexing.codegen.validation import is_checked, validated
+from indexing.codegen.validation import is_checked, validate_instruction
 from indexing.execution import random_inputs, run
 from indexing.ops.samples import instruction_of, operands_end
 from tests.checks import checks
@@ -39,7 +39,7 @@ def check_sample(text: str) -> None:
             run(root.module, inputs)
             nests_of(root.module).run(inputs)
             if is_checked(root):
-                report = validated(root, 0, MAX_ELEMENTS)
+                report = validate_instruction(root, 0, MAX_ELEMENTS)
                 assert report.status != "wrong", report.findings
 
 

@@ -9,7 +9,7 @@ from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Mesh
 from indexing.sharding.partition.flatten import flatten
 from indexing.sharding.planning import propagation
-from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagated
+from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagate
 from indexing.sharding.planning.splits import ArraySplit
 from tests.sharding.models import MODELS, Model
 from tests.sharding.moved_arrays import moved_arrays
@@ -30,7 +30,7 @@ def of_model(model: Model) -> Propagated:
     }
     shapes = [shape for _, shape in leaves(module.entry.root.shape)]
     results = tuple(map(split_of, model.out_specs or (), shapes))
-    return propagated(module, Mesh.of(model.mesh), GivenSplits(given, results))
+    return propagate(module, Mesh.of(model.mesh), GivenSplits(given, results))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from simplifier import exact, variable
 from simplifier.atoms import Variable
-from simplifier.conjunction import merged
-from simplifier.constraints import FALSE, Constraint, normalised
-from simplifier.domain import tightened
+from simplifier.conjunction import merge_constraints
+from simplifier.constraints import FALSE, Constraint, normalise
+from simplifier.domain import tighten
 from simplifier.linear import Expr
 from tests.oracles import Point, boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
 
@@ -51,7 +51,7 @@ def kept(constraint: Constraint | None, point: Point) -> bool:
 def test_a_constraint_is_normalised(
     expr: Expr, bounds: tuple[int, int], after: Expr | None, after_bounds: object
 ) -> None:
-    simple = normalised(Constraint(expr, *bounds))
+    simple = normalise(Constraint(expr, *bounds))
     if after is not None:
         assert simple is not None
         assert (simple.expr, simple.bounds) == (after, after_bounds)
@@ -88,7 +88,7 @@ DECIDED = [
 def test_finer_mods_or_a_removed_floor_decide_a_constraint(
     expr: Expr, bounds: tuple[int, int], verdict: object
 ) -> None:
-    after = normalised(Constraint(expr, *bounds))
+    after = normalise(Constraint(expr, *bounds))
     assert after is verdict if verdict is not ... else after not in (None, FALSE)
     values = {expr.value(p) for p in points(tuple(dict.fromkeys(expr.variables())))}
     inside = {value for value in values if bounds[0] <= value <= bounds[1]}
@@ -119,8 +119,8 @@ def test_a_constraint_that_another_one_implies_is_dropped(
     given_ones: list[tuple[Expr, int, int]], left: list[int]
 ) -> None:
     constraints = [Constraint(*each) for each in given_ones]
-    conjunction = merged(constraints)
-    assert set(conjunction) == set(merged([constraints[k] for k in left]))
+    conjunction = merge_constraints(constraints)
+    assert set(conjunction) == set(merge_constraints([constraints[k] for k in left]))
     assert len(conjunction) == len(left)
     variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
     was, now = (
@@ -132,7 +132,7 @@ def test_a_constraint_that_another_one_implies_is_dropped(
 def test_small_terms_of_a_sum_are_kept() -> None:
     """E1: ``8·d0 + d1 <= 10`` with d1 in [3, 5] is not ``8·d0 <= 10``: at d0 = 1, d1 = 3 it is 11."""
     d0, d1 = variable("d0", 0, 9), variable("d1", 3, 5)
-    simple = normalised(Constraint(d0 * 8 + d1, 0, 10))
+    simple = normalise(Constraint(d0 * 8 + d1, 0, 10))
     assert simple is not None
     assert not holds([simple], {Variable("d0", 0, 9): 1, Variable("d1", 3, 5): 3})
 
@@ -143,11 +143,11 @@ def test_normalising_keeps_the_points(data: st.DataObject, box: tuple[Variable, 
     expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
     lower = data.draw(st.integers(-20, 20))
     constraint = Constraint(expr, lower, lower + data.draw(st.integers(-2, 15)))
-    simple = normalised(constraint)
+    simple = normalise(constraint)
     for point in points(box):
         assert kept(simple, point) == holds([constraint], point), point
     if simple is not None:
-        assert normalised(simple) == simple
+        assert normalise(simple) == simple
 
 
 @given(st.data(), boxes())
@@ -156,11 +156,11 @@ def test_merging_keeps_the_points_in_any_order(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     constraints = data.draw(constraint_lists(box, max_count=5))
-    conjunction = merged(constraints)
+    conjunction = merge_constraints(constraints)
     for point in points(box):
         assert holds(conjunction, point) == holds(constraints, point), point
-    assert merged(data.draw(st.permutations(constraints))) == conjunction
-    assert merged(conjunction) == conjunction
+    assert merge_constraints(data.draw(st.permutations(constraints))) == conjunction
+    assert merge_constraints(conjunction) == conjunction
     assert len({c.expr for c in conjunction}) == len(conjunction)
 
 
@@ -168,7 +168,7 @@ def test_merging_keeps_the_points_in_any_order(
 @fuzz(300)
 def test_tightening_keeps_the_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     constraints = data.draw(constraint_lists(box, max_count=4))
-    domain = tightened(box, constraints)
+    domain = tighten(box, constraints)
     before = [tuple(p.values()) for p in points(box) if holds(constraints, p)]
     after = [tuple(p.values()) for p in points(domain.variables) if holds(domain.constraints, p)]
     assert after == before
@@ -185,7 +185,7 @@ def test_tightening_keeps_the_points(data: st.DataObject, box: tuple[Variable, .
 def test_expressions_rebuilt_for_a_domain_keep_their_values(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    domain = tightened(box, data.draw(constraint_lists(box, max_count=3)))
+    domain = tighten(box, data.draw(constraint_lists(box, max_count=3)))
     expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
     rebuilt = domain.rebuild(box)(expr)
     for point in points(domain.variables):
@@ -201,7 +201,7 @@ def test_isl_proves_that_tightening_keeps_the_points(
 ) -> None:
     constraints = data.draw(constraint_lists(box, max_count=3))
     before = exact.Relation(box, (), (), tuple(constraints))
-    domain = tightened(box, constraints)
+    domain = tighten(box, constraints)
     after = exact.Relation(domain.variables, (), (), domain.constraints)
     assert exact.difference(before, after) is None
     assert exact.is_empty(box, constraints) == exact.is_empty(domain.variables, domain.constraints)
@@ -212,7 +212,7 @@ def test_isl_proves_that_tightening_keeps_the_points(
 def test_a_variable_without_values_leaves_no_points(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    domain = tightened(box, data.draw(constraint_lists(box)))
+    domain = tighten(box, data.draw(constraint_lists(box)))
     if any(v.is_empty for v in box):
         assert domain.is_known_empty
 

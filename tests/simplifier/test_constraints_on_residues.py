@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from simplifier import variable
 from simplifier.atoms import Variable
-from simplifier.conjunction import merged
-from simplifier.constraints import Constraint, normalised, on_narrower
-from simplifier.domain import tightened
+from simplifier.conjunction import merge_constraints
+from simplifier.constraints import Constraint, normalise, on_narrower
+from simplifier.domain import tighten
 from simplifier.linear import Expr
 from simplifier.residues import Residues, intersection, residues_of
 from simplifier.substitute import Substitution
@@ -68,7 +68,7 @@ MERGED = [
 @pytest.mark.parametrize("expr, bounds, text", CANONICAL)
 def test_residues_are_canonical(expr: Expr, bounds: tuple[int, int], text: str) -> None:
     constraint = Constraint(expr, *bounds)
-    simple = normalised(constraint)
+    simple = normalise(constraint)
     assert str(simple) == text
     kept = [] if simple is None else [simple]
     for point in points(tuple(dict.fromkeys(expr.variables()))):
@@ -80,9 +80,9 @@ def test_constraints_on_residues_are_combined(
     given_ones: list[tuple[Expr, tuple[int, int]]], together: list[str]
 ) -> None:
     constraints = [Constraint(expr, *bounds) for expr, bounds in given_ones]
-    conjunction = merged(constraints)
+    conjunction = merge_constraints(constraints)
     assert sorted(map(str, conjunction)) == together
-    assert merged(reversed(constraints)) == conjunction
+    assert merge_constraints(reversed(constraints)) == conjunction
     for point in points(tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))):
         assert holds(conjunction, point) == holds(constraints, point), point
 
@@ -116,7 +116,7 @@ def test_both_is_the_conjunction(a: Residues, b: Residues) -> None:
 @fuzz(300)
 def test_bounds_are_rounded_to_residues(one: Residues, low: int, width: int) -> None:
     values = [v for v in range(low, low + width + 1) if fits(one, v)]
-    minimum, maximum = one.rounded((low, low + width))
+    minimum, maximum = one.round_bounds((low, low + width))
     assert (minimum, maximum) == (min(values), max(values)) if values else minimum > maximum
     assert one.contains((low, low + width)) == (len(values) == width + 1)
 
@@ -154,7 +154,7 @@ def test_constraints_on_residues_of_narrow_boxes_keep_their_points(
     lower = data.draw(st.integers(0, modulus - 1))
     upper = data.draw(st.integers(lower, modulus - 1))
     constraint = Constraint((dividend + offset) % modulus, lower, upper)
-    domain = tightened(box, [constraint])
+    domain = tighten(box, [constraint])
     for point in points(box):
         now = {new: point[old] for old, new in zip(box, domain.variables, strict=True)}
         is_inside = all(v.lower <= value <= v.upper for v, value in now.items())
@@ -170,7 +170,7 @@ def test_residues_with_narrower_variables_are_those_that_are_normalised_again(
     dividend = sum((v * data.draw(st.integers(-9, 9)) for v in box), box[0] * 0)
     expr = (dividend + data.draw(st.integers(-9, 9))) % data.draw(st.integers(2, 12))
     first = data.draw(st.integers(0, 11))
-    constraint = normalised(Constraint(expr, first, data.draw(st.integers(first, 11))))
+    constraint = normalise(Constraint(expr, first, data.draw(st.integers(first, 11))))
     if constraint is None:
         return
     changed = {}
@@ -178,7 +178,7 @@ def test_residues_with_narrower_variables_are_those_that_are_normalised_again(
         lower = data.draw(st.integers(v.lower, v.upper))
         changed[v] = Variable(v.name, lower, data.draw(st.integers(lower, v.upper)))
     narrower = Substitution({v: now.as_expr() for v, now in changed.items()})
-    again = normalised(constraint.with_expr(narrower(constraint.expr)))
+    again = normalise(constraint.with_expr(narrower(constraint.expr)))
     moved = on_narrower(constraint, changed)
     if moved is not None:
         assert moved == again

@@ -14,7 +14,7 @@ from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import within_budget
-from simplifier.exact.unions import coalesced, point
+from simplifier.exact.unions import coalesce, point
 from simplifier.unknown import Unknown
 
 d0, d1 = Variable("d0", 0, 99), Variable("d1", 0, 29)
@@ -32,7 +32,7 @@ QUERIES: list[tuple[str, Query]] = [
     ("is_empty",   lambda budget: exact.is_empty((d0, d1), SKEWED.constraints, budget)),
     ("difference", lambda budget: exact.difference(SKEWED, DIAGONAL, budget)),
     ("inverse",    lambda budget: exact.inverse(SKEWED, budget)),
-    ("coalesced",  lambda budget: coalesced([SKEWED, SKEWED], budget)),
+    ("coalesced",  lambda budget: coalesce([SKEWED, SKEWED], budget)),
     ("point",      lambda budget: point((d0, d1), SKEWED.constraints, (), budget)),
 ]
 # fmt: on

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import exact, variable
-from simplifier.atoms import Variable, mentioned
-from simplifier.conjunction import merged
+from simplifier.atoms import Variable, variables_in
+from simplifier.conjunction import merge_constraints
 from simplifier.constraints import Constraint
-from simplifier.domain import tightened
+from simplifier.domain import tighten
 from simplifier.linear import Expr, constant
 from simplifier.open_groups import is_known_nonempty
-from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, refined
+from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, refine
 from simplifier.rewrite import _MAX_REWRITTEN, Rewriting
-from simplifier.solve import change, projected
+from simplifier.solve import change, project
 from simplifier.substitute import Substitution
 from tests.oracles import boxes, fuzz, holds, points, sums, tree_expr, trees
 
@@ -50,11 +50,11 @@ REWRITTEN = [
 def test_an_expression_is_rewritten_on_a_domain(
     constraint: Constraint, before: Expr, after: Expr | None
 ) -> None:
-    rewritten = Rewriting(merged([constraint]))(before)
+    rewritten = Rewriting(merge_constraints([constraint]))(before)
     if after is None:
         assert rewritten == before
     else:
-        assert rewritten == Rewriting(merged([constraint]))(after)
+        assert rewritten == Rewriting(merge_constraints([constraint]))(after)
         assert rewritten != before
     for point in points((x.variables()[0], y.variables()[0])):
         if holds([constraint], point):
@@ -81,7 +81,7 @@ SOLVED = [
 @pytest.mark.parametrize("constraint, text", SOLVED)
 def test_a_variable_is_solved_for(constraint: Constraint, text: str | None) -> None:
     (old,) = s.variables()
-    solution = change([[old]], merged([constraint]), [s])
+    solution = change([[old]], merge_constraints([constraint]), [s])
     assert (str(solution.values[old]) if solution else None) == text
 
 
@@ -105,7 +105,7 @@ PROJECTED = [
 @pytest.mark.parametrize("constraint, text", PROJECTED)
 def test_a_variable_is_projected_out(constraint: Constraint, text: str | None) -> None:
     (old,) = s.variables()
-    projection = projected(constraint, old)
+    projection = project(constraint, old)
     assert (str(projection) if projection else None) == text
     if projection:
         (left,) = x.variables()
@@ -169,7 +169,7 @@ def coupled(draw: st.DrawFn, box: tuple[Variable, ...], max_count: int = 3) -> l
 def test_rewriting_keeps_the_values_on_the_domain(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    constraints = merged(data.draw(coupled(box)))
+    constraints = merge_constraints(data.draw(coupled(box)))
     expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
     rewritten = Rewriting(constraints)(expr)
     for point in points(box):
@@ -183,7 +183,7 @@ def test_changes_are_bijections(
     data: st.DataObject, box: tuple[Variable, ...], free: tuple[Variable, ...]
 ) -> None:
     every = (*box, *free)
-    constraints = merged(data.draw(coupled(every, max_count=2)))
+    constraints = merge_constraints(data.draw(coupled(every, max_count=2)))
     exprs = [tree_expr(data.draw(trees(len(every), leaves=4)), every) for _ in range(2)]
     replacement = change([free], constraints, exprs)
     if replacement is None:
@@ -241,7 +241,7 @@ def test_constraints_implied_by_intervals_are_dropped(
     before = exact.query_count()
     constraints = [Constraint(*each) for each in rows]
     variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
-    domain = tightened(variables, constraints)
+    domain = tighten(variables, constraints)
     assert {*map(str, domain.constraints)} == {str(constraints[k]) for k in kept}
     assert exact.query_count() == before
     original = exact.Relation(variables, (), (), tuple(constraints))
@@ -278,10 +278,10 @@ REFINED = [
 def test_isl_refines_domains_with_inconclusive_intervals(
     constraints: list[Constraint], value: Expr, text: str
 ) -> None:
-    box = sorted(mentioned([value, *[c.expr for c in constraints]]), key=lambda v: v.key)
-    first = tightened(box, constraints)
+    box = sorted(variables_in([value, *[c.expr for c in constraints]]), key=lambda v: v.key)
+    first = tighten(box, constraints)
     result = first.rebuild(box)(value)
-    second = refined(first.variables, first.constraints, [result])
+    second = refine(first.variables, first.constraints, [result])
     if second is not None:
         result = second.rebuild(first.variables)(result)
     assert str(result) == text
@@ -292,11 +292,11 @@ def test_isl_refines_domains_with_inconclusive_intervals(
 def test_refinement_keeps_the_points_and_makes_bounds_exact(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    first = tightened(box, data.draw(coupled(box)))
+    first = tighten(box, data.draw(coupled(box)))
     expr = tree_expr(data.draw(trees(len(box), leaves=6)), first.variables)
     domain = None
     if not first.is_known_empty:
-        domain = refined(first.variables, first.constraints, [expr])
+        domain = refine(first.variables, first.constraints, [expr])
     if domain is None:
         return
     inside = [p for p in points(first.variables) if holds(first.constraints, p)]
@@ -317,7 +317,7 @@ def test_refinement_keeps_the_points_and_makes_bounds_exact(
 @given(st.data(), boxes())
 @fuzz(200)
 def test_settled_constraints_have_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
-    constraints = merged(data.draw(coupled(box)))
+    constraints = merge_constraints(data.draw(coupled(box)))
     inside = any(holds(constraints, p) for p in points(box))
     assert has_points(constraints) is inside
     if is_known_nonempty(constraints):
@@ -328,7 +328,7 @@ def test_a_settled_domain_needs_no_query() -> None:
     before = exact.query_count()
     window = Constraint(a * 2 + Variable("w", 0, 2), 1, 40)
     stride = Constraint(b % 4, 1, 1)
-    assert refined([a, b], [window, stride], [a // 3, (b + 7) // 2]) is None
+    assert refine([a, b], [window, stride], [a // 3, (b + 7) // 2]) is None
     assert has_points([window, stride])
     assert exact.query_count() == before
 
@@ -336,9 +336,9 @@ def test_a_settled_domain_needs_no_query() -> None:
 def test_queries_are_memoised_and_counted() -> None:
     near = [Constraint(a + b, 0, 11), Constraint(a - b, 0, 11)]
     before = exact.query_count("tight_bounds")
-    one = refined([a, b], near, [(a + b * 2) // 5])
+    one = refine([a, b], near, [(a + b * 2) // 5])
     assert exact.query_count("tight_bounds") == before + 1
-    assert refined([a, b], near, [(a + b * 2) // 5]) == one
+    assert refine([a, b], near, [(a + b * 2) // 5]) == one
     assert exact.query_count("tight_bounds") == before + 1
 
 
@@ -346,7 +346,7 @@ def test_one_pass_refines_a_limited_number_of_groups() -> None:
     pairs = [(Variable(f"a{k}", 0, 20), Variable(f"b{k}", 0, 20)) for k in range(GROUPS + 3)]
     near = [Constraint(p + q * sign, 0, 11) for p, q in pairs for sign in (1, -1)]
     before = exact.query_count("tight_bounds")
-    refined([v for pair in pairs for v in pair], near, [])
+    refine([v for pair in pairs for v in pair], near, [])
     assert exact.query_count("tight_bounds") == before + GROUPS
 
 
@@ -357,14 +357,14 @@ def test_isl_is_not_queried_if_the_budget_would_not_suffice(
     a, b = Variable("a", 0, 99), Variable("b", 0, 99)
     sums = [(a + b * k) % 6 + (a * k + b) % 5 for k in range(1, 3)]
     near = [Constraint(each, 1, 8) for each in sums] + [Constraint(a + b, 0, 20)]
-    domain = refined([a, b], near, [])
+    domain = refine([a, b], near, [])
     assert domain is not None
     assert [v.bounds for v in domain.variables] == [(0, 20), (0, 20)]
     _within_budget.cache_clear()
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
     before = exact.query_count("tight_bounds")
-    assert refined([a, b], near, []) is None
+    assert refine([a, b], near, []) is None
     assert exact.query_count("tight_bounds") == before
 
 
@@ -372,7 +372,7 @@ def test_a_domain_beyond_the_budget_is_unchanged(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     monkeypatch.setattr("simplifier.refine.BUDGET", 10)
     near = [Constraint(a + b, 0, 13), Constraint(a - b, 0, 13)]
-    assert refined([a, b], near, [(a + b * 2) // 29]) is None
+    assert refine([a, b], near, [(a + b * 2) // 29]) is None
     assert has_points(near), "sample points prove it"
     p, q = Variable("p", 0, 10**6), Variable("q", 0, 10**6)
     assert has_points([Constraint(p - q, 77, 77), Constraint(p + q, 1001, 1003)]) is None

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from simplifier import laws, trace
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
-from simplifier.domain import tightened
-from simplifier.refine import refined, tightened_exactly
+from simplifier.domain import tighten
+from simplifier.refine import refine, tightened_exactly
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points
 
 
@@ -36,9 +36,9 @@ def test_a_record_does_not_change_a_domain(
     constraints = data.draw(bounds_of_variables(box))
     if coupled:
         constraints += data.draw(constraint_lists(box))
-    domain = tightened(box, constraints)
-    with trace.recorded():
-        assert tightened(box, constraints) == domain
+    domain = tighten(box, constraints)
+    with trace.record_laws():
+        assert tighten(box, constraints) == domain
     if domain.constraints == (FALSE,):
         assert coupled or not any(holds(constraints, point) for point in points(box))
     elif not coupled:
@@ -56,7 +56,7 @@ def test_a_record_does_not_change_an_exact_domain(
 ) -> None:
     constraints = data.draw(constraint_lists(box, max_count=4))
     domain = tightened_exactly(box, constraints)
-    with trace.recorded():
+    with trace.record_laws():
         assert tightened_exactly(box, constraints) == domain
 
 
@@ -65,9 +65,9 @@ def test_a_record_does_not_change_an_exact_domain(
 def test_records_of_a_refined_domain_are_true(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    domain = tightened(box, data.draw(constraint_lists(box, max_count=4)))
-    with trace.recorded() as applied:
-        refined(domain.variables, domain.constraints, ())
+    domain = tighten(box, data.draw(constraint_lists(box, max_count=4)))
+    with trace.record_laws() as applied:
+        refine(domain.variables, domain.constraints, ())
     for record in [r for r in applied if r.law in (laws.REFINE_BOUNDS, laws.DROP_IMPLIED)]:
         for point in points(domain.variables):
             before, after = is_true(record.before, point), is_true(record.after, point)

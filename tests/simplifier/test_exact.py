@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from simplifier import exact, variable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.unions import coalesced
+from simplifier.exact.unions import coalesce
 from simplifier.unknown import UndecidedError, Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
 
@@ -136,6 +136,6 @@ def test_an_exceeded_budget_prints_nothing(capfd: pytest.CaptureFixture[str]) ->
     """islpy prints the exceptions of callbacks."""
     d0, d1 = Variable("d0", 0, 40), Variable("d1", 0, 30)
     one = exact.Relation((d0, d1), (), ((d0 + d1) // 3, d1 % 5), ())
-    answers = [coalesced([one], budget=budget) for budget in range(2000, 8000, 50)]
+    answers = [coalesce([one], budget=budget) for budget in range(2000, 8000, 50)]
     assert {isinstance(answer, Unknown) for answer in answers} == {True, False}
     assert capfd.readouterr() == ("", "")

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from simplifier.atoms import Variable
 from simplifier.bounds import UNCONSTRAINED, KnownBounds, lies_in
-from simplifier.conjunction import merged
+from simplifier.conjunction import merge_constraints
 from simplifier.constraints import sum_bounds
 from simplifier.divmod import floor_div, floor_mod
 from simplifier.mods import floors_of, split, split_for
 from simplifier.reading import parse_expr
 from simplifier.substitute import Substitution
-from simplifier.sums import combined, make
+from simplifier.sums import make, weighted_sum
 from tests.oracles import (
     Tree,
     boxes,
@@ -97,7 +97,7 @@ def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
     assert split(expr)[1] == split_for(expr, floors_of(expr), 0)[1]
     for divisor in (0, 4, 6):
         mods, rest = split_for(expr, floors_of(expr), divisor)
-        together = combined([(mod.coefficient, mod.dividend % mod.modulus) for mod in mods])
+        together = weighted_sum([(mod.coefficient, mod.dividend % mod.modulus) for mod in mods])
         left = expr - rest - together
         if not divisor:
             assert left.value(dict.fromkeys(box, 0)) == 0
@@ -113,7 +113,7 @@ def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
 def test_simplification_by_known_bounds_keeps_the_values_within_them(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    constraints = merged(data.draw(constraint_lists(box)))
+    constraints = merge_constraints(data.draw(constraint_lists(box)))
     known = KnownBounds(sum_bounds(constraints))
     expr = tree_expr(data.draw(trees(len(box), leaves=10)), box)
     divisor = data.draw(st.sampled_from([2, 3, 4, 6]))

@@ -15,7 +15,7 @@ from indexing.maps.deduplicate import deduplicate
 from indexing.maps.simplify import Rewrite
 from simplifier import laws
 from simplifier.laws_page import SECTIONS
-from simplifier.trace import Applied, Law, recorded
+from simplifier.trace import Applied, Law, record_laws
 from tests.oracles import Pair, joined, union
 from tests.simplifier.law_cases import CASES, SEMI_AFFINE, Case
 
@@ -91,7 +91,7 @@ def flattened(text: str) -> str:
 def simplified(text: str) -> tuple[set[Law], tuple[IndexingMap, ...]]:
     """The laws that were applied to read and simplify a union of maps, and the simplified maps."""
     steps: list[Rewrite | Applied] = []
-    with recorded() as applied:
+    with record_laws() as applied:
         read = [composed(each) for each in text.split(" | ")]
         simple = deduplicate([each.simplify(trace=steps) for each in read])
     return {step.law for step in [*applied, *steps] if isinstance(step, Applied)}, simple

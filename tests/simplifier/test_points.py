@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import constant, exact, variable
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.exact import points
 from simplifier.linear import Expr
-from simplifier.refine import has_points, refined, tightened_exactly
+from simplifier.refine import has_points, refine, tightened_exactly
 from simplifier.samples import extreme_samples
 from simplifier.unknown import Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
@@ -64,7 +64,9 @@ def test_the_probe_of_a_refined_domain_has_its_points(
     """It is taken from the points of the domain before, with other variables and constraints."""
     constraints = data.draw(constraint_lists(box, max_count=4))
     domain = tightened_exactly(box, constraints)
-    variables = tuple(sorted(mentioned([c.expr for c in domain.constraints]), key=lambda v: v.key))
+    variables = tuple(
+        sorted(variables_in([c.expr for c in domain.constraints]), key=lambda v: v.key)
+    )
     probe = points.probe(variables, domain.constraints)
     points.probe_memo.cache_clear()
     expected = points.probe(variables, domain.constraints)
@@ -80,7 +82,7 @@ def test_a_domain_keeps_one_probe() -> None:
     a, b = Variable("a", 0, 90), Variable("b", 0, 90)
     near = Constraint(a + b, 0, 45), Constraint(a * 2 + b, 0, 90), Constraint((a - b) % 7, 0, 3)
     for k in range(4):
-        box = refined((a, b), near, [(a * k + b) // 9])
+        box = refine((a, b), near, [(a * k + b) // 9])
         assert box is not None
         assert len(points.probe_memo(box.variables, frozenset(box.constraints))) == 1
 
@@ -211,7 +213,7 @@ def test_a_probe_of_a_small_domain_has_values_of_64_bits() -> None:
         value = a * factor + b * (factor + 1)
         assert probe.points.bounds(value) == (0, 9 * factor + 4)
         assert not probe.varies(value, 10 * factor)
-        box = refined((a, b), near, [value // (10 * factor)])
+        box = refine((a, b), near, [value // (10 * factor)])
         assert box is not None
         assert box.rebuild((a, b))(value // (10 * factor)) == constant(0)
 
@@ -231,7 +233,7 @@ def test_isl_decides_large_boxes(
     assert exact.should_enumerate((a, b), near) is few
     refused = Unknown("ISL is not queried here")
     monkeypatch.setattr(exact, "tight_bounds", lambda *_, budget: refused)
-    box = refined((a, b), near, [])
+    box = refine((a, b), near, [])
     assert (box is not None) is few
     assert box is None or [v.bounds for v in box.variables] == [(0, 40), (0, 20)]
 

@@ -112,7 +112,7 @@ def test_an_object_that_other_threads_use_while_it_is_removed_stays() -> None:
 def laws(batch: int) -> tuple[str, list[str]]:
     """Return the name of a variable of this thread, and the expressions to which laws apply."""
     own = Variable(f"t{batch}_{get_ident()}_", 0, 9)
-    with trace.recorded() as applied:
+    with trace.record_laws() as applied:
         for n in range(5):
             as_expr(own * (8 + n) + 3) // 4
     return own.name, [each.before for each in applied]

@@ -12,7 +12,7 @@ from simplifier.laws import FACTOR_OUT_MULTIPLES as MULTIPLES
 from simplifier.laws import FOLD_CONSTANT_FLOOR as CONSTANT
 from simplifier.laws import MERGE_FLOORS as MERGE
 from simplifier.laws import RECOMBINE_MOD as RECOMBINE
-from simplifier.trace import Law, memoised, recorded
+from simplifier.trace import Law, memoised, record_laws
 from tests.oracles import points
 
 x, y, z = variable("x", 0, 99), variable("y", -30, 30), variable("z", 0, 7)
@@ -46,7 +46,7 @@ def python_function(text: str) -> Callable[[int, int, int], Any]:
 @pytest.mark.parametrize("dividend, divisor, laws", LAWS)
 def test_the_laws_of_a_division_are_recorded(dividend: Expr, divisor: int, laws: list[Law]) -> None:
     unrecorded = dividend // divisor
-    with recorded() as applied:
+    with record_laws() as applied:
         quotient = dividend // divisor
     assert quotient == unrecorded
     assert [each.law for each in applied] == laws
@@ -54,7 +54,7 @@ def test_the_laws_of_a_division_are_recorded(dividend: Expr, divisor: int, laws:
 
 @pytest.mark.parametrize("dividend, divisor, laws", LAWS)
 def test_recorded_laws_are_true(dividend: Expr, divisor: int, laws: list[Law]) -> None:
-    with recorded() as applied:
+    with record_laws() as applied:
         dividend // divisor
     for each in applied:
         before, after = python_function(each.before), python_function(each.after)
@@ -70,9 +70,9 @@ def test_recorded_laws_are_true(dividend: Expr, divisor: int, laws: list[Law]) -
 
 
 def test_a_nested_record_has_only_its_own_laws() -> None:
-    with recorded() as outer:
+    with record_laws() as outer:
         x // 3 // 5
-        with recorded() as inner:
+        with record_laws() as inner:
             (x * 8 + z) // 4
     assert [each.law for each in inner] == [MULTIPLES]
     assert [each.law for each in outer] == [MERGE, MULTIPLES]
@@ -80,14 +80,14 @@ def test_a_nested_record_has_only_its_own_laws() -> None:
 
 
 def test_a_record_ends_with_an_error() -> None:
-    with pytest.raises(ValueError, match="positive"), recorded():
+    with pytest.raises(ValueError, match="positive"), record_laws():
         x // -1
     assert not trace.records
 
 
 def test_laws_of_memoised_results_are_recorded() -> None:
     for _ in range(2):
-        with recorded() as applied:
+        with record_laws() as applied:
             (x * 8 + z) // 4
         assert [each.law for each in applied] == [MULTIPLES]
 
@@ -102,14 +102,14 @@ def test_memoised_functions_compute_once_until_a_record_starts() -> None:
 
     assert [double(4), double(4)] == [8, 8]
     assert calls == [4]
-    with recorded():
+    with record_laws():
         assert double(4) == 8
     assert calls == [4, 4]
 
 
 def test_records_of_equal_content_end_in_any_order() -> None:
-    with recorded() as outer:
-        with recorded():
+    with record_laws() as outer:
+        with record_laws():
             pass
         (x * 8 + z) // 4
     assert [each.law for each in outer] == [MULTIPLES]

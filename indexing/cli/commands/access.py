@@ -69,10 +69,10 @@ class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since cl
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[Any]:
-        from indexing.cli.completion import completed
+        from indexing.cli.completion import complete_names
         from indexing.devices.gpus import GPUS
 
-        return completed(GPUS, incomplete)
+        return complete_names(GPUS, incomplete)
 
 
 @click.command("access")

@@ -18,7 +18,7 @@ from indexing.cli.options import (
 )
 from indexing.cli.printing import did_you_mean
 from indexing.cli.progress import Bar
-from indexing.cli.reporter import Reporter, counted
+from indexing.cli.reporter import Reporter, counted_noun
 from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
             for ignored in sharding_warnings(module):
                 for line in warning_text(ignored.error).split("\n"):
                     reporter.note(line)
-            for line in unchecked(module):
+            for line in unchecked_warnings(module):
                 reporter.note(line)
             size = reporter.count_instructions(module)
-            outcome = counted(len(errors), "error") if errors else "ok"
-            reporter.print(f"{module.filename}: {outcome}, {counted(size, 'instruction')}")
+            outcome = counted_noun(len(errors), "error") if errors else "ok"
+            reporter.print(f"{module.filename}: {outcome}, {counted_noun(size, 'instruction')}")
 
 
 def check_as_json(reporter: Reporter, task: Task) -> None:
@@ -114,7 +114,7 @@ def check_as_json(reporter: Reporter, task: Task) -> None:
             errors = verify(module)
             reporter.count_instructions(module)
             _count_errors(reporter, errors)
-            unknown = [(each, similar(each.opcode, OPS)) for each in unregistered(module)]
+            unknown = [(each, similar(each.opcode, OPS)) for each in first_unregistered(module)]
             warnings = sharding_warnings(module)
             reporter.print(check_json(module.filename, module, errors, unknown, warnings))
 
@@ -131,20 +131,20 @@ def warning_text(error: HloError) -> str:
     return f"warning{str(error).removeprefix('error')}"
 
 
-def unchecked(module: Module) -> Iterator[str]:
+def unchecked_warnings(module: Module) -> Iterator[str]:
     """Yield the lines of a warning for each opcode of a module that is not registered."""
-    from hlo.modules.bind import unsupported
+    from hlo.modules.bind import why_unsupported
     from hlo.ops.op import OPS
 
-    for instruction in unregistered(module):
+    for instruction in first_unregistered(module):
         opcode = instruction.opcode
-        reason = unsupported(instruction) or f"unknown opcode `{opcode}`"
+        reason = why_unsupported(instruction) or f"unknown opcode `{opcode}`"
         message = f"{reason}: `{instruction.name}` is not checked"
         yield f"warning: {instruction.span.place()}: {message}"
         yield from did_you_mean(opcode, OPS.keys() - {opcode})
 
 
-def unregistered(module: Module) -> list[Instruction]:
+def first_unregistered(module: Module) -> list[Instruction]:
     """Return the first instruction with each opcode that is not registered."""
     from hlo.modules.bind import op_class
 

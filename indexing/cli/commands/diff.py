@@ -142,7 +142,7 @@ def command(
     if not verdicts:
         return
     (verdict,) = verdicts
-    moved = _moved(reporter, [first, second])
+    moved = _traffic_of_both(reporter, [first, second])
     if notation == "json":
         reporter.print(json.dumps(comparison_record(before, after, verdict, moved)))
     else:
@@ -165,10 +165,10 @@ def _save(reporter: Reporter, path: str, verdict: Differs) -> None:
     from indexing.execution import archive
 
     with reporter.reporting(path):
-        archive.write(path, archive.named(verdict.inputs, "in"))
+        archive.write(path, archive.name_results(verdict.inputs, "in"))
 
 
-def _moved(reporter: Reporter, modules: Sequence[Module]) -> list[Traffic]:
+def _traffic_of_both(reporter: Reporter, modules: Sequence[Module]) -> list[Traffic]:
     """Return the traffic of both modules; nothing if it cannot be counted."""
     from indexing.memory.movement.analysis import traffic
 

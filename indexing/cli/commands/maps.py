@@ -18,7 +18,7 @@ from indexing.cli.options import (
     exact_option,
     files_argument,
     format_option,
-    gathered,
+    gather_options,
     instruction_option,
     max_input_size_option,
     operand_option,
@@ -109,7 +109,7 @@ class MapOptions:
 @max_input_size_option
 @format_option(FORMATS)
 @corpus_options
-@gathered("options", lambda: MapOptions)
+@gather_options("options", lambda: MapOptions)
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -168,7 +168,7 @@ def command(
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5 --format svg -o reads.svg
       hlo-indexing maps dumps --all --format json -o maps.jsonl --resume journal
     """
-    from indexing.maps.explanation import explained
+    from indexing.maps.explanation import explain_steps
     from indexing.views.map_query import DIRECTIONS_BY_OPTION, Query
 
     workers = corpus.workers
@@ -219,7 +219,7 @@ def command(
 
         draw_maps(reporter, corpus.files, request)
     else:
-        with explained() if options.explain else nullcontext():
+        with explain_steps() if options.explain else nullcontext():
             answer_files(reporter, corpus, MapQuestion(request))
     report_no_match(reporter, request)
     note_unmarked(reporter, notation)

@@ -157,13 +157,13 @@ def _results(
     if jobs > len(modules):
         parts = [part for module in modules for part in module.parts(-(-jobs // len(modules)))]
     total = sum(len(part.dumps) - part.first for part in parts)
-    from indexing.equivalence.passes import validated
+    from indexing.equivalence.passes import validate_passes
 
     options: Any = {"level": level, "exact_arithmetic": exact_arithmetic}
     options["max_bytes"] = reporter.input_limit
-    finished: Any = map(partial(validated, **options), parts)
+    finished: Any = map(partial(validate_passes, **options), parts)
     if jobs > 1:
-        finished = results(partial(_listed, **options), parts, jobs)
+        finished = results(partial(_list_results, **options), parts, jobs)
     count = 0
     for part in parts:
         bar.update(f"passes of {part.name}", count, total)
@@ -178,17 +178,17 @@ def _results(
                     bar.update(f"{part.name}: {result.pass_name}", count, total)
 
 
-def _listed(module: ModuleDumps, **options: Any) -> list[PassResult]:
+def _list_results(module: ModuleDumps, **options: Any) -> list[PassResult]:
     """Return the results of a worker process."""
-    from indexing.equivalence.passes import validated
+    from indexing.equivalence.passes import validate_passes
 
-    return list(validated(module, **options))
+    return list(validate_passes(module, **options))
 
 
 def _write_part(reporter: Reporter, result: PassResult | None, file: str) -> None:
     from hlo import load
     from indexing.equivalence.reduction import smallest_part
-    from indexing.execution.output_file import replaced
+    from indexing.execution.output_file import replace_file
 
     if result is None:
         reporter.note(f"{file} is not written: no pair differs")
@@ -196,6 +196,6 @@ def _write_part(reporter: Reporter, result: PassResult | None, file: str) -> Non
     with reporter.reporting(file):
         dumps = (result.before.path, result.after.path)
         part = smallest_part(*[load(path, reporter.input_limit) for path in dumps])
-        with replaced(file) as written:
+        with replace_file(file) as written:
             written.write(part.text.encode())
         reporter.note(f"wrote {file}: {part.count} instructions before and after")

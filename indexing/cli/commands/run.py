@@ -14,7 +14,7 @@ from indexing.cli.options import (
     seed_option,
 )
 from indexing.cli.paths import InputPath, OutputPath
-from indexing.cli.reporter import Reporter, counted
+from indexing.cli.reporter import Reporter, counted_noun
 from indexing.cli.signals import ending_on_signals
 from indexing.cli.tile_options import SizesText
 
@@ -185,7 +185,7 @@ def _execute(
     for given in read:
         if nests is not None:
             results = nests.run(given.inputs, replace(options, constants=given.constants))
-            return archive.named([results])
+            return archive.name_results([results])
         results = run(
             module,
             given.inputs,
@@ -196,7 +196,7 @@ def _execute(
             max_operations=options.max_operations,
             constants=given.constants,
         )
-        return archive.named(results if replicas > 1 else [results])
+        return archive.name_results(results if replicas > 1 else [results])
     return None
 
 
@@ -219,7 +219,7 @@ def _write(
     from indexing.execution.output_file import is_stdout
 
     archive.write(output, named)
-    summary = f"{module.filename}: {counted(len(named), 'array')} in {output}"
+    summary = f"{module.filename}: {counted_noun(len(named), 'array')} in {output}"
     if is_stdout(output):
         reporter.note(summary)
     elif notation == "text":

@@ -15,7 +15,7 @@ from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     ByteSize,
     format_option,
-    gathered,
+    gather_options,
     instruction_option,
     max_input_size_option,
 )
@@ -120,7 +120,7 @@ class SearchLimits:
 @instruction_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "hlo", "svg"]))
-@gathered("limits", lambda: SearchLimits)
+@gather_options("limits", lambda: SearchLimits)
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -232,7 +232,7 @@ def _print_plans(
 
     import_module("indexing.ops")  # registers the ops
     for module in reporter.modules([file]):
-        with reporter.reporting(module.filename), _specs_reported(reporter, module):
+        with reporter.reporting(module.filename), _report_spec_faults(reporter, module):
             plan = shard(module, request.mesh, request.specs, out_specs=request.out_specs)
             if notation == "svg":
                 from indexing.drawing.plan_pictures import plan_figure
@@ -244,7 +244,7 @@ def _print_plans(
             elif notation == "json":
                 reporter.print(json.dumps(plan_record(module.filename, plan)))
             else:
-                shown = _shown(reporter, plan, names)
+                shown = _names_shown(reporter, plan, names)
                 if names and not shown:
                     continue  # the error is reported
                 for line in plan_lines(module.filename, plan, shown, reporter.paint):
@@ -263,7 +263,7 @@ def _print_search(
 
     import_module("indexing.ops")  # registers the ops
     for module in reporter.modules([file]):
-        with reporter.reporting(module.filename), _specs_reported(reporter, module):
+        with reporter.reporting(module.filename), _report_spec_faults(reporter, module):
             best = best_shardings(
                 module,
                 request.mesh,
@@ -281,7 +281,7 @@ def _print_search(
 
 
 @contextmanager
-def _specs_reported(reporter: Reporter, module: Module) -> Iterator[None]:
+def _report_spec_faults(reporter: Reporter, module: Module) -> Iterator[None]:
     """Report the spec of a parameter that does not exist, or that does not fit its array."""
     from hlo.text.names import UnknownName
 
@@ -299,7 +299,7 @@ def _specs_reported(reporter: Reporter, module: Module) -> Iterator[None]:
         reporter.error(f"error[sharding]: {module.filename}: {str(error).removeprefix('shard: ')}")
 
 
-def _shown(reporter: Reporter, plan: Plan, names: tuple[str, ...]) -> set[str]:
+def _names_shown(reporter: Reporter, plan: Plan, names: tuple[str, ...]) -> set[str]:
     """Return the names of the selected instructions, by default all but constants."""
     from indexing.cli.printing import note_matches, report_missed
     from indexing.views.selection import Selection
@@ -323,7 +323,7 @@ def _print_rules(reporter: Reporter, file: str, names: tuple[str, ...], notation
     from indexing.sharding.derived_rules import sharding_rule
     from indexing.views.sharding_tables import rule_lines, rule_records
 
-    for module, instructions in _selected(reporter, file, names):
+    for module, instructions in _selected_modules(reporter, file, names):
         rules = []
         for instruction in instructions:
             with reporter.reporting(_place(instruction)):
@@ -343,7 +343,7 @@ def _print_signatures(
 ) -> None:
     from indexing.views.signature_tables import SignatureTable
 
-    for module, instructions in _selected(reporter, file, names):
+    for module, instructions in _selected_modules(reporter, file, names):
         for instruction in instructions if names else [module.entry.root]:
             with reporter.reporting(_place(instruction)):
                 table = SignatureTable.of(module.filename, instruction, shards)
@@ -359,7 +359,7 @@ def _place(instruction: Instruction) -> str:
     return f"{computation.module.filename}: {computation.name}: {instruction.name}"
 
 
-def _selected(
+def _selected_modules(
     reporter: Reporter, file: str, names: tuple[str, ...]
 ) -> Iterator[tuple[Module, list[Instruction]]]:
     """Yield each module with the selected instructions, by default those of ENTRY that compute."""

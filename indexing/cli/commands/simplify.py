@@ -54,8 +54,8 @@ def command(
         source = "<stdin>" if is_stdin else "<map>" if len(maps) == 1 else f"<MAP {number}>"
         line = number if is_stdin else 1
         with reporter.reporting(f"{source}:{line}" if is_stdin else source):
-            text = given if isinstance(given, str) else _decoded(given, number)
-            simple, steps = _simplified(text, source, line, explain)
+            text = given if isinstance(given, str) else _decode_line(given, number)
+            simple, steps = _simplify_text(text, source, line, explain)
             if verify:
                 prove_text(text, simple)
                 proofs["unchanged" if text.split() == str(simple).split() else "proved"] += 1
@@ -64,7 +64,7 @@ def command(
         reporter.note_proofs(proofs)
 
 
-def _decoded(line: bytes, number: int) -> str:
+def _decode_line(line: bytes, number: int) -> str:
     """Decode line `number` of standard input."""
     from hlo.formats.files import decode
     from hlo.text.source import HloError, Source
@@ -77,17 +77,17 @@ def _decoded(line: bytes, number: int) -> str:
         raise error.moved(source, len(before)) from None
 
 
-def _simplified(
+def _simplify_text(
     text: str, source: str, line: int, explain: bool
 ) -> tuple[IndexingMap, Sequence[str]]:
     """Return the simplified map, and its steps if they are requested."""
     from indexing.maps.explanation import step_text
     from indexing.maps.simplify import Rewrite
-    from simplifier.trace import Applied, recorded
+    from simplifier.trace import Applied, record_laws
 
     if not explain:
         return read_map(text, source, line).simplify(), ()
-    with recorded() as laws:  # building an expression applies laws, too
+    with record_laws() as laws:  # building an expression applies laws, too
         original = read_map(text, source, line)
     steps: list[Rewrite | Applied] = [*laws]
     simple = original.simplify(trace=steps)

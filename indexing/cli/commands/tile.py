@@ -12,7 +12,7 @@ import click
 from indexing.cli.options import (
     exact_option,
     format_option,
-    gathered,
+    gather_options,
     instruction_option,
     max_input_size_option,
     operand_option,
@@ -108,7 +108,7 @@ class TileOptions:
 @cache_options
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
-@gathered("options", lambda: TileOptions)
+@gather_options("options", lambda: TileOptions)
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -180,7 +180,7 @@ def command(
     for subject in _subjects(reporter, file, names, options):
         with reporter.reporting(_place(subject)):
             if notation == "svg":
-                figures += _drawn(reporter, subject, options.sizes or (), options.index or ())
+                figures += _draw_tile(reporter, subject, options.sizes or (), options.index or ())
             elif searched.search:
                 print_best(reporter, subject, searched, notation)
             else:
@@ -280,7 +280,7 @@ def _print(
         _print_entries(reporter, subject, tile_lines.index_title(tiling, index), entries)
 
 
-def _drawn(
+def _draw_tile(
     reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...], index: tuple[int, ...]
 ) -> list[Figure]:
     """Return the picture of a tile; report an unknown tiling, and a tile outside of the grid."""

@@ -175,12 +175,12 @@ class ValidationQuestion(WholeFiles):
         self, reporter: Reporter, module: Module, bar: Bar
     ) -> Iterator[tuple[Scope, Report]]:
         """Yield the report of each instruction, and that of the module compared with XLA."""
-        for instruction in _chosen(module, self.selection):
+        for instruction in _chosen_instructions(module, self.selection):
             place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
             with reporter.reporting(place):
-                from indexing.codegen.validation import validated
+                from indexing.codegen.validation import validate_instruction
 
-                report = validated(instruction, self.seed, self.max_elements)
+                report = validate_instruction(instruction, self.seed, self.max_elements)
                 reporter.counts.update(["instructions", report.status])
                 reporter.failed |= self.is_strict and bool(report.not_observed)
                 yield "instruction", report
@@ -202,7 +202,7 @@ def _print_json(
         reporter.print(report_json(report, module.filename, scope))
 
 
-def _chosen(module: Module, selection: Selection) -> Iterator[Instruction]:
+def _chosen_instructions(module: Module, selection: Selection) -> Iterator[Instruction]:
     """Yield the instructions to validate, in text order."""
     from indexing.codegen.validation import is_checked
 

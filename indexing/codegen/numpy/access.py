@@ -61,15 +61,15 @@ class Vectors(Protocol):
 
 def read_text(space: Space, access: Access, vectors: Vectors) -> Text:
     """Return the code that reads all elements of an access."""
-    access = _regrouped(space, access)
+    access = _regroup_dims(space, access)
     taken = [set(_axes_of(space, e)) for e in access.index]
     arrays = _index_arrays(space, access, taken, vectors)
     if arrays:
         return _by_arrays(space, access, arrays, vectors)
     if any(_is_shared(taken, k) for k in range(len(taken))):
         return _by_window(space, access)
-    code, kept = _sliced(space, access)
-    return _transposed(space, code, [v for k in kept for v in _axes_of(space, access.index[k])])
+    code, kept = _slice_array(space, access)
+    return _transpose_axes(space, code, [v for k in kept for v in _axes_of(space, access.index[k])])
 
 
 def _index_arrays(
@@ -95,7 +95,7 @@ def _is_shared(taken: Sequence[set[Variable]], k: int) -> bool:
     return len(taken[k]) > 1 or any(taken[k] & axes for n, axes in enumerate(taken) if n != k)
 
 
-def _shifted(access: Access) -> tuple[Expr, ...]:
+def _shift_to_box(access: Access) -> tuple[Expr, ...]:
     """Return the index relative to the computed box of the array."""
     if access.offset is None:
         return access.index
@@ -103,7 +103,7 @@ def _shifted(access: Access) -> tuple[Expr, ...]:
 
 
 def _axes_of(space: Space, expr: Expr) -> tuple[Variable, ...]:
-    return space.ordered(expr.variables())
+    return space.order_axes(expr.variables())
 
 
 def _all_axes(space: Space, expr: Expr, vectors: Vectors) -> set[Variable]:
@@ -125,27 +125,27 @@ def _needs_array(space: Space, expr: Expr, size: int, vectors: Vectors) -> bool:
 
 
 def _has_axes(space: Space, atom: Floor) -> bool:
-    return bool(space.ordered(atom.numerator.variables()))
+    return bool(space.order_axes(atom.numerator.variables()))
 
 
 # ---------------------------------------------------------------- reshapes
 
 
-def _regrouped(space: Space, access: Access) -> Access:
+def _regroup_dims(space: Space, access: Access) -> Access:
     """Reshape the array so that the index has fewer floors and windows."""
     if access.offset is not None:
         return access
     sizes, index = list(access.sizes), list(access.index)
     if any(e.divides for e in index):
-        sizes, index = _merged(sizes, index)
-    sizes, index = _divided(space, sizes, index)
+        sizes, index = _merge_dims(sizes, index)
+    sizes, index = _divide_dims(space, sizes, index)
     if sizes == list(access.sizes):
         return access
     name = f"{access.name}.reshape({', '.join(map(str, sizes))})"
     return Access(name, tuple(sizes), tuple(index))
 
 
-def _merged(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
+def _merge_dims(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
     """Merge adjacent dimensions if that eliminates floors; merge as few as possible."""
     rank = len(sizes)
     best: list[tuple[int, int, list[tuple[int, int]]]] = [(0, 0, [])]  # floors, −groups, groups
@@ -174,7 +174,7 @@ def _linear(sizes: Sequence[int], index: Sequence[Expr]) -> Expr:
     return total
 
 
-def _divided(space: Space, sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
+def _divide_dims(space: Space, sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
     """Split each dimension whose index enumerates several axes."""
     new_sizes: list[int] = []
     new_index: list[Expr] = []
@@ -230,10 +230,10 @@ def _number_text(shifted: Expr, expr: Expr, size: int) -> str:
     return text if contains((0, size - 1), expr.bounds) else f"min(max({text}, 0), {size - 1})"
 
 
-def _sliced(space: Space, access: Access, arrays: Sequence[int] = ()) -> tuple[str, list[int]]:
+def _slice_array(space: Space, access: Access, arrays: Sequence[int] = ()) -> tuple[str, list[int]]:
     """Slice the array, except along `arrays`; return the code and the remaining dimensions."""
     pieces, back, kept = [], [], []
-    for k, (e, size) in enumerate(zip(_shifted(access), access.sizes, strict=True)):
+    for k, (e, size) in enumerate(zip(_shift_to_box(access), access.sizes, strict=True)):
         if k not in arrays and not _axes_of(space, e):
             pieces.append(_number_text(e, access.index[k], size))
             continue
@@ -241,19 +241,19 @@ def _sliced(space: Space, access: Access, arrays: Sequence[int] = ()) -> tuple[s
         pieces.append(piece)
         back.append("::-1" if is_back else ":")
         kept.append(k)
-    code = _subscripted(access.name, pieces)
-    return (_subscripted(code, back) if "::-1" in back else code), kept
+    code = _subscript(access.name, pieces)
+    return (_subscript(code, back) if "::-1" in back else code), kept
 
 
-def _subscripted(name: str, pieces: Sequence[str]) -> str:
+def _subscript(name: str, pieces: Sequence[str]) -> str:
     while pieces and pieces[-1] == ":":
         pieces = pieces[:-1]
     return f"{name}[{', '.join(pieces)}]" if pieces else name
 
 
-def _transposed(space: Space, code: str, axes: Sequence[Variable]) -> Text:
+def _transpose_axes(space: Space, code: str, axes: Sequence[Variable]) -> Text:
     """Transpose the axes to the order of the space."""
-    ordered = space.ordered(axes)
+    ordered = space.order_axes(axes)
     if tuple(axes) == ordered:
         return Text(code, ordered)
     order = [list(axes).index(v) for v in ordered]
@@ -262,8 +262,8 @@ def _transposed(space: Space, code: str, axes: Sequence[Variable]) -> Text:
 
 
 def _by_window(space: Space, access: Access) -> Text:
-    index = _shifted(access)
-    axes = space.ordered([v for e in index for v in _axes_of(space, e)])
+    index = _shift_to_box(access)
+    axes = space.order_axes([v for e in index for v in _axes_of(space, e)])
     start = []
     steps: list[list[int]] = [[] for _ in axes]
     for e in index:
@@ -285,14 +285,14 @@ def _by_window(space: Space, access: Access) -> Text:
 def vector_text(space: Space, expr: Expr, axes: Sequence[Variable], vectors: Vectors) -> str:
     """Return an index expression as an array with these axes; missing ones have size 1."""
 
-    def swapped(match: re.Match[str]) -> str:
+    def swap_text(match: re.Match[str]) -> str:
         text = vectors.get(match[0])
-        return match[0] if text is None else expanded(text, axes)
+        return match[0] if text is None else expand_axes(text, axes)
 
-    return _NAME.sub(swapped, index_text(expr))
+    return _NAME.sub(swap_text, index_text(expr))
 
 
-def expanded(text: Text, axes: Sequence[Variable]) -> str:
+def expand_axes(text: Text, axes: Sequence[Variable]) -> str:
     """Return the code of `text` with dimensions of size 1 inserted for missing `axes`."""
     if not text.axes:
         return text.code
@@ -319,18 +319,18 @@ def as_operand(code: str) -> str:
 
 
 def _by_arrays(space: Space, access: Access, arrays: Sequence[int], vectors: Vectors) -> Text:
-    code, kept = _sliced(space, access, arrays)
-    used = space.ordered(v for k in arrays for v in _all_axes(space, access.index[k], vectors))
+    code, kept = _slice_array(space, access, arrays)
+    used = space.order_axes(v for k in arrays for v in _all_axes(space, access.index[k], vectors))
     indices = [_index_array(space, access, k, used, vectors) for k in arrays]
     sliced = {k: _axes_of(space, access.index[k]) for k in kept if k not in arrays}
     if len(arrays) == 1:
         code = f"{code}.take({indices[0]}, {kept.index(arrays[0])})"
-        return _transposed(space, code, [v for k in kept for v in sliced.get(k, used)])
+        return _transpose_axes(space, code, [v for k in kept for v in sliced.get(k, used)])
     order = [kept.index(k) for k in (*arrays, *sliced)]
     if order != sorted(order):
         code = f"{code}.transpose({', '.join(map(str, order))})"
     axes = [*used, *[v for axes in sliced.values() for v in axes]]
-    return _transposed(space, f"{code}[{', '.join(indices)}]", axes)
+    return _transpose_axes(space, f"{code}[{', '.join(indices)}]", axes)
 
 
 def _index_array(

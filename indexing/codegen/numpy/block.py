@@ -29,7 +29,7 @@ from indexing.codegen.numpy.access import (
     Access,
     Text,
     as_operand,
-    expanded,
+    expand_axes,
     read_text,
     vector_text,
 )
@@ -77,7 +77,7 @@ class WriterState:
             self.large.add(name)
 
     @contextmanager
-    def untracked(self) -> Iterator[None]:
+    def keep_arrays(self) -> Iterator[None]:
         """Delete no arrays of the lines in the context: a loop may have no iteration."""
         before, self.deletes = self.deletes, False
         yield
@@ -147,16 +147,16 @@ class BlockWriter:
             case Scalar():
                 return Text(scalar_text(node.value))
             case BufferRead():
-                text, name = self._read(node), node.buffer.name
+                text, name = self._write_read(node), node.buffer.name
                 is_shared = self.state.uses[node] > 1 and text.code != name
-                return self._named(f"{name}_here", text) if is_shared else text
+                return self._assign_name(f"{name}_here", text) if is_shared else text
             case IndexValue():
                 return self._index_value(node)
             case Apply():
-                text = self._applied(node)
-                return text if is_root else self._named(node.name, text)
+                text = self._write_apply(node)
+                return text if is_root else self._assign_name(node.name, text)
             case Choose():
-                return self._chosen(node)
+                return self._write_choose(node)
 
     def _runtime(self, node: Runtime) -> Text:
         value, name = self.scope[node.value], node.variable.name
@@ -165,22 +165,22 @@ class BlockWriter:
         self.runtime[name] = Text(name, value.axes)
         return self.runtime[name]
 
-    def _applied(self, node: Apply) -> Text:
+    def _write_apply(self, node: Apply) -> Text:
         arguments = [self.scope[argument] for argument in node.arguments]
         is_read = [reads_parameter(node.function, k) for k in range(len(arguments))]
         read = compress(arguments, is_read)
-        axes = self.space.ordered([v for a in read for v in a.axes])
+        axes = self.space.order_axes([v for a in read for v in a.axes])
         texts = zip(arguments, is_read, strict=True)
-        codes = [expanded(a, axes) if reads else a.code for a, reads in texts]
+        codes = [expand_axes(a, axes) if reads else a.code for a, reads in texts]
         return Text(self.source.call(node.function, *codes), axes)
 
-    def _chosen(self, node: Choose) -> Text:
+    def _write_choose(self, node: Choose) -> Text:
         text = self.scope[node.otherwise]
         for case in reversed(node.cases):
             mask, value = self.mask(case.guards), self.scope[case.value]
-            axes = self.space.ordered([*mask.axes, *value.axes, *text.axes])
-            parts = [expanded(part, axes) for part in (mask, value, text)]
-            text = self._named(node.name, Text(f"np.where({', '.join(parts)})", axes))
+            axes = self.space.order_axes([*mask.axes, *value.axes, *text.axes])
+            parts = [expand_axes(part, axes) for part in (mask, value, text)]
+            text = self._assign_name(node.name, Text(f"np.where({', '.join(parts)})", axes))
         return text
 
     def track(self, name: str, axes: tuple[Variable, ...]) -> None:
@@ -189,13 +189,13 @@ class BlockWriter:
         if all(size.is_constant for size in sizes):
             self.state.track(name, prod(size.constant for size in sizes))
 
-    def _named(self, stem: str, text: Text) -> Text:
+    def _assign_name(self, stem: str, text: Text) -> Text:
         name = self.source.names.new(stem)
         self.source.text.add(f"{name} = {text.code}")
         self.track(name, text.axes)
         return Text(name, text.axes)
 
-    def _read(self, node: BufferRead) -> Text:
+    def _write_read(self, node: BufferRead) -> Text:
         index = tuple(map(self.space.swap, node.index))
         if node in self.state.padded:
             name, sizes, low = self.state.padded[node]
@@ -228,7 +228,7 @@ class BlockWriter:
                 axes.append(v)
             elif self.is_array(v.name):
                 axes += self.runtime[v.name].axes
-        return self.space.ordered(axes)
+        return self.space.order_axes(axes)
 
     def mask(self, guards: Iterable[Constraint]) -> Text:
         """Return the conjunction of guards as a Boolean array."""
@@ -247,14 +247,14 @@ class BlockWriter:
                 parts.append(Text(f"({code} >= {guard.lower})", axes))
             if guard.upper < high:
                 parts.append(Text(f"({code} <= {guard.upper})", axes))
-        axes = self.space.ordered([v for part in parts for v in part.axes])
-        return Text(" & ".join([expanded(part, axes) for part in parts]) or "True", axes)
+        axes = self.space.order_axes([v for part in parts for v in part.axes])
+        return Text(" & ".join([expand_axes(part, axes) for part in parts]) or "True", axes)
 
 
 def define(source: SourceBuilder, name: str, body: Body) -> None:
     """Write a computation of scalars as a function of arrays."""
     parameters = ", ".join([parameter.name for parameter in body.parameters])
-    with source.text.indented(f"def {name}({parameters}):"):
+    with source.text.indent_below(f"def {name}({parameters}):"):
         block = BlockWriter(WriterState(source), Space(()))
         for node in topological_order(body.results, with_cases):
             if isinstance(node, BufferRead):

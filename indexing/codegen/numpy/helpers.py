@@ -95,7 +95,10 @@ class _Contraction:
 def _contraction(formula: str) -> _Contraction:
     inputs, out = formula.split("->")
     left, right = inputs.split(",")
-    (summed_left, a), (summed_right, b) = _split(left, right + out), _split(right, left + out)
+    (summed_left, a), (summed_right, b) = (
+        _split_axes(left, right + out),
+        _split_axes(right, left + out),
+    )
     batch = [x for x in a if x in b and x in out]
     inner = [x for x in a if x in b and x not in out]
     rows, columns = [x for x in a if x not in b], [x for x in b if x not in a]
@@ -113,7 +116,7 @@ def _contraction(formula: str) -> _Contraction:
     )
 
 
-def _split(axes: str, others: str) -> tuple[tuple[int, ...], str]:
+def _split_axes(axes: str, others: str) -> tuple[tuple[int, ...], str]:
     """Return the positions of the axes that are not in `others`, and the axes that are."""
     missing = tuple([k for k, x in enumerate(axes) if x not in others])
     return missing, "".join([x for x in axes if x in others])

@@ -37,7 +37,7 @@ def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
     functions = functions_in(topological_order(body.results, with_cases))
     source = SourceBuilder(functions, [name])
     define(source, name, body)
-    _, function = source.executed(name, "computation")
+    _, function = source.execute(name, "computation")
     (first, *_) = body.results
     function.returns_second = (
         len(body.parameters) == 2
@@ -199,7 +199,7 @@ class Vectorized:
     def _grid(self, sizes: Sequence[int]) -> TileGrid:
         """The tiles of the result; raise an error if the sizes do not match it."""
         given = integers("tile", "sizes", sizes)
-        return TileGrid.checked(self.nest.name, self.nest.output.dims, given)
+        return TileGrid.check_sizes(self.nest.name, self.nest.output.dims, given)
 
     # ------------------------------------------------------------ the programs
 
@@ -218,17 +218,17 @@ class Vectorized:
         taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
         source = SourceBuilder(functions_of(nest), taken)
         for function in source.defined_functions():
-            define(source, source.name(function), function.body)
+            define(source, source.function_name(function), function.body)
         state = WriterState(source, _unread(nest))
         parameters = [*[buffer.name for buffer in nest.parameters], *boxes.values()]
-        with source.text.indented(f"def {nest.name}({', '.join(parameters)}):"):
+        with source.text.indent_below(f"def {nest.name}({', '.join(parameters)}):"):
             write_stages(state, nest.stages, boxes)
             source.text.delete(state.large - {nest.output.name})
             if not nest.stages:
                 dims, kind = tuple_text(nest.output.dims), dtype_text(nest.output.dtype)
                 source.text.add(f"out = np.empty({dims}, {kind})")
             source.text.add("return out")
-        return source.executed(nest.name, "NumPy program of")
+        return source.execute(nest.name, "NumPy program of")
 
     # ------------------------------------------------------------ boxes of stages
 

@@ -18,7 +18,7 @@ from indexing.codegen.graph import (
     dtype_of,
     topological_order,
 )
-from indexing.codegen.numpy.access import Text, expanded, vector_text
+from indexing.codegen.numpy.access import Text, expand_axes, vector_text
 from indexing.codegen.numpy.block import BlockWriter, WriterState, reads_parameter
 from indexing.codegen.numpy.spaces import LoopAxis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import full_text, store
@@ -63,13 +63,13 @@ class ReductionWriter:
         if not reduction.values:
             self._empty(dims)
         elif reduction.scatter is not None and box is None:
-            self._scattered(reduction.scatter)
+            self._write_scatter(reduction.scatter)
         elif reduction.is_product:
-            self._contracted(space, dims)
+            self._write_contraction(space, dims)
         elif self._is_reduction(space, dims):
-            self._reduced(space, dims)
+            self._write_reduction(space, dims)
         else:
-            self._looped(Space.full(self.stage.dims) if box is None else box)
+            self._write_loop(Space.full(self.stage.dims) if box is None else box)
 
     def _store(self, number: int, code: str, axes: tuple[Variable, ...], space: Space) -> None:
         """Store total `number` in its buffer."""
@@ -88,12 +88,12 @@ class ReductionWriter:
 
     # ------------------------------------------------------------ products
 
-    def _contracted(self, space: Space, dims: Space) -> None:
+    def _write_contraction(self, space: Space, dims: Space) -> None:
         """Write a sum of products as a matrix product."""
         (product,) = self.reduction.values
         assert isinstance(product, Apply)
         block = BlockWriter(self.state, space)
-        guards = self._padded(product.arguments, space, "0")
+        guards = self._pad_arrays(product.arguments, space, "0")
         sides = [block.text_of(side) for side in product.arguments]
         for guard in guards:
             mask = block.mask([guard])
@@ -127,20 +127,20 @@ class ReductionWriter:
             return True
         return count >= _WIDE_WINDOW and not _overlaps(reduction, space)
 
-    def _reduced(self, space: Space, dims: Space) -> None:
+    def _write_reduction(self, space: Space, dims: Space) -> None:
         """Write a NumPy reduction over all ranges."""
         reduction, ufunc = self.reduction, self.reduction.function.ufunc
         reduced = [v for v in space.variables if v not in dims.variables]
         neutral = self._neutral(ufunc)
-        guards = self._padded(reduction.values, space, neutral)
+        guards = self._pad_arrays(reduction.values, space, neutral)
         block = BlockWriter(self.state, space)
         init, value = block.text_of(reduction.inits[0]), block.text_of(reduction.values[0])
         if guards:
             value = _where(space, block.mask(guards), value, neutral)
         if not set(reduced) <= set(value.axes):
-            axes = space.ordered([*value.axes, *reduced])
+            axes = space.order_axes([*value.axes, *reduced])
             sizes = tuple_text(space.size_text(axes))
-            value = Text(f"np.broadcast_to({expanded(value, axes)}, {sizes})", axes)
+            value = Text(f"np.broadcast_to({expand_axes(value, axes)}, {sizes})", axes)
         along = tuple([k for k, v in enumerate(value.axes) if v in reduced])
         axis = str(along[0]) if len(along) == 1 else str(along)
         keeps_type = self._dtype.kind in "fc"  # NumPy sums other types in a wider type by default
@@ -152,7 +152,7 @@ class ReductionWriter:
 
     # ------------------------------------------------------------ scatters
 
-    def _scattered(self, scatter: ScatterReduction) -> None:
+    def _write_scatter(self, scatter: ScatterReduction) -> None:
         """Write a scatter: each value is reduced into the element at its index."""
         stage, reduction = self.stage, self.reduction
         dims = Space.full(stage.dims)
@@ -169,8 +169,8 @@ class ReductionWriter:
         for size, e in zip(stage.buffers[0].dims, scatter.index, strict=True):
             flat = flat * size + e
         positions = vector_text(space, flat, space.variables, block)
-        where = expanded(block.mask(scatter.guards), space.variables)
-        values = [expanded(block.text_of(value), space.variables) for value in scatter.values]
+        where = expand_axes(block.mask(scatter.guards), space.variables)
+        values = [expand_axes(block.text_of(value), space.variables) for value in scatter.values]
         ufunc = reduction.function.ufunc
         function = f"np.{ufunc.__name__}" if ufunc else self.source.callee(reduction.function)
         arguments = [
@@ -186,19 +186,19 @@ class ReductionWriter:
 
     # ------------------------------------------------------------ loops over ranges
 
-    def _looped(self, dims: Space) -> None:
+    def _write_loop(self, dims: Space) -> None:
         """Write a Python loop over the ranges, vectorised over the dimensions."""
         reduction, ufunc = self.reduction, self.reduction.function.ufunc
         guards: Sequence[Constraint] = reduction.guards
         if ufunc is not None and not reduction.runtime:
             neutral = self._neutral(ufunc)
-            guards = self._padded(reduction.values, dims, neutral)
+            guards = self._pad_arrays(reduction.values, dims, neutral)
         is_plain = ufunc is not None and not guards  # totals are updated in place
         block = BlockWriter(self.state, dims)
         sizes = tuple_text(dims.size_text(dims.variables))
         totals = [self.source.names.new("total") for _ in reduction.inits]
         for total, init in zip(totals, reduction.inits, strict=True):
-            code = expanded(block.text_of(init), dims.variables)
+            code = expand_axes(block.text_of(init), dims.variables)
             code = f"np.broadcast_to({code}, {sizes})"
             self.source.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
             block.track(total, dims.variables)
@@ -216,7 +216,7 @@ class ReductionWriter:
             block.text_of(rt)
         mask = block.mask(guards) if guards else None
         if mask is not None and not mask.axes:
-            with self.source.text.indented(f"if {mask.code}:"):
+            with self.source.text.indent_below(f"if {mask.code}:"):
                 self._step(block, totals, None, False)
         else:
             self._step(block, totals, mask, not guards)
@@ -225,7 +225,7 @@ class ReductionWriter:
         self, block: BlockWriter, totals: list[str], mask: Text | None, is_plain: bool
     ) -> None:
         function, axes = self.reduction.function, block.space.variables
-        values = [expanded(block.text_of(value), axes) for value in self.reduction.values]
+        values = [expand_axes(block.text_of(value), axes) for value in self.reduction.values]
         code = self.source.call(function, *totals, *values)
         ufunc = function.ufunc
         if ufunc is not None and is_plain:
@@ -238,13 +238,13 @@ class ReductionWriter:
         results = [self.source.names.new("updated") for _ in totals]
         self.source.text.add(f"{', '.join(results)} = {code}")
         where = self.source.names.new("where")
-        self.source.text.add(f"{where} = {expanded(mask, axes)}")
+        self.source.text.add(f"{where} = {expand_axes(mask, axes)}")
         for total, new in zip(totals, results, strict=True):
             self.source.text.add(f"{total} = np.where({where}, {new}, {total})")
 
     # ------------------------------------------------------------ padding
 
-    def _padded(self, values: Sequence[Node], space: Space, fill: str) -> list[Constraint]:
+    def _pad_arrays(self, values: Sequence[Node], space: Space, fill: str) -> list[Constraint]:
         """Pad arrays that are read out of bounds; return the guards that remain.
 
         The padding value is `fill`, a neutral element of the reduction.
@@ -283,8 +283,8 @@ class ReductionWriter:
 
 def _where(space: Space, mask: Text, value: Text, fill: str) -> Text:
     """Return the value where the mask is true, and `fill` elsewhere."""
-    axes = space.ordered([*mask.axes, *value.axes])
-    condition, code = expanded(mask, axes), expanded(value, axes)
+    axes = space.order_axes([*mask.axes, *value.axes])
+    condition, code = expand_axes(mask, axes), expand_axes(value, axes)
     return Text(f"np.where({condition}, {code}, {fill})", axes)
 
 
@@ -313,7 +313,7 @@ def _is_windowed(reduction: Reduction, space: Space) -> bool:
     if reduction.guards:
         return True
     return any(
-        len(space.ordered(space.swap(e).variables())) > 1
+        len(space.order_axes(space.swap(e).variables())) > 1
         for node in topological_order(reduction.values)
         if isinstance(node, BufferRead)
         for e in node.index

@@ -57,7 +57,7 @@ class Space:
         """Return the axis of a variable."""
         return next(axis for axis in self.axes if axis.variable is variable)
 
-    def ordered(self, variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    def order_axes(self, variables: Iterable[Variable]) -> tuple[Variable, ...]:
         """Return those of `variables` that are axes, in the order of the axes, each once."""
         present = set(variables)
         return tuple([axis.variable for axis in self.axes if axis.variable in present])
@@ -70,7 +70,7 @@ class Space:
 def depends_on_axes(node: Node, space: Space) -> bool:
     """Return True if the value of a node varies along an axis."""
     exprs = map(space.swap, exprs_of(topological_order([node], with_cases)))
-    return any(space.ordered(expr.variables()) for expr in exprs)
+    return any(space.order_axes(expr.variables()) for expr in exprs)
 
 
 def split_space(stage: Stage, variables: Sequence[Variable]) -> Space:

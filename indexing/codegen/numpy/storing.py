@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from indexing.codegen.graph import Buffer
-from indexing.codegen.numpy.access import Text, as_operand, expanded
+from indexing.codegen.numpy.access import Text, as_operand, expand_axes
 from indexing.codegen.numpy.block import WriterState
 from indexing.codegen.numpy.spaces import Space
 from indexing.codegen.stages import Stage
@@ -27,10 +27,10 @@ def store(
 def full_text(stage: Stage, buffer: Buffer, text: Text, space: Space, box: Space | None) -> str:
     """Return code of an array with the full size of each dimension."""
     axes = space.variables
-    code, sizes = expanded(text, axes), space.size_text(axes)
+    code, sizes = expand_axes(text, axes), space.size_text(axes)
     if not text.axes or set(text.axes) != set(axes):
         if box is None and set(axes) == {d for d in stage.dims if d.lower < d.upper}:
-            return f"np.broadcast_to({aligned(stage, text)}, {tuple_text(buffer.dims)})"
+            return f"np.broadcast_to({align_axes(stage, text)}, {tuple_text(buffer.dims)})"
         code = f"np.broadcast_to({code}, {tuple_text(sizes)})"
     if box is None:
         is_complete = sizes == [str(n) for n in buffer.dims]
@@ -42,7 +42,7 @@ def full_text(stage: Stage, buffer: Buffer, text: Text, space: Space, box: Space
     return code if is_complete else f"{as_operand(code)}.reshape({shape})"
 
 
-def aligned(stage: Stage, text: Text) -> str:
+def align_axes(stage: Stage, text: Text) -> str:
     """Return code with an axis for each dimension of the stage, from the first that it has."""
     if not text.axes:
         return text.code

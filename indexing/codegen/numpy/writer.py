@@ -11,7 +11,7 @@ from indexing.codegen.graph import (
     Reduction,
     Scalar,
 )
-from indexing.codegen.numpy.access import expanded
+from indexing.codegen.numpy.access import expand_axes
 from indexing.codegen.numpy.block import BlockWriter, WriterState
 from indexing.codegen.numpy.reductions import ReductionWriter
 from indexing.codegen.numpy.spaces import (
@@ -22,7 +22,7 @@ from indexing.codegen.numpy.spaces import (
     guarded_box,
     split_space,
 )
-from indexing.codegen.numpy.storing import aligned, store
+from indexing.codegen.numpy.storing import align_axes, store
 from indexing.codegen.stages import Repeat, Stage
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
 from simplifier.atoms import Variable
@@ -44,7 +44,7 @@ def write_stages(
             block = BlockWriter(state, Space(()))
             for rt in stage.count.runtime:
                 block.text_of(rt)
-            with state.source.repeated(stage), state.untracked():
+            with state.source.open_repeat(stage), state.keep_arrays():
                 write_stages(state, stage.stages, {})
         elif stage.at is not None:
             _write_update(state, stage, stage.at)
@@ -74,7 +74,7 @@ def _write_update(state: WriterState, stage: Stage, at: Index) -> None:
     state.count(stage)
     assert not isinstance(stage.body, Reduction)
     space, (buffer,) = Space.full(stage.dims), stage.buffers
-    text = expanded(BlockWriter(state, space).text_of(stage.body), space.variables)
+    text = expand_axes(BlockWriter(state, space).text_of(stage.body), space.variables)
     pieces = []
     for d, index, size in zip(stage.dims, at, buffer.dims, strict=True):
         begin = index - d
@@ -124,7 +124,7 @@ def _fills(state: WriterState, stage: Stage, body: Choose, space: Space) -> bool
         state.source.text.add(f"{buffer.name} = np.empty({sizes}, {kind})")
         if rest is None:
             text = BlockWriter(state, space, block).text_of(body.otherwise)
-            state.source.text.add(f"{buffer.name}[...] = {aligned(stage, text)}")
+            state.source.text.add(f"{buffer.name}[...] = {align_axes(stage, text)}")
         else:
             _fill(state, stage, body.otherwise, space, rest, block)
     for case, box in reversed(list(zip(body.cases, boxes, strict=True))):
@@ -145,5 +145,5 @@ def _fill(
     text = inner.text_of(value)
     slices = dict(zip(space.variables, box.slices, strict=True))
     pieces = [slices.get(d, "0") for d in stage.dims]
-    code = expanded(text, box.space.variables)
+    code = expand_axes(text, box.space.variables)
     state.source.text.add(f"{stage.buffers[0].name}[{', '.join(pieces) or '...'}] = {code}")

@@ -12,8 +12,8 @@ from typing import Final
 
 from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
-from indexing.dataflow.loops.steps import for_any_values, timed
-from indexing.dataflow.runtime import folded
+from indexing.dataflow.loops.steps import for_any_values, timed_maps
+from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -42,14 +42,14 @@ def changing_elements(iteration: Iteration, leaf: Path) -> list[IndexingMap] | N
         if isinstance(windows, Unknown):
             return None
         for window in windows:
-            placed = replace(window, runtime=tuple(_placed(window.runtime, array)))
-            for piece in folded(placed, iteration):
-                changes += [for_any_values(m, iteration) for m in timed(piece, iteration)]
+            placed = replace(window, runtime=tuple(_place_sources(window.runtime, array)))
+            for piece in fold_runtime(placed, iteration):
+                changes += [for_any_values(m, iteration) for m in timed_maps(piece, iteration)]
         array = forwarded_from(ArrayRef(operands[0], (), array.calls))
     return None
 
 
-def _placed(runtime: Iterable[RuntimeVariable], at: ArrayRef) -> Iterator[RuntimeVariable]:
+def _place_sources(runtime: Iterable[RuntimeVariable], at: ArrayRef) -> Iterator[RuntimeVariable]:
     """Yield the runtime variables of the op of an instruction with its operands as sources."""
     for rt in runtime:
         assert isinstance(rt.source, int)

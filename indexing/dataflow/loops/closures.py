@@ -27,7 +27,7 @@ from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.exact import unions
-from simplifier.interval import Interval, joined
+from simplifier.interval import Interval, join
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
@@ -85,7 +85,7 @@ def _rotations(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]
     time = Variable(f"d{len(sizes)}", 0, component.last)
     earlier = Variable("s0", 0, component.last)
     step_time = Variable(time.name, 1, component.last)
-    one_step = _shifted(dims, shifts, sizes, as_expr(1))
+    one_step = _shift_dims(dims, shifts, sizes, as_expr(1))
     whole = IndexingMap.of([*dims, step_time], [*one_step, step_time - 1])
     if not _is_union(maps, whole):
         return None
@@ -94,7 +94,7 @@ def _rotations(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]
         leaf: [
             IndexingMap.of(
                 [*dims, time],
-                [*_shifted(dims, shifts, sizes, steps), earlier],
+                [*_shift_dims(dims, shifts, sizes, steps), earlier],
                 ranges=[earlier],
                 constraints=[Constraint(steps, 0, component.last)],
                 grade=_grade(maps),
@@ -116,7 +116,7 @@ def _kept_dimensions(
     Returns:
         The maps, and True if any dimension is kept or bounded.
     """
-    step = {pair: _kept(maps) for pair, maps in component.steps.items()}
+    step = {pair: _kept_dims(maps) for pair, maps in component.steps.items()}
     identity: Kept = tuple(range(len(component.sizes[leaf])))
     kept: dict[Path, Kept] = {}
     pending = [(leaf, identity)]
@@ -125,7 +125,7 @@ def _kept_dimensions(
         for (before, y), second in step.items():
             if before == x:
                 new = tuple([None if k is None else first[k] for k in second])
-                joined = _joined(kept[y], new) if y in kept else new
+                joined = _join_kept(kept[y], new) if y in kept else new
                 if joined != kept.get(y):
                     kept[y] = joined
                     pending.append((y, joined))
@@ -148,7 +148,7 @@ def _distances(component: Component) -> list[Interval | None]:
         moved = [
             KnownBounds(sum_bounds(m.constraints)).bounds(m.results[k] - m.dims[k]) for m in maps
         ]
-        span = joined(moved)
+        span = join(moved)
         size = max(sizes[k] for sizes in component.sizes.values())
         distances.append(span if -size < span[0] and span[1] < size else None)
     return distances
@@ -214,7 +214,7 @@ def _shift(result: Expr, d: Variable, size: int) -> int | None:
     return first.constant % size if is_shift else None
 
 
-def _shifted(
+def _shift_dims(
     dims: Sequence[Variable], shifts: Sequence[int], sizes: Sequence[int], steps: Expr
 ) -> list[Expr]:
     """Return the dimensions after a number of steps, each of which shifts them modulo the sizes."""
@@ -233,7 +233,7 @@ def _grade(maps: Iterable[IndexingMap]) -> Grade:
     return "may" if any(m.grade == "may" for m in maps) else "exact"
 
 
-def _kept(maps: Iterable[IndexingMap]) -> Kept:
+def _kept_dims(maps: Iterable[IndexingMap]) -> Kept:
     """Return, for each result, the dimension that every map forwards to it, or None."""
     values: Kept | None = None
     for m in maps:
@@ -241,10 +241,10 @@ def _kept(maps: Iterable[IndexingMap]) -> Kept:
         own = tuple(
             [dims.index(r.as_variable) if r.as_variable in dims else None for r in m.results[:-1]]
         )
-        values = own if values is None else _joined(values, own)
+        values = own if values is None else _join_kept(values, own)
     assert values is not None
     return values
 
 
-def _joined(a: Kept, b: Kept) -> Kept:
+def _join_kept(a: Kept, b: Kept) -> Kept:
     return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])

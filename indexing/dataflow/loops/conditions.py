@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from hlo.modules.recursion import Recursive, unrolled
+from hlo.modules.recursion import Recursive, run_recursive
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.loops.exits import (
@@ -91,7 +91,7 @@ class Conditions:
     def continuation(self) -> Continuation | str:
         """Return for how many iterations the loop's condition is true, or a reason."""
         root = ArrayRef(self.scalars.condition.root, (), self.scalars.inside)
-        return unrolled(self._of(ScalarRef(root, ()), negated=False))
+        return run_recursive(self._of(ScalarRef(root, ()), negated=False))
 
     def sequence(self, expr: Expr) -> AffineSequence | str:
         """Return the values of an expression in each iteration, or a reason."""
@@ -105,7 +105,7 @@ class Conditions:
             if change is None:
                 return self._obstacle(atom)
             if not change.step.is_constant:
-                return f"{self._name(atom)}, whose step is known only at run time"
+                return f"{self._carried_name(atom)}, whose step is known only at run time"
             first += change.start * coefficient
             step += change.step.constant * coefficient
         return AffineSequence(first, step)
@@ -146,11 +146,11 @@ class Conditions:
             return self._either(instruction.name, first, second)
         if isinstance(instruction.op, Compare) and all(isinstance(s, Shape) for s in shapes):
             direction = instruction.op.direction
-            return self._compared(scalar, _NEGATED[direction] if negated else direction)
-        root = self._described(scalar.array)
+            return self._compare_scalar(scalar, _NEGATED[direction] if negated else direction)
+        root = self._describe_array(scalar.array)
         return f"{_DATA}: {root} is no affine comparison of integers"
 
-    def _compared(self, scalar: ScalarRef, direction: str) -> Continuation | str:
+    def _compare_scalar(self, scalar: ScalarRef, direction: str) -> Continuation | str:
         instruction, _, calls = scalar.array
         arrays = [ArrayRef(operand, (), calls) for operand in instruction.operands]
         others = [array.array_shape for array in arrays if not is_integral(array)]
@@ -180,7 +180,7 @@ class Conditions:
         for condition in premises:
             if not self.hold([condition], [leaves]):
                 return self._wrapping(name, condition)
-        bound = self._bound(sums[0].expr - sums[1].expr, direction)
+        bound = self._bound_of_variable(sums[0].expr - sums[1].expr, direction)
         stays = direction not in ("EQ", "NE") and leaves.difference.step >= 0
         return Continuation(
             leaves.iterations,
@@ -225,7 +225,7 @@ class Conditions:
         """
         path, scalars = scalar.array.path, self.scalars
         if path in self._flags:
-            return f"{_DATA}: {self._described(scalar.array)}"
+            return f"{_DATA}: {self._describe_array(scalar.array)}"
         self._flags.add(path)
         after: Continuation | str = yield self._of(
             scalar._replace(array=ArrayRef(scalars.body.root, path, scalars.inside)), negated
@@ -240,7 +240,7 @@ class Conditions:
         bounds = after.bounds[0] + 1 if is_first else 0, after.bounds[1] + 1
         count = after.iterations
         iterations = count + 1 if is_first and count is not None else None
-        name = self._described(scalar.array)
+        name = self._describe_array(scalar.array)
         obstacle = after.obstacle or ("" if is_first else f"{_DATA}: {name} before the loop")
         exits = (counted_exit(iterations, bounds),)
         return Continuation(iterations, bounds, exits, obstacle=obstacle)
@@ -255,7 +255,9 @@ class Conditions:
                     yield self.progress[variable].own
                     yield from self.progress[variable].conditions
 
-    def _bound(self, difference: Expr, direction: str) -> tuple[tuple[Variable, Bound], ...]:
+    def _bound_of_variable(
+        self, difference: Expr, direction: str
+    ) -> tuple[tuple[Variable, Bound], ...]:
         """Return the bound of the only carried variable of ``difference direction 0``."""
         carried = [(v, c) for v, c in difference.terms if v in self.progress]
         if len(carried) != 1 or abs(carried[0][1]) != 1:
@@ -268,21 +270,21 @@ class Conditions:
     def _wrapping(self, compare: str, condition: InRange) -> str:
         low, high = condition.limits
         variables = [v for v in condition.expr.variables() if v in self.progress]
-        name = self._name(variables[0]) if variables else str(condition.expr)
+        name = self._carried_name(variables[0]) if variables else str(condition.expr)
         return f"{name} may wrap around, beyond [{low}, {high}], before `{compare}` ends the loop"
 
     def _obstacle(self, variable: Variable) -> str:
         if variable in self.scalars.carried:
-            return f"{self._name(variable)}, whose step is not loop-invariant"
+            return f"{self._carried_name(variable)}, whose step is not loop-invariant"
         array = self.scalars.runtime[variable].array
         assert isinstance(array, ArrayRef)
-        return self._described(array)
+        return self._describe_array(array)
 
-    def _name(self, variable: Variable) -> str:
+    def _carried_name(self, variable: Variable) -> str:
         path = ", ".join(map(str, self.scalars.carried.get(variable, ())))
         return f"carried element {{{path}}}"
 
-    def _described(self, array: ArrayRef) -> str:
+    def _describe_array(self, array: ArrayRef) -> str:
         instruction, path, calls = array
         if instruction is self.scalars.body.parameters[0] and calls == self.scalars.inside:
             return f"carried element {{{', '.join(map(str, path))}}}"

@@ -23,7 +23,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import While, callees
 from simplifier.atoms import Variable
-from simplifier.interval import Interval, added, scaled
+from simplifier.interval import Interval, add, scale
 from simplifier.linear import constant
 
 MAX_DEPTH: Final = 32
@@ -187,7 +187,7 @@ def _carried_bounds(array: ArrayRef) -> Interval | None:
     last = max(0, count.upper - is_body)
     if not variable.step.is_constant:
         return None
-    return added(variable.start.bounds, scaled((0, last), variable.step.constant))
+    return add(variable.start.bounds, scale((0, last), variable.step.constant))
 
 
 class _Analysis:

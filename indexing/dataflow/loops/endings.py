@@ -19,7 +19,7 @@ from indexing.maps.spaces import is_iteration
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import Relation
-from simplifier.exact.unions import coalesced
+from simplifier.exact.unions import coalesce
 from simplifier.linear import Expr, as_expr, from_atom
 from simplifier.semiaffine import SemiAffine, maximum
 from simplifier.substitute import Substitution
@@ -79,8 +79,8 @@ class Ending:
         """Return a map without the time of the read; symbols become values outside of the loop."""
         m = _with_iterations(m, self.iteration.loop)
         runtime = tuple([self.iteration.source(rt) or rt for rt in m.runtime])
-        m = self.options.simplified(replace(m, results=m.results[:-1], runtime=runtime))
-        return [m] if self.options.keep_multiplicity else _projected(m)
+        m = self.options.simplify_map(replace(m, results=m.results[:-1], runtime=runtime))
+        return [m] if self.options.keep_multiplicity else _project_ranges(m)
 
     # ------------------------------------------------------------ implementation
 
@@ -120,7 +120,7 @@ class Ending:
             return [m]
         rest = tuple([rt for rt in m.runtime if rt is not symbol])
         free = replace(m, runtime=rest, ranges=(*m.ranges, symbol.variable), grade="may")
-        return _projected(self.options.simplified(free))
+        return _project_ranges(self.options.simplify_map(free))
 
 
 def _symbol(m: IndexingMap) -> RuntimeVariable | None:
@@ -155,12 +155,12 @@ def _cases(number: Expr, last: int) -> Iterator[tuple[Expr, Constraint]]:
     yield number, Constraint(number, 0, last)
 
 
-def _projected(m: IndexingMap) -> list[IndexingMap]:
+def _project_ranges(m: IndexingMap) -> list[IndexingMap]:
     """Return a map without range variables that are in no result, if isl can do without them."""
     if not _has_idle_range(m) or any(rt.index for rt in m.runtime):
         return [m]
     inputs = (*m.dims, *[rt.variable for rt in m.runtime])
-    pieces = coalesced([Relation(inputs, m.ranges, m.results, m.constraints)])
+    pieces = coalesce([Relation(inputs, m.ranges, m.results, m.constraints)])
     if isinstance(pieces, Unknown) or len(pieces) > MAX_PIECES:
         return [m]
     names = [variable.name for variable in inputs]

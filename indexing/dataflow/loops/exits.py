@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from simplifier.interval import Interval, added, contains, scaled
+from simplifier.interval import Interval, add, contains, scale
 from simplifier.linear import Affine, Expr, constant
 from simplifier.semiaffine import maximum
 
@@ -68,7 +68,7 @@ class Exit:
             return False
         if not step or not self.bounds[1]:
             return True
-        if contains(limits, added(first.bounds, scaled((0, self.bounds[1]), step))):
+        if contains(limits, add(first.bounds, scale((0, self.bounds[1]), step))):
             return True
         change = self.difference.step
         if not change or step % change:
@@ -120,7 +120,7 @@ def _minus_one(sequence: AffineSequence) -> AffineSequence:
     return AffineSequence(sequence.first - 1, sequence.step)
 
 
-def _known(count: int, difference: AffineSequence, last: Interval = (0, 0)) -> Exit:
+def _known_exit(count: int, difference: AffineSequence, last: Interval = (0, 0)) -> Exit:
     return Exit(constant(count), (count, count), difference, last)
 
 
@@ -129,7 +129,7 @@ def _below_zero(difference: AffineSequence) -> Exit | str:
     first, step = difference.first, difference.step
     low, high = first.bounds
     if low >= 0:
-        return _known(0, difference)
+        return _known_exit(0, difference)
     if step < 0:
         return f"{MAYBE_ENDLESS}: the counter moves away from its bound"
     if not step:
@@ -143,7 +143,7 @@ def _not_zero(difference: AffineSequence) -> Exit | str:
     """Return the exit of a loop that continues while ``difference[k] ≠ 0``."""
     first, step = difference.first, difference.step
     if first == constant(0):
-        return _known(0, difference)
+        return _known_exit(0, difference)
     if not step:
         is_endless = not contains(first.bounds, (0, 0))
         return f"{ENDLESS if is_endless else MAYBE_ENDLESS}: its condition never changes"
@@ -153,7 +153,7 @@ def _not_zero(difference: AffineSequence) -> Exit | str:
             return Exit(count, count.bounds, difference, (0, 0))
         return f"{MAYBE_ENDLESS}: the counter may start beyond its bound"
     if first.is_constant and not first.constant % step and first.constant // step < 0:
-        return _known(-(first.constant // step), difference)
+        return _known_exit(-(first.constant // step), difference)
     return f"{MAYBE_ENDLESS}: the counter steps over its bound"
 
 
@@ -161,9 +161,9 @@ def _zero(difference: AffineSequence) -> Exit | str:
     """Return the exit of a loop that continues while ``difference[k] = 0``."""
     first, step = difference.first, difference.step
     if not contains(first.bounds, (0, 0)):
-        return _known(0, difference)
+        return _known_exit(0, difference)
     if not step:
         return f"{ENDLESS if first.is_constant else MAYBE_ENDLESS}: its condition never changes"
     if first.is_constant:
-        return _known(1, difference, (step, step))
+        return _known_exit(1, difference, (step, step))
     return Exit(None, (0, 1), difference, (step, step))

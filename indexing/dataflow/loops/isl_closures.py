@@ -67,7 +67,7 @@ class IslClosures:
         moves: list[Relation] = []
         for (x, y), maps in self.component.steps.items():
             for m in maps:
-                (stays if x == y and _is_stay(m) else moves).append(self._embedded(m, x, y))
+                (stays if x == y and _is_stay(m) else moves).append(self._embed_map(m, x, y))
         return stays, moves
 
     def _collect_symbols(self) -> bool:
@@ -81,13 +81,13 @@ class IslClosures:
                 upper = max(known.variable.upper, rt.variable.upper)
                 variable = Variable(f"rt{len(self.symbols)}_", lower, upper)
                 if known is not rt:
-                    variable = variable.renamed(known.name)
+                    variable = variable.rename(known.name)
                 self.symbols[_key(rt)] = replace(known, variable=variable)
         return True
 
     def _box(self, leaf: Path) -> Relation:
         sizes = self.component.sizes[leaf]
-        symbols = [rt.variable.renamed(f"y{k}") for k, rt in enumerate(self.symbols.values())]
+        symbols = [rt.variable.rename(f"y{k}") for k, rt in enumerate(self.symbols.values())]
         index = [Variable(f"e{k}", 0, size - 1) for k, size in enumerate(sizes)]
         time = Variable("t", 0, self.component.last)
         zeros = [constant(0)] * (self.rank - len(sizes))
@@ -96,11 +96,11 @@ class IslClosures:
         results = (number, *[v.as_expr() for v in free], *zeros, time.as_expr())
         return Relation((), (*free, time), results, ())
 
-    def _embedded(self, m: IndexingMap, source: Path, target: Path) -> Relation:
+    def _embed_map(self, m: IndexingMap, source: Path, target: Path) -> Relation:
         """Return a map as a relation in the space of all arrays."""
         own = {_key(rt): rt.variable for rt in m.runtime}
         symbols = [
-            own.get(key, rt.variable.renamed(f"y{k}"))
+            own.get(key, rt.variable.rename(f"y{k}"))
             for k, (key, rt) in enumerate(self.symbols.items())
         ]
         number = self.leaves.index(source)

@@ -15,7 +15,7 @@ from indexing.dataflow.constants import is_integral
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
 from indexing.dataflow.runtime import source_element
-from indexing.dataflow.values import ValueMaps, value_maps, wrapped
+from indexing.dataflow.values import ValueMaps, value_maps, wrap_value
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -99,7 +99,7 @@ class Iteration:
                 return None
             values[rt.variable] = symbol
         formula = Substitution(values)(formula)
-        return formula, self._mentioned(formula)
+        return formula, self._symbols_in(formula)
 
     # ------------------------------------------------------------ implementation
 
@@ -124,7 +124,7 @@ class Iteration:
         limits = range_of(variable.element_type)
         if not variable.wraps or limits is None:
             return (piece,)
-        pieces = tuple(wrapped(piece, limits, self))
+        pieces = tuple(wrap_value(piece, limits, self))
         return pieces if len(pieces) <= MAX_CASES else None
 
     def _invariant(self, array: ArrayRef) -> ValueMaps | None:
@@ -137,7 +137,7 @@ class Iteration:
         symbol = self._outer(RuntimeVariable(Variable("rt", *bounds), array, index), relative=True)
         if symbol is None:
             return None
-        return (self._scalar(array.path, symbol, self._mentioned(symbol)),)
+        return (self._scalar(array.path, symbol, self._symbols_in(symbol)),)
 
     def _outer(self, rt: RuntimeVariable, relative: bool = False) -> Expr | None:
         """Return a scalar outside of the loop as a formula of a symbol; None if out of reach.
@@ -172,12 +172,12 @@ class Iteration:
             if (known.array, known.index) == (key.array, key.index):
                 return self._symbols[name].expr
         name = f"invariant{len(self._sources)}"
-        variable = rt.variable.renamed(name)
+        variable = rt.variable.rename(name)
         self._sources[name] = replace(key, variable=variable)
         self._symbols[name] = RuntimeVariable(variable)
         return self._symbols[name].expr
 
-    def _mentioned(self, value: Expr) -> list[RuntimeVariable]:
+    def _symbols_in(self, value: Expr) -> list[RuntimeVariable]:
         names = {v.name for v in value.variables()} - {NUMBER}
         return [symbol for name, symbol in self._symbols.items() if name in names]
 

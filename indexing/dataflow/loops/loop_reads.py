@@ -31,14 +31,14 @@ from indexing.maps.equality import is_contained
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
-from indexing.maps.products import without_covered
+from indexing.maps.products import drop_covered
 from indexing.maps.reasons import Reason
 from indexing.maps.relation import as_relation, map_of_piece
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByLeaf
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.unions import coalesced
+from simplifier.exact.unions import coalesce
 from simplifier.linear import as_expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown, first_unknown
@@ -109,8 +109,8 @@ class LoopReads:
             reasons = (*self.ending.reasons, *reads.reasons)
             read = Reads(anywhere, reads.unknown, reasons)
             for operand, maps in self._at_time(leaf).items():
-                to = self._set(answers, ArrayRef(self.loop, ()), operand, start.dims)
-                answers[operand] = self._sharing.composed(to, read, maps, only_control=True)
+                to = self._timed_set(answers, ArrayRef(self.loop, ()), operand, start.dims)
+                answers[operand] = self._sharing.compose_reads(to, read, maps, only_control=True)
         return answers
 
     def _decisive_times(self, output: Path, start: IndexingMap, kept: int) -> Iterator[IndexingMap]:
@@ -130,7 +130,7 @@ class LoopReads:
             return
         for m in changes:
             *dims, old = m.dims
-            after = old.renamed("after")
+            after = old.rename("after")
             swap = Substitution({old: after.as_expr()})
             _, constraints = m.substituted({old: after.as_expr()})
             within = Constraint(after - 1 - time, 0, self.last)
@@ -153,7 +153,7 @@ class LoopReads:
                     self._components.update(dict.fromkeys(component, component))
                     self._close(component)
         if leaf not in self._at_times:
-            self._at_times[leaf] = self._closed(leaf)
+            self._at_times[leaf] = self._closed_reads(leaf)
         return self._at_times[leaf]
 
     def _step(self, leaf: Path) -> dict[Path, Reads]:
@@ -184,23 +184,23 @@ class LoopReads:
             for z, reads in self._step(x).items():
                 if z not in component:
                     self._leave(leaving, x, reads, self._at_time(z))
-            self._leaving[x] = self._tidied(leaving)
+            self._leaving[x] = self._tidy_sets(leaving)
 
     def _read_before_the_loop(self, leaving: dict[Path, MapSet], leaf: Path) -> None:
         for m in self.edges.identity(ArrayRef(self.loop, leaf)):
             first = Variable(f"d{len(m.dims)}", 0, 0)
             zero = as_expr(0)
-            to = self._set(leaving, ArrayRef(self.loop, leaf), leaf)
+            to = self._timed_set(leaving, ArrayRef(self.loop, leaf), leaf)
             to.add(replace(m, dims=(*m.dims, first), results=(*m.results, zero)))
 
     def _leave(
         self, leaving: dict[Path, MapSet], leaf: Path, reads: Reads, after: dict[Path, MapSet]
     ) -> None:
         for operand, maps in after.items():
-            to = self._set(leaving, ArrayRef(self.loop, leaf), operand)
-            leaving[operand] = self._sharing.composed(to, reads, maps)
+            to = self._timed_set(leaving, ArrayRef(self.loop, leaf), operand)
+            leaving[operand] = self._sharing.compose_reads(to, reads, maps)
 
-    def _closed(self, leaf: Path) -> dict[Path, MapSet]:
+    def _closed_reads(self, leaf: Path) -> dict[Path, MapSet]:
         """Return the reads of an array at any time, from those that leave its component."""
         array, component = ArrayRef(self.loop, leaf), self._components[leaf]
         if self._is_forwarded(leaf):
@@ -208,7 +208,7 @@ class LoopReads:
             for m in self.edges.identity(array):
                 time = Variable(f"d{len(m.dims)}", 0, self.last)
                 k = time.as_expr() if leaf in self.iteration.facts.invariants else as_expr(0)
-                to = self._set(answers, array, leaf)
+                to = self._timed_set(answers, array, leaf)
                 to.add(replace(m, dims=(*m.dims, time), results=(*m.results, k)))
             return answers
         if component not in self._closing:
@@ -219,9 +219,9 @@ class LoopReads:
         for y, closures in closure.maps.items():
             within = Reads(list(closures), unknown, reasons)
             for operand, maps in self._leaving[y].items():
-                to = self._set(answers, array, operand)
-                answers[operand] = self._sharing.composed(to, within, maps)
-        return self._tidied(answers)
+                to = self._timed_set(answers, array, operand)
+                answers[operand] = self._sharing.compose_reads(to, within, maps)
+        return self._tidy_sets(answers)
 
     def _is_forwarded(self, leaf: Path) -> bool:
         """Return True if an array has its own elements of the operand at all times."""
@@ -263,7 +263,7 @@ class LoopReads:
         assert sizes is not None
         return (*sizes, self.last + 1)
 
-    def _set(
+    def _timed_set(
         self,
         sets: dict[Path, MapSet],
         start: ArrayRef,
@@ -281,7 +281,7 @@ class LoopReads:
             sets[leaf] = MapSet((), pair, Options(exact=True, keep_multiplicity=self.counts))
         return sets[leaf]
 
-    def _tidied(self, sets: dict[Path, MapSet]) -> dict[Path, MapSet]:
+    def _tidy_sets(self, sets: dict[Path, MapSet]) -> dict[Path, MapSet]:
         """Return the same relations in fewer maps, with times only where they index the read.
 
         If reads are counted, each iteration that reads an element counts.
@@ -306,7 +306,7 @@ class LoopReads:
         if leaf not in answers:
             spaces = self.edges.spaces(array, ArrayRef(self.loop, leaf))
             answers[leaf] = MapSet((), spaces, self.edges.options)
-        answers[leaf] = self._sharing.changed(
+        answers[leaf] = self._sharing.change_copy(
             answers[leaf], (maps.state, start), lambda total: self._extend(total, maps, start)
         )
 
@@ -323,7 +323,7 @@ class LoopReads:
                 if not final.is_known_empty
             ]
             if not self.counts:
-                finals = without_covered(finals)
+                finals = drop_covered(finals)
             total.extend(finals, control=finals if is_control else ())
         if any(m.grade == "may" for m in total.maps):
             total.add_reasons(ending.reasons)
@@ -349,7 +349,7 @@ def _without_repeated_control(maps: MapSet) -> MapSet:
 def _tidy(maps: MapSet) -> MapSet:
     tidied = maps.like(())
     for is_control, group in maps.by_control:
-        settled = _coalesced(without_covered(map(_without_idle_time, group)))
+        settled = _coalesce_maps(drop_covered(map(_without_idle_time, group)))
         tidied.extend(settled, control=settled if is_control else ())
     return tidied
 
@@ -364,12 +364,12 @@ def _without_idle_time(m: IndexingMap) -> IndexingMap:
     return replace(m, results=(*element, as_expr(0))).simplify()
 
 
-def _coalesced(maps: list[IndexingMap]) -> list[IndexingMap]:
+def _coalesce_maps(maps: list[IndexingMap]) -> list[IndexingMap]:
     """Return the same relation; exact maps as fewer maps if isl can."""
     exact = [m for m in maps if m.grade == "exact" and not m.runtime]
     if not 1 < len(exact) <= MAX_COALESCED:
         return maps
-    pieces = coalesced(list(map(as_relation, exact)))
+    pieces = coalesce(list(map(as_relation, exact)))
     if isinstance(pieces, Unknown) or len(pieces) >= len(exact):
         return maps
     fewer = [map_of_piece(piece, "exact") for piece in pieces]

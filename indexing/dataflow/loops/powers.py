@@ -16,7 +16,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.products import free_variable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.interval import Interval, contains, intersected
+from simplifier.interval import Interval, contains, intersect
 from simplifier.linear import Expr, as_expr
 
 MAX_POWERS: Final = 32
@@ -67,7 +67,7 @@ class Index:
         """Return the index, given the dimension."""
         return d.as_expr() if self.reflection is None else self.reflection - d.as_expr()
 
-    def reflected(self, interval: Interval) -> Interval:
+    def reflect(self, interval: Interval) -> Interval:
         """Return the values of the index for those of the dimension, and the reverse."""
         if self.reflection is None:
             return interval
@@ -126,9 +126,9 @@ class Product:
             value = values[k]
             if isinstance(value, Index):
                 p = value.dimension
-                domain[p] = intersected(domain[p], value.reflected(inside))
+                domain[p] = intersect(domain[p], value.reflect(inside))
             else:
-                values[k] = value = intersected(value, inside)
+                values[k] = value = intersect(value, inside)
                 if value[0] > value[1]:
                     return None
         if any(low > high for low, high in domain):
@@ -198,12 +198,12 @@ def _through(index: Index | Interval, values: Sequence[Index | Interval]) -> Ind
     if not isinstance(index, Index):
         return index
     value = values[index.dimension]
-    return value.then(index) if isinstance(value, Index) else index.reflected(value)
+    return value.then(index) if isinstance(value, Index) else index.reflect(value)
 
 
 def _values(result: Index | Interval, domain: Sequence[Interval]) -> Interval:
     """Return the values of a result."""
-    return result.reflected(domain[result.dimension]) if isinstance(result, Index) else result
+    return result.reflect(domain[result.dimension]) if isinstance(result, Index) else result
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def powers(
             sequence.append(current)
             if len(sequence) > last:
                 return _maps(sequence, len(sequence), last)
-            current = _composed(current, step)
+            current = _compose_power(current, step)
             if len(sequence) > MAX_POWERS or sum(map(len, current.values())) > MAX_PRODUCTS:
                 return None
     except NotPeriodicError:
@@ -244,7 +244,7 @@ def powers(
     return _maps(sequence, sequence.index(current), last)
 
 
-def _composed(first: Power, second: Mapping[Pair, Iterable[Product]]) -> Power:
+def _compose_power(first: Power, second: Mapping[Pair, Iterable[Product]]) -> Power:
     products: dict[Path, list[Product]] = {}
     for (y, z), twos in second.items():
         composed = [one.then(two) for one in first.get(y, ()) for two in twos]
@@ -266,14 +266,14 @@ def _maps(sequence: Sequence[Power], start: int, last: int) -> dict[Path, list[I
     maps: dict[Path, list[IndexingMap]] = {}
     for leaf in dict.fromkeys(leaf for power in sequence for leaf in power):
         members = [power.get(leaf, frozenset[Product]()) for power in sequence]
-        for product in dict.fromkeys(each for member in members for each in _sorted(member)):
+        for product in dict.fromkeys(each for member in members for each in _sort_products(member)):
             present = [product in member for member in members]
             for steps in _steps(present, start, period):
                 maps.setdefault(leaf, []).append(product.at_steps(last, steps))
     return maps
 
 
-def _sorted(products: Iterable[Product]) -> list[Product]:
+def _sort_products(products: Iterable[Product]) -> list[Product]:
     """Return products in an order that does not depend on hashes."""
     return sorted(products, key=repr)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction
-from hlo.modules.recursion import Recursive, unrolled
+from hlo.modules.recursion import Recursive, run_recursive
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.dataflow.constants import element_at, is_integral
 from indexing.dataflow.conversions import is_reinterpreted
@@ -25,7 +25,7 @@ from indexing.ops.control import While, callees
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.integer_rules import range_of
 from simplifier.atoms import Variable
-from simplifier.interval import Interval, contains, joined
+from simplifier.interval import Interval, contains, join
 from simplifier.linear import Expr, as_expr, constant
 
 CarriedBounds: TypeAlias = Callable[[ArrayRef], Interval | None]
@@ -144,7 +144,7 @@ class LoopScalars:
 
     def sum_at(self, scalar: ScalarRef) -> WrappedSum:
         """Return the value of an element of an array of integers or booleans."""
-        return unrolled(self._sum(scalar))
+        return run_recursive(self._sum(scalar))
 
     def varies(self, expr: Expr) -> bool:
         """Return True if an expression may differ between iterations."""
@@ -192,10 +192,10 @@ class LoopScalars:
         if scalar not in self._sums:
             if len(self._sums) > MAX_TRACED:
                 return self._opaque(scalar, varies=True)
-            self._sums[scalar] = yield self._computed(scalar)
+            self._sums[scalar] = yield self._computed_value(scalar)
         return self._sums[scalar]
 
-    def _computed(self, scalar: ScalarRef) -> Recursive[WrappedSum]:
+    def _computed_value(self, scalar: ScalarRef) -> Recursive[WrappedSum]:
         """Return the value of a scalar that is not a copy."""
         known = element_at(scalar.array, [constant(i) for i in scalar.element])
         if known:
@@ -267,7 +267,7 @@ def _affine(scalar: ScalarRef, values: list[WrappedSum], signed: bool) -> Wrappe
         operand_type = ELEMENT_TYPES[value.element_type]
         if operand_type.bits < bits or operand_type.kind == "pred":  # widened
             conditions.append(value.own_condition)
-    return WrappedSum(_reduced(expr, element_type, signed), element_type, tuple(conditions))
+    return WrappedSum(_reduce_numbers(expr, element_type, signed), element_type, tuple(conditions))
 
 
 def _affine_expr(opcode: str, operands: list[Expr]) -> Expr | None:
@@ -288,7 +288,7 @@ def _affine_expr(opcode: str, operands: list[Expr]) -> Expr | None:
     return None
 
 
-def _reduced(expr: Expr, element_type: str, signed: bool) -> Expr:
+def _reduce_numbers(expr: Expr, element_type: str, signed: bool) -> Expr:
     """Return an expression of small numbers that is equal modulo ``2^bits``."""
     bits, limits = ELEMENT_TYPES[element_type].bits, range_of(element_type)
     assert limits is not None
@@ -322,4 +322,4 @@ def _rule_values(scalar: ScalarRef, values: list[WrappedSum]) -> list[Expr]:
 def _hull(exprs: list[Expr]) -> Interval | None:
     """Return bounds of all expressions; None if there are none."""
     bounds = [expr.bounds for expr in exprs]
-    return joined(bounds) if bounds else None
+    return join(bounds) if bounds else None

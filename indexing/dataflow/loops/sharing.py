@@ -37,7 +37,7 @@ class Sharing:
             known = self._known[key] = change(maps)
         return known
 
-    def changed(self, total: MapSet, key: Hashable, change: Callable[[MapSet], None]) -> MapSet:
+    def change_copy(self, total: MapSet, key: Hashable, change: Callable[[MapSet], None]) -> MapSet:
         """Return a copy of `total` to which `change` was applied.
 
         Args:
@@ -57,7 +57,7 @@ class Sharing:
             known = self._known[place] = copy(total)
         return known
 
-    def composed(
+    def compose_reads(
         self, total: MapSet, reads: Reads, maps: MapSet, *, only_control: bool = False
     ) -> MapSet:
         """Return `total` with ``x -> maps(reads(x))``.
@@ -75,4 +75,4 @@ class Sharing:
                 copied.control.update(copied.maps)
 
         read = (tuple(reads.maps), reads.unknown, reads.reasons, frozenset(reads.control))
-        return self.changed(total, (read, maps.state, only_control), compose)
+        return self.change_copy(total, (read, maps.state, only_control), compose)

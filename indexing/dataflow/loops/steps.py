@@ -78,7 +78,11 @@ def timed_reads(iteration: Iteration, summary: MapsByLeaf, *, is_step: bool) -> 
         here.unknown = first_unknown(here.unknown, maps.unknown)
         here.reasons += maps.reasons
         for m in maps.maps:
-            settled = timed(m, iteration) if is_step else [_settled(m, iteration, constant(0))]
+            settled = (
+                timed_maps(m, iteration)
+                if is_step
+                else [_settle_runtime(m, iteration, constant(0))]
+            )
             here.add(list(settled), is_control=m in maps.control)
             here.varying += tuple(_obstacles(m, iteration))
     if is_step and iteration.most < ENDLESS:
@@ -100,7 +104,7 @@ def _obstacles(m: IndexingMap, iteration: Iteration) -> Iterator[Reason]:
             yield Reason(f"{text}: `{name}`", iteration.loop)
 
 
-def timed(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
+def timed_maps(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
     """Yield a map of the body with the time as last dimension and result, without empty maps."""
     time = Variable(f"d{len(m.dims)}", 1, iteration.most)
     numbers = [rt for rt in m.runtime if rt.array is None and rt.name == NUMBER]
@@ -117,12 +121,12 @@ def timed(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
         constraints=[*within, *constraints],
         grade=m.grade,
     )
-    settled = _settled(timed, iteration, time - 1)
+    settled = _settle_runtime(timed, iteration, time - 1)
     if not settled.is_known_empty:
         yield settled
 
 
-def _settled(m: IndexingMap, iteration: Iteration, number: Expr) -> IndexingMap:
+def _settle_runtime(m: IndexingMap, iteration: Iteration, number: Expr) -> IndexingMap:
     """Return a map whose runtime variables are values outside of the loop or of one iteration.
 
     Args:
@@ -159,7 +163,7 @@ def for_any_values(m: IndexingMap, iteration: Iteration) -> IndexingMap:
     free = [rt for rt in m.runtime if rt.calls[:1] == (iteration.loop,)]
     if not free:
         return m
-    ranges = [*m.ranges, *_renamed([rt.variable for rt in free], m.variables)]
+    ranges = [*m.ranges, *_rename_taken([rt.variable for rt in free], m.variables)]
     new = ranges[len(m.ranges) :]
     values = {rt.variable: v.as_expr() for rt, v in zip(free, new, strict=True)}
     swap = Substitution(values)
@@ -191,7 +195,7 @@ def _outside(rt: RuntimeVariable, iteration: Iteration) -> RuntimeVariable | Non
     return RuntimeVariable(rt.variable, source, tuple(index), rt.clamp)
 
 
-def _renamed(variables: Iterable[Variable], taken: Iterable[Variable]) -> Iterator[Variable]:
+def _rename_taken(variables: Iterable[Variable], taken: Iterable[Variable]) -> Iterator[Variable]:
     """Yield variables with names that are not taken."""
     names = {v.name for v in taken}
     for k, variable in enumerate(variables):
@@ -199,4 +203,4 @@ def _renamed(variables: Iterable[Variable], taken: Iterable[Variable]) -> Iterat
         while name in names:
             name += "_"
         names.add(name)
-        yield variable.renamed(name)
+        yield variable.rename(name)

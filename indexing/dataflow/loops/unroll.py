@@ -68,7 +68,9 @@ def unroll(instruction: Instruction) -> Module | Unknown:
     if count.number * len(body) > MAX_UNROLLED:
         size = f"{count.number} iterations of {len(body)} instructions"
         return Unknown(f"budget: {size}; the limit is {MAX_UNROLLED}", instruction)
-    return _with_computation(instruction.computation, _unrolled(instruction, body, count.number))
+    return _with_computation(
+        instruction.computation, _unrolled_text(instruction, body, count.number)
+    )
 
 
 def _with_computation(changed: Computation, text: str) -> Module:
@@ -79,7 +81,7 @@ def _with_computation(changed: Computation, text: str) -> Module:
     return parse("\n\n".join([head, *texts]) + "\n", module.filename)
 
 
-def _unrolled(loop: Instruction, body: Computation, iterations: int) -> str:
+def _unrolled_text(loop: Instruction, body: Computation, iterations: int) -> str:
     """Return the text of the computation of a loop with the loop unrolled."""
     computation = loop.computation
     names = {each: each.name for each in computation.instructions}

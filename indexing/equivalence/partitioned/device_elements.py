@@ -21,7 +21,7 @@ from indexing.devices.devices import Devices
 from indexing.equivalence.partitioned.distribution import Distribution, formula_of
 from indexing.equivalence.partitioned.regions import border_of, crosses_border, holder_of
 from indexing.equivalence.values.folds.fold_ranges import Fold
-from indexing.equivalence.values.folds.folds import folded
+from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
 from indexing.equivalence.values.formulas.applications import Frame
 from indexing.equivalence.values.formulas.element_algebra import own_index
@@ -135,7 +135,9 @@ class DeviceElements(Elements):
         expr = formula_of(values, self.device.as_expr())
         if expr is not None:
             return expr
-        table = self.algebra.tabulated(np.array(values, np.int32), "s32", (self.device.as_expr(),))
+        table = self.algebra.table_element(
+            np.array(values, np.int32), "s32", (self.device.as_expr(),)
+        )
         return self.algebra.index_of(table, (min(values), max(values)))
 
     # ------------------------------------------------------------ rules
@@ -156,7 +158,7 @@ class DeviceElements(Elements):
             reason = f"`{instruction.name}` exchanges values of devices in a loop or branch"
             raise NoFormula(Unknown(reason, instruction))
         if isinstance(instruction.op, Collective):
-            return self._exchanged(array, instruction, instruction.op, frame)
+            return self._exchanged_formula(array, instruction, instruction.op, frame)
         if crosses:
             return self._crossing(array, instruction, frame)
         return self._as_index(super()._body(array, frame))
@@ -177,11 +179,11 @@ class DeviceElements(Elements):
         expr = formula_of([int(n) for n in numbers], self.device.as_expr())
         if expr is not None and fits(expr, body.type):
             return self.table.index(expr, body.type)
-        return self.algebra.tabulated(numbers, body.type, (self.device.as_expr(),))
+        return self.algebra.table_element(numbers, body.type, (self.device.as_expr(),))
 
     # ------------------------------------------------------------ collectives
 
-    def _exchanged(
+    def _exchanged_formula(
         self, array: NumberedArray, instruction: Instruction, op: Collective, frame: Frame
     ) -> Formula:
         """Return the formula of a collective."""
@@ -202,16 +204,16 @@ class DeviceElements(Elements):
                     reason = f"`{instruction.name}`: {instruction.opcode} has no element formula"
                     raise NoFormula(Unknown(reason, instruction))
                 operand = next(iter(array.operands[number].values()))
-                cases.append(self._received(array.shape, operand, indexing_map, frame))
+                cases.append(self._received_element(array.shape, operand, indexing_map, frame))
         if reduces:
-            return self._reduced(array, instruction, answer.maps, cases)
+            return self._reduced_formula(array, instruction, answer.maps, cases)
         zero = self.table.constant(0, array.shape.element_type)
         body = zero if op.fills_with_zeros or not cases else cases.pop()[1]
         for guards, value in cases:
             body = self.algebra.where(guards, value, body)
         return body
 
-    def _received(
+    def _received_element(
         self, shape: Shape, operand: NumberedArray, indexing_map: IndexingMap, frame: Frame
     ) -> tuple[list[Constraint], Formula]:
         """Return the element of an operand that a map leads to, and the conditions for it."""
@@ -234,7 +236,7 @@ class DeviceElements(Elements):
         values = dict(zip(dims(array.shape), index, strict=True)) | {self.device: device}
         return self.algebra.rewriting(values)(body)
 
-    def _reduced(
+    def _reduced_formula(
         self,
         array: NumberedArray,
         instruction: Instruction,
@@ -256,7 +258,7 @@ class DeviceElements(Elements):
             single = {v: as_expr(v.lower) for v in indexing_map.ranges if v not in ranges}
             value = self.algebra.rewriting(single)(value) if single else value
             fold = Fold(combiner, (), 0, kind, (neutral,), (value,), ranges, tuple(guards))
-            part = folded(self.algebra, fold)
+            part = fold_formula(self.algebra, fold)
             total = part if total is None else self.algebra.apply(combiner, (), kind, [total, part])
         assert total is not None
         return total
@@ -275,14 +277,14 @@ class DeviceElements(Elements):
         number, holders, local = holder_of(given, own_index(array.shape))
         holder = formula_of(holders, number)
         if holder is None:
-            table = self.algebra.tabulated(np.array(holders, np.int32), "s32", (number,))
+            table = self.algebra.table_element(np.array(holders, np.int32), "s32", (number,))
             holder = self.algebra.index_of(table, (0, self.devices.count - 1))
         return self.on(operand, frame, holder, local)
 
     # ------------------------------------------------------------ opaque ops
 
-    def _limited(self, array: NumberedArray, body: Formula) -> Formula:
-        return body if self.device in body.free else super()._limited(array, body)
+    def _limit_depth(self, array: NumberedArray, body: Formula) -> Formula:
+        return body if self.device in body.free else super()._limit_depth(array, body)
 
     def _opaque(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return an element of an op that is known by its name and operands only."""

@@ -46,10 +46,10 @@ def compare_device_reads(pair: PartitionedPair) -> Comparison:
         for number, at in enumerate(pair.inputs):
             ours, theirs = before[number], after[number]
             if not isinstance(ours, Unknown):
-                ours = tuple([m for g in starts for m in _composed(g, ours)])
+                ours = tuple([m for g in starts for m in _compose_reads(g, ours)])
             if not isinstance(theirs, Unknown):
                 theirs = tuple(_globally(theirs, given, at, pair.devices.variable))
-            answer = _compared(ours, theirs, output, number)
+            answer = _compare_reads(ours, theirs, output, number)
             if isinstance(answer, Unknown):
                 reasons.append(answer)
             elif answer is not None:
@@ -76,7 +76,7 @@ def _by_input(side: Side, answer: Answer) -> list[Maps | Unknown]:
     return reads
 
 
-def _compared(
+def _compare_reads(
     before: Maps | Unknown, after: Maps | Unknown, output: int, number: int
 ) -> Gap | Unknown | None:
     for word, maps in (("before", before), ("after", after)):
@@ -89,7 +89,7 @@ def _compared(
 # ---------------------------------------------------------------- maps
 
 
-def _composed(to_global: IndexingMap, reads: Sequence[IndexingMap]) -> list[IndexingMap]:
+def _compose_reads(to_global: IndexingMap, reads: Sequence[IndexingMap]) -> list[IndexingMap]:
     return [m for m in [to_global.then(r).simplify() for r in reads] if not m.is_known_empty]
 
 

@@ -15,7 +15,7 @@ from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution.program import run
 from indexing.execution.values import Array
 from indexing.maps.answers import Unknown
-from indexing.ops.unspecified import recorded
+from indexing.ops.unspecified import record_unspecified
 from indexing.sharding.planning.array_shards import place_of, shard_of
 
 PADDING: Final = 3
@@ -43,7 +43,7 @@ class DeviceRuns(Runs):
             return super().outputs(side, inputs)
         shards = [self._shards(side, inputs, k) for k in range(self.partition.devices.count)]
         try:
-            with np.errstate(all="ignore"), recorded() as unspecified:
+            with np.errstate(all="ignore"), record_unspecified() as unspecified:
                 results = run(side.computation.module, shards, replicas=len(shards))
         except HloError as error:
             return Unknown(f"not executed: {error.message}")

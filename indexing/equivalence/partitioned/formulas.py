@@ -45,7 +45,7 @@ def compare_formulas(pair: PartitionedPair, exact_arithmetic: bool) -> list[Valu
     for ours, theirs, given in zip(*outputs, pair.outputs, strict=True):
         try:
             before, after = elements.body(ours, frames[0]), elements.body(theirs, frames[1])
-            results.append(_compared(elements, before, after, given, normal))
+            results.append(_compare_elements(elements, before, after, given, normal))
         except NoFormula as error:
             results.append(Residual("", "", None, error.unknown.reason))
     return results
@@ -76,7 +76,7 @@ def _arguments(elements: DeviceElements, pair: PartitionedPair) -> tuple[Argumen
     return ours, theirs
 
 
-def _compared(
+def _compare_elements(
     elements: DeviceElements,
     before: Formula,
     after: Formula,

@@ -38,7 +38,7 @@ def compare_partition(
     """
     runs = DeviceRuns(pair, exact_arithmetic and level == "values")
     if level == "numbers":
-        shown = _shown(pair, runs, "numbers")
+        shown = _shown_difference(pair, runs, "numbers")
         if isinstance(shown, Differs):
             return shown
         reason = "executions on random inputs agree, which proves nothing"
@@ -61,7 +61,7 @@ def _by_values(pair: PartitionedPair, runs: DeviceRuns, exact_arithmetic: bool) 
     residual = next((each for each in results if isinstance(each, Residual)), None)
     if residual is None:
         return Proved("values", dict(laws), note=pair.note)
-    shown = _shown(pair, runs, "values")
+    shown = _shown_difference(pair, runs, "values")
     if isinstance(shown, Differs):
         return shown
     reads = _by_reads(pair, runs)
@@ -91,7 +91,7 @@ def _by_reads(pair: PartitionedPair, runs: DeviceRuns) -> Verdict:
         else:
             undecided.append(answer)
     if undecided:
-        shown = _shown(pair, runs, "reads")
+        shown = _shown_difference(pair, runs, "reads")
         return shown if isinstance(shown, Differs) else Undecided(undecided[0], note=pair.note)
     return Proved("reads", fewer_reads=tuple(fewer), note=_note(pair, comparison))
 
@@ -117,7 +117,9 @@ def _by_influence(pair: PartitionedPair, runs: DeviceRuns, gap: Gap) -> Differs 
     return _differs(pair, shown, "reads", reason)
 
 
-def _shown(pair: PartitionedPair, runs: DeviceRuns, level: Level) -> Differs | Unknown | None:
+def _shown_difference(
+    pair: PartitionedPair, runs: DeviceRuns, level: Level
+) -> Differs | Unknown | None:
     """Return an output element at which executions differ, if one is seen."""
     gap = runs.value_gap()
     return _differs(pair, gap, level) if isinstance(gap, ValueGap) else gap

@@ -200,15 +200,17 @@ def _corresponding(
         return Unknown(f"the parameters do not correspond one to one: {counts}")
     inputs: Arrays = []
     for parameter, number in zip(own, numbers, strict=True):
-        pair = _paired(stated_arrays(parameter), stated_arrays(other[number]), "parameter")
+        pair = _pair_arrays(stated_arrays(parameter), stated_arrays(other[number]), "parameter")
         if isinstance(pair, Unknown):
             return pair
         inputs += pair
-    outputs = _paired(stated_arrays(before.entry.root), stated_arrays(after.entry.root), "output")
+    outputs = _pair_arrays(
+        stated_arrays(before.entry.root), stated_arrays(after.entry.root), "output"
+    )
     return outputs if isinstance(outputs, Unknown) else (inputs, outputs)
 
 
-def _paired(
+def _pair_arrays(
     ours: Sequence[StatedArray], theirs: Sequence[StatedArray], word: str
 ) -> Arrays | Unknown:
     if len(ours) != len(theirs):

@@ -181,7 +181,7 @@ class ValueComparison:
         parameters: Mapping[int, int],
     ) -> list[ValueResult]:
         try:
-            ours, theirs = self._numbered(before, {}), self._numbered(after, parameters)
+            ours, theirs = self._number_program(before, {}), self._number_program(after, parameters)
         except NoFormula as error:
             return [Residual("", "", None, error.unknown.reason)]
         if len(ours) != len(theirs):
@@ -191,9 +191,9 @@ class ValueComparison:
             return [EqualFormulas(is_structural=True)] * len(ours)
         self.arguments.update(self.elements.symbols([*ours, *theirs], "parameter"))
         self._modules = _module_of(before), _module_of(after)
-        return [self._compared(a, b) for a, b in zip(ours, theirs, strict=True)]
+        return [self._compare_arrays(a, b) for a, b in zip(ours, theirs, strict=True)]
 
-    def _numbered(
+    def _number_program(
         self, program: Computation | Sequence[ArrayRef], parameters: Mapping[int, int]
     ) -> list[NumberedArray]:
         key = program if isinstance(program, Computation) else tuple(program)
@@ -202,7 +202,7 @@ class ValueComparison:
             self._programs[key, numbers] = _outputs(self.numbering, program, parameters)
         return self._programs[key, numbers]
 
-    def _compared(self, before: NumberedArray, after: NumberedArray) -> ValueResult:
+    def _compare_arrays(self, before: NumberedArray, after: NumberedArray) -> ValueResult:
         if before is after:
             return EqualFormulas(is_structural=True)
         if before.shape is None or after.shape is None:
@@ -236,7 +236,7 @@ class ValueComparison:
         made = [
             number
             for opaque, numbers in self.elements.origins.items()
-            if opaque == array.number or self.normal.known(opaque) is array
+            if opaque == array.number or self.normal.renamed_term(opaque) is array
             for number in numbers
         ]
         return None if module is None else self.numbering.instruction_in(module, made)

@@ -38,11 +38,11 @@ def closed_tally(
     >>> closed_tally((d0, d1), (line // 1550, line % 1550)).histogram
     {1: 961000}
     """
-    return _memoised(Form(tuple(variables), tuple(results), tuple(constraints)))
+    return _memoised_tally(Form(tuple(variables), tuple(results), tuple(constraints)))
 
 
 @lru_cache(maxsize=1 << 11)
-def _memoised(form: Form) -> Tally | None:
+def _memoised_tally(form: Form) -> Tally | None:
     exprs = form.exprs
     if any(not expr.is_affine or is_deep(expr) for expr in exprs):
         return None
@@ -51,7 +51,7 @@ def _memoised(form: Form) -> Tally | None:
 
 def forget() -> None:
     """Forget the memoised tallies: for tests and benchmarks."""
-    _memoised.cache_clear()
+    _memoised_tally.cache_clear()
 
 
 class _Search:

@@ -14,7 +14,7 @@ from math import gcd
 from typing import NamedTuple
 
 from indexing.maps.counts.forms import Form, floors
-from simplifier.atoms import Floor, Variable, mentioned
+from simplifier.atoms import Floor, Variable, variables_in
 
 
 class _Digits(NamedTuple):
@@ -41,7 +41,7 @@ def split_forms(form: Form, is_alone: bool = True) -> Iterator[list[Form]]:
     ([['n0'], ['2']], [(0, 1), (0, 3)])
     """
     for digits in _digits(form, is_alone):
-        yield list(_split(form, digits))
+        yield list(_split_variable(form, digits))
 
 
 def _digits(form: Form, is_alone: bool) -> list[_Digits]:
@@ -89,7 +89,7 @@ def _parts(digits: _Digits) -> Iterator[tuple[int, int, int, int]]:
         yield last, last, 0, tail
 
 
-def _split(form: Form, digits: _Digits) -> Iterator[Form]:
+def _split_variable(form: Form, digits: _Digits) -> Iterator[Form]:
     variable, radix, shift = digits
     higher, lower = fresh_names(form)
     for first, last, low, high in _parts(digits):
@@ -119,7 +119,7 @@ def merged_forms(form: Form) -> Iterator[Form]:
 
 def fresh_names(form: Form) -> list[str]:
     """Return two names that no variable has."""
-    taken = {v.name for v in (*form.variables, *mentioned(form.exprs))}
+    taken = {v.name for v in (*form.variables, *variables_in(form.exprs))}
     return list(islice((name for k in count() if (name := f"n{k}") not in taken), 2))
 
 

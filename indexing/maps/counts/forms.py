@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from math import gcd
 from typing import NamedTuple
 
-from indexing.maps.independence import connected
+from indexing.maps.independence import connected_variables
 from simplifier.atoms import Floor, Variable
-from simplifier.constraints import Constraint, normalised
-from simplifier.linear import Expr, added
+from simplifier.constraints import Constraint, normalise
+from simplifier.linear import Expr, add_multiple
 from simplifier.substitute import Substitution
 
 
@@ -47,7 +47,7 @@ def factors(form: Form) -> list[Form]:
     """
     used = [set(expr.variables()) for expr in form.exprs]
     parts: list[Form] = []
-    for group in connected(form.variables, used):
+    for group in connected_variables(form.variables, used):
         variables = tuple([v for v in form.variables if v in group])
         own = [bool(u) and u <= group for u in used]
         count = len(form.results)
@@ -83,7 +83,7 @@ def _within_bounds(form: Form) -> Form | None:
         return None
     constraints: list[Constraint] = []
     for constraint in form.constraints:
-        simple = normalised(constraint)
+        simple = normalise(constraint)
         if simple is None:
             continue
         if simple.is_false:
@@ -126,13 +126,13 @@ def simplest_results(results: tuple[Expr, ...]) -> tuple[Expr, ...]:
     ['d1', 'd0']
     """
     while True:
-        simple = _without_variables(_separated(results))
+        simple = _without_variables(_separate_results(results))
         if simple == results:
             return results
         results = simple
 
 
-def _separated(results: Iterable[Expr]) -> tuple[Expr, ...]:
+def _separate_results(results: Iterable[Expr]) -> tuple[Expr, ...]:
     """The results without constants and common factors, and with sums of digits as results.
 
     ``M·e + f`` determines e and f if the values of f are within an interval shorter than M.
@@ -211,7 +211,7 @@ def floors(form: Form) -> list[Floor]:
     return list(innermost)
 
 
-def spread(a: Expr, b: Expr) -> int | None:
+def constant_difference(a: Expr, b: Expr) -> int | None:
     """Return the constant ``a - b``; `None` if it is not a constant."""
-    distance = added(a, b, -1)
+    distance = add_multiple(a, b, -1)
     return distance.constant if distance.is_constant else None

@@ -33,25 +33,25 @@ def linear_tally(form: Form) -> Tally | None:
         return uniform(1, prod(sizes))
     if len(kernel) > 1:
         return None
-    return chained(sizes, kernel[0])
+    return chain_tally(sizes, kernel[0])
 
 
-def chained(sizes: Sequence[int], step: Sequence[int]) -> Tally:
+def chain_tally(sizes: Sequence[int], step: Sequence[int]) -> Tally:
     """Return the tally of a box whose points have equal results if they differ by j·`step`.
 
-    >>> chained((3, 3), (1, -1)).histogram
+    >>> chain_tally((3, 3), (1, -1)).histogram
     {1: 2, 2: 2, 3: 1}
     """
     longest = min([-(-n // abs(z)) for n, z in zip(sizes, step, strict=True) if z])
 
-    def shared(j: int) -> int:
+    def points_shared(j: int) -> int:
         """Number of points x with ``x + j·step`` in the box."""
         return prod([max(n - j * abs(z), 0) for n, z in zip(sizes, step, strict=True)])
 
-    total = shared(0)
+    total = points_shared(0)
     if longest > MAX_READ_COUNTS:
-        return Tally(total, total - shared(1), longest, None)
-    at_least = [shared(j) - shared(j + 1) for j in range(longest + 1)]
+        return Tally(total, total - points_shared(1), longest, None)
+    at_least = [points_shared(j) - points_shared(j + 1) for j in range(longest + 1)]
     lengths = {j + 1: at_least[j] - at_least[j + 1] for j in range(longest)}
     return Tally.of({length: count for length, count in lengths.items() if count})
 
@@ -68,12 +68,12 @@ def kernel_of(form: Form) -> list[list[int]]:
     """
     rows = [[result.parts.get(v, 0) for v in form.variables] for result in form.results]
     count = len(form.variables)
-    reduced, pivots = _reduced(rows)
+    reduced, pivots = _row_echelon_form(rows)
     free = [k for k in range(count) if k not in pivots]
     return [_primitive(_solution(k, pivots, reduced, count)) for k in free]
 
 
-def _reduced(rows: Sequence[Sequence[int]]) -> tuple[list[list[Fraction]], list[int]]:
+def _row_echelon_form(rows: Sequence[Sequence[int]]) -> tuple[list[list[Fraction]], list[int]]:
     """The reduced row echelon form, and the column of the pivot of each row."""
     reduced: list[list[Fraction]] = []
     pivots: list[int] = []

@@ -16,7 +16,7 @@ from indexing.maps.counts.closed import closed_tally
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import MapList, MapOrMaps, as_maps, check_spaces, quotients
 from simplifier import exact
-from simplifier.interval import intersected
+from simplifier.interval import intersect
 from simplifier.linear import Expr
 from simplifier.unknown import Unknown, with_query
 
@@ -127,5 +127,5 @@ def are_apart(first: IndexingMap, second: IndexingMap) -> bool:
     (True, False)
     """
     pairs = zip(first.result_bounds, second.result_bounds, strict=True)
-    common = [intersected(a, b) for a, b in pairs]
+    common = [intersect(a, b) for a, b in pairs]
     return any(low > high for low, high in common)

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from indexing.maps.counts.forms import Form, spread
+from indexing.maps.counts.forms import Form, constant_difference
 from indexing.maps.counts.tally import Tally
 from simplifier.atoms import Variable, inside_atoms
 from simplifier.exact import number_type
-from simplifier.interval import Interval, intersected
+from simplifier.interval import Interval, intersect
 from simplifier.linear import Expr
 from simplifier.shared import term_count
 
@@ -83,10 +83,10 @@ def tally_of_sums(
         return None
     numbers = _numbers(digits, enumerated, free)
     if free:
-        numbers, times = _summed(numbers, digits, free, values)
+        numbers, times = _sum_digits(numbers, digits, free, values)
     else:
         numbers, times = np.unique(numbers, return_counts=True)
-    times = _selected(numbers, times, digits)
+    times = _select_results(numbers, times, digits)
     lengths, counts = np.unique(times, return_counts=True)
     return Tally.of(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))
 
@@ -100,7 +100,7 @@ def _digits(form: Form) -> list[_Digit]:
         for k, (expr, kept, is_result) in enumerate(sums):
             inside = _bounds_of(expr, constraint.expr, constraint.bounds)
             if inside is not None:
-                sums[k] = expr, intersected(kept, inside), is_result
+                sums[k] = expr, intersect(kept, inside), is_result
                 break
         else:
             sums.append((constraint.expr, constraint.bounds, False))
@@ -115,10 +115,10 @@ def _digits(form: Form) -> list[_Digit]:
 
 def _bounds_of(expr: Expr, constrained: Expr, bounds: Interval) -> Interval | None:
     """The bounds of `expr` if `constrained` is ``expr`` or ``-expr`` up to a constant."""
-    distance = spread(constrained, expr)
+    distance = constant_difference(constrained, expr)
     if distance is not None:
         return bounds[0] - distance, bounds[1] - distance
-    distance = spread(constrained, -expr)
+    distance = constant_difference(constrained, -expr)
     if distance is not None:
         return distance - bounds[1], distance - bounds[0]
     return None
@@ -150,7 +150,7 @@ def _numbers(
     return np.broadcast_to(np.asarray(number, np.int64), sizes).ravel()
 
 
-def _summed(
+def _sum_digits(
     numbers: _Array, digits: Sequence[_Digit], free: Sequence[Variable], values: int
 ) -> tuple[_Array, _Array]:
     """The numbers of the sums of all points, and how many points have each."""
@@ -177,7 +177,7 @@ def _shifted_sums(counts: _Array, step: int, times: int) -> _Array:
     return sums.ravel()[: len(counts)]
 
 
-def _selected(numbers: _Array, times: _Array, digits: Sequence[_Digit]) -> _Array:
+def _select_results(numbers: _Array, times: _Array, digits: Sequence[_Digit]) -> _Array:
     """The counts of the results, at the values of the sums that the constraints allow."""
     hidden = False
     for digit in digits:

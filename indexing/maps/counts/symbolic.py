@@ -20,7 +20,7 @@ from indexing.maps.counts.linear import kernel_of
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.symbolic import Bounds, both_sides, one_sided
-from simplifier.atoms import Floor, Variable, mentioned
+from simplifier.atoms import Floor, Variable, variables_in
 from simplifier.linear import Expr, as_expr, from_atom
 from simplifier.semiaffine import maximum, minimum, product
 from simplifier.unknown import Unknown
@@ -192,7 +192,7 @@ def _counts(
         _linear(part, [sizes[v] for v in part.variables])
         for part in factors(Form(variables, results, ()))
     ]
-    used = mentioned([*sizes.values()])
+    used = variables_in([*sizes.values()])
     distinct, largest = map(_product, zip(*parts, strict=True)) if parts else (total, total)
     return SymbolicCounts(tuple([v for v in parameters if v in used]), total, distinct, largest)
 
@@ -204,19 +204,21 @@ def _of_digits(
     fixed = set(parameters)
     divided: list[Floor] = []
     for _ in range(MAX_CHANGES):
-        results = simplest_results(tuple([_translated(result, fixed) for result in form.results]))
+        results = simplest_results(
+            tuple([_without_offsets(result, fixed) for result in form.results])
+        )
         form = form._replace(results=results)
         divided = floors(form)
         if not divided:
             return results
-        changed = _split(form, divided, sizes) or _merged(form, divided, sizes)
+        changed = _split_digit(form, divided, sizes) or _merge_digits(form, divided, sizes)
         if changed is None:
             break
         form = changed
     return Unknown(f"no digits of the variables remove the division {from_atom(divided[0])}")
 
 
-def _translated(result: Expr, parameters: set[Variable]) -> Expr:
+def _without_offsets(result: Expr, parameters: set[Variable]) -> Expr:
     """The result without terms that have one value at all points."""
     moving = {
         atom: c
@@ -226,7 +228,7 @@ def _translated(result: Expr, parameters: set[Variable]) -> Expr:
     return Expr(moving, 0)
 
 
-def _split(form: Form, divided: Iterable[Floor], sizes: dict[Variable, Expr]) -> Form | None:
+def _split_digit(form: Form, divided: Iterable[Floor], sizes: dict[Variable, Expr]) -> Form | None:
     """The form in which a variable is two digits, if the radix divides its size."""
     for floor in divided:
         for v, factor in floor.numerator.parts.items():
@@ -246,7 +248,7 @@ def _split(form: Form, divided: Iterable[Floor], sizes: dict[Variable, Expr]) ->
     return None
 
 
-def _merged(form: Form, divided: Sequence[Floor], sizes: dict[Variable, Expr]) -> Form | None:
+def _merge_digits(form: Form, divided: Sequence[Floor], sizes: dict[Variable, Expr]) -> Form | None:
     """The form in which one variable replaces two, the lower of constant size."""
     pairs = [p for f in divided for p in permutations(f.numerator.variables(), 2)]
     for high, low in dict.fromkeys(pairs):

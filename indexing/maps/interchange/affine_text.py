@@ -12,9 +12,9 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.text import by_name, result_list, variable_names
 from simplifier.atoms import Variable
-from simplifier.conjunction import merged
+from simplifier.conjunction import merge_constraints
 from simplifier.constraints import Constraint
-from simplifier.interval import Interval, intersected
+from simplifier.interval import Interval, intersect
 from simplifier.linear import Expr
 from simplifier.reading import Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
@@ -79,7 +79,7 @@ class VariableBounds(NamedTuple):
             results,
             ranges=symbols[:count],
             runtime=[RuntimeVariable(variable) for variable in symbols[count:]],
-            constraints=merged(constraints),
+            constraints=merge_constraints(constraints),
         )
 
 
@@ -104,7 +104,7 @@ def affine_set(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingM
             others.append(condition)
         else:
             name, interval = bound
-            bounds[name] = intersected(bounds.get(name, (-_FAR, _FAR)), interval)
+            bounds[name] = intersect(bounds.get(name, (-_FAR, _FAR)), interval)
     if any(condition.is_false for condition in others):
         bounds = {name: bounds.get(name, (0, 0)) for name in free}
     names = _variables(tokens, heads, bounds)

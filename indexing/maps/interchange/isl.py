@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
-from simplifier.conjunction import merged
+from simplifier.conjunction import merge_constraints
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown, with_query
 
@@ -101,7 +101,7 @@ def _pieces(foreign: ImportedRelation) -> tuple[IndexingMap, ...]:
                 piece.results,
                 ranges=piece.hidden,
                 runtime=[RuntimeVariable(variable) for variable in piece.inputs[rank:]],
-                constraints=merged(piece.constraints),
+                constraints=merge_constraints(piece.constraints),
             )
             for piece in foreign.pieces
         ]

@@ -87,7 +87,7 @@ def from_json(text: str | bytes) -> IndexingMap:
     ...
     ValueError: dims[0]: expected [name, lower, upper], found ["d0", 0]
     """
-    root = _At(_loaded(text), "")
+    root = _At(_load_object(text), "")
     version = root.field("version")
     if version.value != JSON_VERSION or version.value is True:
         version.fail(f"{JSON_VERSION} (the format version)")
@@ -114,7 +114,7 @@ def from_json(text: str | bytes) -> IndexingMap:
     )
 
 
-def _loaded(text: Any) -> Any:
+def _load_object(text: Any) -> Any:
     if not isinstance(text, str | bytes):
         raise ValueError(f"expected the text of a JSON object, found {type(text).__name__}")
     try:

@@ -38,7 +38,7 @@ def to_latex(indexing_map: IndexingMap) -> str:
     if indexing_map.runtime:
         head += rf"\{{{_names(rt.variable for rt in indexing_map.runtime)}\}}"
     results = ", ".join(map(expr_latex, indexing_map.results))
-    domain = [rf"{v.lower} \le {_name(v)} \le {v.upper}" for v in indexing_map.variables]
+    domain = [rf"{v.lower} \le {_variable_name(v)} \le {v.upper}" for v in indexing_map.variables]
     domain += map(_constraint, indexing_map.constraints)
     text = rf"{head} \mapsto \left({results}\right)"
     return f"{text},\n\\quad {_AND.join(domain)}" if domain else text
@@ -69,13 +69,13 @@ def expr_latex(expr: Expr) -> str:
         pieces.append((mod.coefficient, rf"\left({inner} \bmod {mod.modulus}\right)"))
     if rest.constant or not pieces:
         pieces.append((rest.constant, ""))
-    return " ".join(_signed(c, t, first=k == 0) for k, (c, t) in enumerate(pieces))
+    return " ".join(_signed_term(c, t, first=k == 0) for k, (c, t) in enumerate(pieces))
 
 
 def _atom(atom: Atom) -> str:
     match atom:
         case Variable():
-            return _name(atom)
+            return _variable_name(atom)
         case Floor():
             return _floor(expr_latex(atom.numerator), str(atom.divisor))
         case SemiAffine():
@@ -100,14 +100,14 @@ def _floor(numerator: str, denominator: str) -> str:
     return rf"\left\lfloor \frac{{{numerator}}}{{{denominator}}} \right\rfloor"
 
 
-def _signed(coefficient: int, piece: str, first: bool) -> str:
+def _signed_term(coefficient: int, piece: str, first: bool) -> str:
     sign = "-" if coefficient < 0 else "" if first else "+"
     size = "" if abs(coefficient) == 1 and piece else str(abs(coefficient))
     body = rf"{size}\,{piece}" if size and piece else size or piece
     return f"{sign}{body}" if first else f"{sign} {body}"
 
 
-def _name(variable: Variable) -> str:
+def _variable_name(variable: Variable) -> str:
     r"""``d0`` as ``d_{0}``, ``th_x`` as ``\mathrm{th}_{x}``; other names upright and unchanged."""
     match = _INDEXED.fullmatch(variable.name)
     if match is None:
@@ -127,4 +127,4 @@ _ESCAPES: Final = {letter: rf"\{letter}" for letter in "#$%&_{}"} | {
 
 
 def _names(variables: Iterable[Variable]) -> str:
-    return ", ".join(map(_name, variables))
+    return ", ".join(map(_variable_name, variables))

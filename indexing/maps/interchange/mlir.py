@@ -64,7 +64,7 @@ def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
     require_exact_text(indexing_map)
     match kind:
         case "indexing_map":
-            return f'#xla.indexing_map<"{_text(_renamed(indexing_map))}">'
+            return f'#xla.indexing_map<"{_map_text(_rename_for_xla(indexing_map))}">'
         case "affine_map":
             return to_affine_map(indexing_map)
         case "affine_set":
@@ -72,7 +72,7 @@ def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
     assert_never(kind)
 
 
-def _text(indexing_map: IndexingMap) -> str:
+def _map_text(indexing_map: IndexingMap) -> str:
     """The text of the map with constant bounds: XLA reads no symbolic bounds."""
     head, _, domain = map_text(indexing_map).partition(", domain: ")
     bounds = [str(Constraint(_free(v), v.lower, v.upper)) for v in indexing_map.variables]
@@ -90,7 +90,7 @@ def to_affine_map(indexing_map: IndexingMap) -> str:
     >>> print(to_affine_map(IndexingMap.over((4, 7), lambda d: [d[1] // 2 + d[0] * 3])))
     affine_map<(d0, d1) -> (d0 * 3 + d1 floordiv 2)>
     """
-    plain = _numbered(indexing_map)
+    plain = _number_variables(indexing_map)
     for result in plain.results:
         _require_semi_affine(result, plain)
     return f"affine_map<{_head(plain)} -> ({', '.join(map(expr_text, plain.results))})>"
@@ -105,7 +105,7 @@ def to_affine_set(indexing_map: IndexingMap) -> str:
     >>> print(to_affine_set(IndexingMap.over((4,), lambda d: [d[0] // 2])))
     affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>
     """
-    plain = _numbered(indexing_map)
+    plain = _number_variables(indexing_map)
     for constraint in plain.constraints:
         _require_semi_affine(constraint.expr, plain)
     conditions = [text for v in plain.variables for text in _bounds(v)]
@@ -149,14 +149,14 @@ def _head(indexing_map: IndexingMap) -> str:
     return f"{head}[{', '.join(v.name for v in symbols)}]" if symbols else head
 
 
-def _numbered(indexing_map: IndexingMap) -> IndexingMap:
+def _number_variables(indexing_map: IndexingMap) -> IndexingMap:
     """The same map with variables ``d0, d1, …`` and ``s0, s1, …``, as MLIR prints them."""
     symbols = indexing_map.variables[len(indexing_map.dims) :]
     names = {v: f"d{k}" for k, v in enumerate(indexing_map.dims)}
     return _with_names(indexing_map, names | {v: f"s{k}" for k, v in enumerate(symbols)})
 
 
-def _renamed(indexing_map: IndexingMap) -> IndexingMap:
+def _rename_for_xla(indexing_map: IndexingMap) -> IndexingMap:
     """The same map with variable names that XLA accepts."""
     taken = {v.name for v in indexing_map.variables}
     names = {v: v.name for v in indexing_map.variables}
@@ -177,7 +177,7 @@ _WORDS: Final = frozenset(
 def _with_names(indexing_map: IndexingMap, names: dict[Variable, str]) -> IndexingMap:
     if all(v.name == name for v, name in names.items()):
         return indexing_map
-    new = {v: v.renamed(name) for v, name in names.items()}
+    new = {v: v.rename(name) for v, name in names.items()}
     results, constraints = indexing_map.substituted({v: new[v].as_expr() for v in new})
     return IndexingMap.of(
         [new[v] for v in indexing_map.dims],
@@ -233,7 +233,7 @@ def from_mlir(
         return reader.indexing_map(start, end)
     bounds = VariableBounds(dims, symbols, runtime)
     try:
-        tokens = Tokens(reader.masked(start, end))
+        tokens = Tokens(reader.mask_outside(start, end))
         read = affine_map if kind == "affine_map" else affine_set
         parsed = read(tokens, Heads.read(tokens), bounds)
         if tokens.next.kind != "end":
@@ -284,7 +284,7 @@ class _Reader:
 
     def indexing_map(self, start: int, end: int) -> IndexingMap:
         """The map in XLA's attribute."""
-        letters, places = self.unquoted(start, end)
+        letters, places = self.unquote(start, end)
         inside = _SIMPLIFIED.sub("", letters)
         if inside.strip() == "UNDEFINED":
             self.fail("UNDEFINED: XLA could not compute this map", start, end)
@@ -295,7 +295,7 @@ class _Reader:
             span = self.source.span(places[error.span.start], places[last] + 1)
             raise HloError(error.message, span, _CODE, help=error.help) from None
 
-    def unquoted(self, start: int, end: int) -> tuple[str, list[int]]:
+    def unquote(self, start: int, end: int) -> tuple[str, list[int]]:
         """The characters of the contents, without string quotes, and the position of each."""
         at = self.after_space(start, end)
         if not self.text.startswith('"', at):
@@ -321,7 +321,7 @@ class _Reader:
         """The position of the first non-blank character at or after `start`."""
         return end - len(self.text[start:end].lstrip())
 
-    def masked(self, start: int, end: int) -> str:
+    def mask_outside(self, start: int, end: int) -> str:
         """The contents at their position, blanks before; ``symbol(s0)`` becomes ``s0``."""
         inside = _SYMBOL.sub(
             lambda m: m["name"].rjust(m.end("name") - m.start()).ljust(m.end() - m.start()),

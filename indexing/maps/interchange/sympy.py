@@ -13,7 +13,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text, require_shallow
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
-from simplifier.conjunction import merged
+from simplifier.conjunction import merge_constraints
 from simplifier.constraints import FALSE, Constraint
 from simplifier.linear import Affine, Expr
 
@@ -167,7 +167,7 @@ def from_sympy(
         [declared.expr(result) for result in ([results] if single else results)],
         ranges=range_variables,
         runtime=[RuntimeVariable(v) for v in values],
-        constraints=merged(declared.constraints),
+        constraints=merge_constraints(declared.constraints),
     )
 
 

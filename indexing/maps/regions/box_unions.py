@@ -11,7 +11,7 @@ from indexing.maps.regions.boxes import (
     TooManyBoxes,
     in_order,
     place,
-    subtracted,
+    subtract_boxes,
 )
 
 
@@ -39,19 +39,19 @@ def union_of(sets: Iterable[Iterable[Box]]) -> list[Box]:
     for box in sorted(owner, key=lambda box: (-box.count(), place(box))):
         number = owner[box]
         others = [part for own, part in separate if own != number]
-        separate += [(number, piece) for piece in subtracted([box], others)]
+        separate += [(number, piece) for piece in subtract_boxes([box], others)]
         if len(separate) > MAX_BOXES:
             raise TooManyBoxes
-    return joined([piece for _, piece in separate])
+    return join_boxes([piece for _, piece in separate])
 
 
-def joined(boxes: Iterable[Box]) -> list[Box]:
+def join_boxes(boxes: Iterable[Box]) -> list[Box]:
     """Return the disjoint `boxes` in order, with boxes joined that continue each other.
 
     Two boxes continue each other if they differ in one dimension, whose indices together are a
     progression.
 
-    >>> print(*joined([Box((0, 0), (1, 4), (1, 1)), Box((2, 0), (1, 4), (1, 1))]))
+    >>> print(*join_boxes([Box((0, 0), (1, 4), (1, 1)), Box((2, 0), (1, 4), (1, 1))]))
     [0:3:2, 0:4]
     """
     current = in_order(boxes)
@@ -80,7 +80,7 @@ def _joined_line(along: list[Progression]) -> list[Progression]:
     line: list[Progression] = []
     for p in along:
         before = line[-1] if line else None
-        whole = None if before is None else _continued(before, p)
+        whole = None if before is None else _continue_progression(before, p)
         if whole is None:
             line.append(p)
         else:
@@ -88,7 +88,7 @@ def _joined_line(along: list[Progression]) -> list[Progression]:
     return line
 
 
-def _continued(first: Progression, second: Progression) -> Progression | None:
+def _continue_progression(first: Progression, second: Progression) -> Progression | None:
     """The union of two disjoint progressions with ``first <= second``, if it is a progression."""
     gap = second.offset - first.last
     strides = {p.stride for p in (first, second) if p.size > 1} or {gap}

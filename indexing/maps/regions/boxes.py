@@ -239,7 +239,7 @@ def difference(whole: Box, part: Box) -> list[Box]:
     return rest
 
 
-def subtracted(boxes: Iterable[Box], parts: Iterable[Box]) -> list[Box]:
+def subtract_boxes(boxes: Iterable[Box], parts: Iterable[Box]) -> list[Box]:
     """Return the elements of disjoint `boxes` outside all `parts`, as disjoint boxes.
 
     Raises:

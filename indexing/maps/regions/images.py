@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from indexing.maps.independence import connected
+from indexing.maps.independence import connected_variables
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.regions.box_unions import joined
+from indexing.maps.regions.box_unions import join_boxes
 from indexing.maps.regions.boxes import (
     MAX_BOXES,
     Box,
@@ -85,7 +85,7 @@ def product_boxes(factors: Sequence[tuple[Sequence[int], Sequence[Box]]]) -> lis
     for chosen in product(*[boxes for _, boxes in factors]):
         progressions = [p for box in chosen for p in box.progressions]
         combined.append(Box.of([progressions[k] for k in order]))
-    return joined(combined)
+    return join_boxes(combined)
 
 
 class _Factor(NamedTuple):
@@ -124,7 +124,7 @@ class _Factor(NamedTuple):
             if own_boxes is None:
                 return None
             boxes += own_boxes
-        return joined(boxes)
+        return join_boxes(boxes)
 
 
 def image_box(relation: exact.Relation, max_points: int, budget: int) -> Box | None:
@@ -180,7 +180,7 @@ def _parts(m: IndexingMap) -> list[_Factor]:
     """The independent parts of the results and constraints; constant ones are one part."""
     results = [set(result.variables()) for result in m.results]
     conditions = [set(c.expr.variables()) for c in m.constraints]
-    groups = connected(m.variables, (*results, *conditions))
+    groups = connected_variables(m.variables, (*results, *conditions))
     parts = [_part(m, group, results, conditions) for group in (*groups, set[Variable]())]
     return [part for part in parts if part.places or part.constraints]
 
@@ -228,11 +228,13 @@ def _sums(result: Expr) -> list[Progression] | None:
             size = current.size + step // current.stride * (count - 1)
             current = Progression(offset, size, current.stride)
         else:
-            return _repeated(current, steps[k:])
+            return _repeat_progression(current, steps[k:])
     return [current]
 
 
-def _repeated(first: Progression, steps: Sequence[tuple[int, int]]) -> list[Progression] | None:
+def _repeat_progression(
+    first: Progression, steps: Sequence[tuple[int, int]]
+) -> list[Progression] | None:
     """The progression repeated at all sums of `steps`; `None` if repetitions may overlap."""
     line, extent = [first], first.last - first.offset
     for step, count in steps:

@@ -13,8 +13,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.selection import (
     Index,
-    checked,
-    expanded,
+    check_index,
+    expand_ellipsis,
     image_of,
     integer,
     raise_unknown_name,
@@ -36,11 +36,11 @@ the largest value bound the variable."""
 def region_at(m: IndexingMap, point: Sequence[Index], values: Mapping[str, ArrayLike]) -> Region:
     """Return the elements that a tile of points needs; see `IndexingMap.at`."""
     restricted = m
-    for v, at in zip(m.dims, expanded(point, m), strict=True):
+    for v, at in zip(m.dims, expand_ellipsis(point, m), strict=True):
         if isinstance(at, slice):
             restricted = restricted_to(restricted, v, at)
         else:
-            restricted = with_value(restricted, v, checked(v, at))
+            restricted = with_value(restricted, v, check_index(v, at))
     return Region.of([image_of(each) for each in _with_values(restricted, values)], len(m.results))
 
 
@@ -83,7 +83,7 @@ def _with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> list[Indexi
             maps = [each for old in maps for each in _with_runtime_value(old, rt.name, array)]
     for v in m.ranges:
         if v.name in values:
-            value = checked(v, values[v.name])  # type: ignore[arg-type]
+            value = check_index(v, values[v.name])  # type: ignore[arg-type]
             maps = [with_value(each, _variable(each, v.name), value) for each in maps]
     return maps
 

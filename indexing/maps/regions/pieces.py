@@ -29,7 +29,7 @@ def map_of(box: Box) -> IndexingMap:
     return IndexingMap.of((), results, ranges=ranges)
 
 
-def united(parts: Sequence[Sequence[Piece]]) -> tuple[Piece, ...]:
+def unite_pieces(parts: Sequence[Sequence[Piece]]) -> tuple[Piece, ...]:
     """The union of all pieces, as disjoint boxes in order and the images of other maps.
 
     The boxes of one part are disjoint.
@@ -106,7 +106,7 @@ def common_elements(first: Piece, second: Piece) -> Piece | None:
     if isinstance(first, Box) and isinstance(second, Box):
         return intersection(first, second)
     a, b = [p if isinstance(p, IndexingMap) else map_of(p) for p in (first, second)]
-    mine, theirs = _renamed(a, 0), _renamed(b, len(a.variables))
+    mine, theirs = _rename_as_ranges(a, 0), _rename_as_ranges(b, len(a.variables))
     equal = [Constraint(x - y, 0, 0) for x, y in zip(mine.results, theirs.results, strict=True)]
     shared = IndexingMap.of(
         (),
@@ -117,9 +117,9 @@ def common_elements(first: Piece, second: Piece) -> Piece | None:
     return None if shared.is_empty() is True else shared
 
 
-def _renamed(m: IndexingMap, first: int) -> IndexingMap:
+def _rename_as_ranges(m: IndexingMap, first: int) -> IndexingMap:
     """`m` with all its variables as range variables, numbered from `first`."""
-    ranges = [v.renamed(f"{range_prefix(v)}{k}") for k, v in enumerate(m.variables, first)]
+    ranges = [v.rename(f"{range_prefix(v)}{k}") for k, v in enumerate(m.variables, first)]
     swap = dict(zip(m.variables, [v.as_expr() for v in ranges], strict=True))
     results, constraints = m.substituted(swap)
     return IndexingMap.of((), results, ranges=ranges, constraints=constraints)

@@ -12,7 +12,7 @@ import numpy as np
 from hlo.arguments import checked, checked_constructor, checked_on_failure
 from indexing.maps.counts.queries import count_image
 from indexing.maps.indexing_map import Grade, IndexingMap
-from indexing.maps.regions.boxes import Box, TooManyBoxes, progression, subtracted
+from indexing.maps.regions.boxes import Box, TooManyBoxes, progression, subtract_boxes
 from indexing.maps.regions.drawn_region import DrawnRegion
 from indexing.maps.regions.pieces import (
     Piece,
@@ -24,7 +24,7 @@ from indexing.maps.regions.pieces import (
     relation,
     sides_of,
     text_of,
-    united,
+    unite_pieces,
 )
 from indexing.maps.regions.runtime_values import RegionSide, named_apart, over_values
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -100,7 +100,7 @@ class Region(DrawnRegion):
         if any(m.grade == "may" or m.runtime for m in listed):
             grade = "may"
         runtime = named_apart([rt for m in listed for rt in m.runtime if not rt.is_fixed])
-        return cls._made(rank, united([[m] for m in listed]), grade, runtime)
+        return cls._make_unchecked(rank, unite_pieces([[m] for m in listed]), grade, runtime)
 
     @classmethod
     @checked
@@ -110,10 +110,10 @@ class Region(DrawnRegion):
         >>> print(Region.of_boxes([Box((0,), (4,), (1,)), Box((2,), (4,), (1,))], rank=1))
         [0:6]
         """
-        return cls._made(rank, united([[box] for box in boxes]), "exact", ())
+        return cls._make_unchecked(rank, unite_pieces([[box] for box in boxes]), "exact", ())
 
     @classmethod
-    def _made(
+    def _make_unchecked(
         cls,
         rank: int,
         pieces: tuple[Piece, ...],
@@ -197,7 +197,7 @@ class Region(DrawnRegion):
             return sum(box.count() for box in boxes)
         if len(self.pieces) == 1 and isinstance(piece := self.pieces[0], IndexingMap):
             return count_image(piece)
-        elements = self._enumerated
+        elements = self._enumerated_elements
         if elements is not None:
             return len(elements)
         total = unions.union_count(self._relations)
@@ -212,13 +212,13 @@ class Region(DrawnRegion):
         >>> Region.of_boxes([Box((1, 5), (2, 2), (1, 2))], rank=2).elements().tolist()
         [[1, 5], [1, 7], [2, 5], [2, 7]]
         """
-        elements = self._enumerated
+        elements = self._enumerated_elements
         if elements is None:
             return Unknown(f"{self} has more than {MAX_ENUMERATED} elements to enumerate")
         return elements
 
     @cached_property
-    def _enumerated(self) -> NDArray[Any] | None:
+    def _enumerated_elements(self) -> NDArray[Any] | None:
         parts: list[NDArray[Any]] = []
         for piece in self.pieces:
             if isinstance(piece, Box):
@@ -320,12 +320,12 @@ class Region(DrawnRegion):
         mine, theirs = self.boxes(), other.boxes()
         if mine is not None and theirs is not None:
             try:
-                return not subtracted(mine, theirs)
+                return not subtract_boxes(mine, theirs)
             except TooManyBoxes:
                 pass  # decided by enumeration or ISL
-        if self._enumerated is not None and other._enumerated is not None:
-            joint = np.concatenate([self._enumerated, other._enumerated])
-            return len(np.unique(joint, axis=0)) == len(other._enumerated)
+        if self._enumerated_elements is not None and other._enumerated_elements is not None:
+            joint = np.concatenate([self._enumerated_elements, other._enumerated_elements])
+            return len(np.unique(joint, axis=0)) == len(other._enumerated_elements)
         outside = unions.only_first(self._relations, other._relations)
         if isinstance(outside, Unknown):
             raise UndecidedError(f"cannot compare {self} with {other}: {outside}")
@@ -345,7 +345,7 @@ class Region(DrawnRegion):
         grade: Grade = "may" if sides else "exact"
         runtime = named_apart((*self.runtime, *other.runtime))
         side = sides.pop() if sides else "over"
-        return self._made(self.rank, united(parts), grade, runtime, side)
+        return self._make_unchecked(self.rank, unite_pieces(parts), grade, runtime, side)
 
     @property
     def _relations(self) -> list[exact.Relation]:
@@ -371,4 +371,4 @@ def disjoint_region(boxes: Iterable[Box], rank: int) -> Region:
     >>> print(disjoint_region([Box((0,), (4,), (1,)), Box((6,), (4,), (1,))], rank=1))
     [0:4] ∪ [6:10]
     """
-    return Region._made(rank, tuple(boxes), "exact", ())
+    return Region._make_unchecked(rank, tuple(boxes), "exact", ())

@@ -37,8 +37,8 @@ def named_together(
     for rt in [rt for group in listed for rt in group]:
         key = value_key(rt)
         if key not in names:
-            names[key] = _unused(rt.name, names.values())
-    return [_united(group, names) for group in listed]
+            names[key] = _unused_name(rt.name, names.values())
+    return [_unite_variables(group, names) for group in listed]
 
 
 def value_key(rt: RuntimeVariable) -> object:
@@ -49,7 +49,7 @@ def value_key(rt: RuntimeVariable) -> object:
     return rt.name if rt.array is None else (rt.array, rt.index, rt.clamp)
 
 
-def _unused(name: str, used: Iterable[str]) -> str:
+def _unused_name(name: str, used: Iterable[str]) -> str:
     taken = set(used)
     if name not in taken:
         return name
@@ -57,7 +57,7 @@ def _unused(name: str, used: Iterable[str]) -> str:
     return next(new for k in count(1) if (new := f"{first}_{k}") not in taken)
 
 
-def _united(
+def _unite_variables(
     group: Sequence[RuntimeVariable], names: dict[object, str]
 ) -> tuple[RuntimeVariable, ...]:
     values: dict[object, RuntimeVariable] = {}

@@ -161,7 +161,7 @@ def image_of(m: IndexingMap) -> IndexingMap:
     return replace(m, dims=(), ranges=(*m.dims, *m.ranges))
 
 
-def expanded(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
+def expand_ellipsis(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
     """Return the point with slices for `...`."""
     places = [k for k, at in enumerate(point) if isinstance(at, EllipsisType)]
     rank = len(m.dims)
@@ -175,7 +175,7 @@ def expanded(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
     return [slice(None) if isinstance(at, EllipsisType) else at for at in point]
 
 
-def checked(v: Variable, at: int) -> int:
+def check_index(v: Variable, at: int) -> int:
     """Return an index as `int`.
 
     Raises:
@@ -197,7 +197,7 @@ def integer(value: object, name: str, expected: str = "an integer or a slice") -
         raise TypeError(f"{name} needs {expected}, got {brief(value)}{write}") from None
 
 
-def fixed(m: IndexingMap, values: Mapping[str, int]) -> IndexingMap:
+def fix_variables(m: IndexingMap, values: Mapping[str, int]) -> IndexingMap:
     """Return the map with values for some variables; see `IndexingMap.fix`."""
     by_name = _check_names(m, values, m.variables)
     for name, value in values.items():
@@ -205,7 +205,7 @@ def fixed(m: IndexingMap, values: Mapping[str, int]) -> IndexingMap:
     return m.simplify()
 
 
-def restricted(m: IndexingMap, slices: Mapping[str, slice]) -> IndexingMap:
+def restrict_domain(m: IndexingMap, slices: Mapping[str, slice]) -> IndexingMap:
     """Return the map on slices of its domain; see `IndexingMap.restrict`."""
     _check_names(m, slices, (*m.dims, *m.ranges))
     for name, part in slices.items():
@@ -246,14 +246,14 @@ def restricted_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
     return changed.with_constraints([on_step])
 
 
-def renamed(m: IndexingMap, names: Mapping[Variable, str]) -> IndexingMap:
+def rename_variables(m: IndexingMap, names: Mapping[Variable, str]) -> IndexingMap:
     """Return the map with other names for variables.
 
     >>> m = IndexingMap.identity((4,))
-    >>> print(renamed(m, {m.dims[0]: "row"}))
+    >>> print(rename_variables(m, {m.dims[0]: "row"}))
     (row) -> (row), domain: row in [0, 3]
     """
-    new = {v: v.renamed(name) for v, name in names.items() if v.name != name}
+    new = {v: v.rename(name) for v, name in names.items() if v.name != name}
     return (
         with_replaced_variables(m, {v: other.as_expr() for v, other in new.items()}, new)
         if new

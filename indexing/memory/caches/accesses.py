@@ -17,7 +17,7 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
-from indexing.tiling.sets.distinct_rows import numbered
+from indexing.tiling.sets.distinct_rows import number_rows
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tile_sets import TileSets, is_start
 from indexing.tiling.sets.tiling import Tiling
@@ -131,7 +131,7 @@ def _own_tiles(tiling: Tiling, kind: AccessKind) -> TiledAccess:
     shifts = index * np.array(sizes, np.int64)[:, None]
     extents = np.minimum(dims - shifts, np.array(sizes, np.int64)[:, None])
     if grid:
-        set_of, table = numbered(list(extents))
+        set_of, table = number_rows(list(extents))
     else:
         set_of, table = np.zeros(1, np.int64), np.zeros((1, 0), np.int64)
     minor = _minor_dim(tiling.shape)
@@ -215,9 +215,9 @@ def _product(
         for column, k in enumerate(s.places):
             shifts[:, k] = s.shifts[own, column]
     zero = np.zeros(prod(shape), np.int64)
-    set_at, combinations = numbered([zero, *classes])
+    set_at, combinations = number_rows([zero, *classes])
     minor = _minor_dim(operand.shape)
-    sets = [_set(factors, chosen[1:], rank, minor) for chosen in combinations.tolist()]
+    sets = [_product_set(factors, chosen[1:], rank, minor) for chosen in combinations.tolist()]
     return _without_repetitions(array, kind, grid.counts, dims, sets, set_at, shifts)
 
 
@@ -250,7 +250,7 @@ def _without_repetitions(
             kept.append(moved)
         renumbered.append(number[key])
     places = (shifts + corners[set_at]).T
-    block_of, blocks = numbered([np.array(renumbered, np.int64)[set_at], *places])
+    block_of, blocks = number_rows([np.array(renumbered, np.int64)[set_at], *places])
     by_dim = block_of.reshape([grid[d] for d in dims])
     used = [k for k in range(len(dims)) if (by_dim != by_dim.take([0], axis=k)).any()]
     first = tuple([slice(None) if k in used else 0 for k in range(len(dims))])
@@ -272,7 +272,9 @@ def _minor_dim(shape: Shape) -> int | None:
     return None if layout.tiles or not shape.rank else layout.minor_to_major[0]
 
 
-def _set(factors: Sequence[TileSets], chosen: Sequence[int], rank: int, minor: int | None) -> Rows:
+def _product_set(
+    factors: Sequence[TileSets], chosen: Sequence[int], rank: int, minor: int | None
+) -> Rows:
     """The product of one class of each factor."""
     starts, lengths = np.zeros((1, rank), np.int64), np.ones(1, np.int64)
     for s, number in zip(factors, chosen, strict=True):

@@ -77,10 +77,10 @@ def line_runs(access: TiledAccess, line_bits: int) -> LineRuns:
         owner = np.repeat(blocks, len(rows.lengths))
         parts.append(np.stack([owner, start.reshape(-1), last.reshape(-1) + 1]))
     block, start, end = np.concatenate(parts, axis=1)
-    return _merged(block, start, end)
+    return _merge_runs(block, start, end)
 
 
-def _merged(block: NDArray[Any], start: NDArray[Any], end: NDArray[Any]) -> LineRuns:
+def _merge_runs(block: NDArray[Any], start: NDArray[Any], end: NDArray[Any]) -> LineRuns:
     """Runs that overlap or are adjacent, as one."""
     if not len(block):
         return LineRuns(block, start, end)

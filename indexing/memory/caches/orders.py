@@ -99,7 +99,7 @@ class BlockOrder:
         if len(counts) < 2:
             raise ValueError(f"{name!r} needs a grid of at least 2 dimensions, got {list(counts)}")
         if group is not None:
-            return _grouped(name, counts, int(group[1]))
+            return _grouped_order(name, counts, int(group[1]))
         return _morton(name, counts) if name == "morton" else _hilbert(name, counts)
 
     @classmethod
@@ -256,7 +256,7 @@ def _outer(grid: Sequence[int]) -> list[OrderLoop]:
     return [OrderLoop(d, 1, n) for d, n in enumerate(grid[:-2])]
 
 
-def _grouped(name: str, grid: tuple[int, ...], group: int) -> BlockOrder:
+def _grouped_order(name: str, grid: tuple[int, ...], group: int) -> BlockOrder:
     first, last = len(grid) - 2, len(grid) - 1
     rows, columns = grid[-2:]
     group = min(group, max(rows, 1))

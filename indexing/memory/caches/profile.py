@@ -104,21 +104,23 @@ class ReuseProfile:
             name = f"{own.kind} {array_name(own.array)}"
             lines.append(f"  {name}: {own.touches:,} touches, {own.first:,} first ones")
             if self.method == "trace":
-                lines += [f"    {_reused(int(own.lines.sum()), own.distances)}"] * (
+                lines += [f"    {_reuse_text(int(own.lines.sum()), own.distances)}"] * (
                     len(own.lines) > 0
                 )
             for reuse in self.carried:
                 if reuse.access == number:
                     tiles = reuse.tiles * len(reuse.distances)
                     again = own.touches * tiles // len(self.order.numbers)
-                    lines.append(f"    {_reused(again, reuse.distances)}, carried by {reuse.loop}")
+                    lines.append(
+                        f"    {_reuse_text(again, reuse.distances)}, carried by {reuse.loop}"
+                    )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<reuse distances of {self.tiling!r}, {self.order.name} order, by {self.method}>"
 
 
-def _reused(touches: int, distances: NDArray[Any]) -> str:
+def _reuse_text(touches: int, distances: NDArray[Any]) -> str:
     """The number of touches that reuse a line, and their distances in bytes."""
     low, high = (int(-(-bits // 8)) for bits in (distances.min(), distances.max()))
     span = f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -25,9 +25,9 @@ MAX_COMPARED: Final = 1 << 16
 _Operation: TypeAlias = Callable[[CuteLayout, CuteLayout], CuteLayout | Unknown]
 
 
-def coalesced(layout: CuteLayout) -> CuteLayout:
+def coalesce_layout(layout: CuteLayout) -> CuteLayout:
     """Return the layout with the fewest modes: see `CuteLayout.coalesce`."""
-    return layout.with_affine(_of_leaves(_coalesced(layout.leaves)))
+    return layout.with_affine(_of_leaves(_coalesce_leaves(layout.leaves)))
 
 
 def composition(outer: CuteLayout, inner: Tiler) -> CuteLayout | Unknown:
@@ -59,12 +59,12 @@ def complement(layout: CuteLayout, cotarget: int) -> CuteLayout | Unknown:
         result.append(Leaf(stride // filled, filled))
         filled = size * stride
     result.append(Leaf(-(-cotarget // filled), filled))
-    return _of_leaves(_coalesced(result))
+    return _of_leaves(_coalesce_leaves(result))
 
 
 def logical_divide(layout: CuteLayout, tiler: Tiler) -> CuteLayout | Unknown:
     """Return the layout of a tile and the tiles: see `CuteLayout.logical_divide`."""
-    return _by_mode("logical_divide", "tiler", layout, tiler, _divided)
+    return _by_mode("logical_divide", "tiler", layout, tiler, _divide_layout)
 
 
 def logical_product(layout: CuteLayout, tiler: Tiler) -> CuteLayout | Unknown:
@@ -87,7 +87,7 @@ def right_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
         size, place = indices[next_offset]
         result.append(Leaf(size, place))
         next_offset *= size
-    return _of_leaves(_coalesced(result))
+    return _of_leaves(_coalesce_leaves(result))
 
 
 def left_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
@@ -96,7 +96,7 @@ def left_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
     if refusal is not None:
         return with_query(refusal, "no left inverse of", layout)
     below, modes = 1, []
-    for leaf in _coalesced(layout.leaves):
+    for leaf in _coalesce_leaves(layout.leaves):
         if leaf.stride == 0 and leaf.size > 1:
             return Unknown(
                 f"no left inverse of {layout}: not injective, because the stride of {leaf} is 0"
@@ -120,7 +120,7 @@ def left_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
     result = [Leaf(stride, 0) for stride, _, _ in modes[:1]]
     for (stride, size, place), end in zip(modes, [*ends, 0][: len(modes)], strict=True):
         result.append(Leaf(end // stride if end else size, place))
-    return _of_leaves(_coalesced(result))
+    return _of_leaves(_coalesce_leaves(result))
 
 
 # ---------------------------------------------------------------- single operations
@@ -131,7 +131,7 @@ def _composition(outer: CuteLayout, inner: CuteLayout) -> CuteLayout | Unknown:
     refusal = first_unknown(_not_affine(inner), _negative(inner))
     if refusal is not None:
         return with_query(refusal, *query)
-    modes = _coalesced(outer.leaves) or [Leaf(1, 0)]
+    modes = _coalesce_leaves(outer.leaves) or [Leaf(1, 0)]
     parts = []
     for leaf in inner.leaves:
         part = _composed_leaf(modes, leaf)
@@ -139,7 +139,7 @@ def _composition(outer: CuteLayout, inner: CuteLayout) -> CuteLayout | Unknown:
             return with_query(part, *query)
         parts.append(part)
     results = iter(parts)
-    shape, stride = _rebuilt(inner.shape, results)
+    shape, stride = _rebuild_form(inner.shape, results)
     result = CuteLayout(shape, stride)
     carry = _carry(modes, inner)
     if carry is not None and not _is_composition(modes, inner, result):
@@ -208,7 +208,7 @@ def _is_composition(modes: Sequence[Leaf], inner: CuteLayout, result: CuteLayout
     return bool((digits == result.offsets()).all())
 
 
-def _divided(layout: CuteLayout, tiler: CuteLayout) -> CuteLayout | Unknown:
+def _divide_layout(layout: CuteLayout, tiler: CuteLayout) -> CuteLayout | Unknown:
     query = "cannot divide", layout, "by", tiler
     rest = complement(tiler, layout.size)
     if isinstance(rest, Unknown):
@@ -266,10 +266,10 @@ def _by_mode(
         if isinstance(result, Unknown):
             return result
         results.append(result)
-    return layout.with_affine(_concatenated([*results, *modes[len(tiler) :]]))
+    return layout.with_affine(_concatenate_modes([*results, *modes[len(tiler) :]]))
 
 
-def _coalesced(leaves: Sequence[Leaf]) -> list[Leaf]:
+def _coalesce_leaves(leaves: Sequence[Leaf]) -> list[Leaf]:
     result: list[Leaf] = []
     for size, stride in leaves:
         if size == 1:
@@ -296,20 +296,20 @@ def _of_leaves(leaves: Sequence[Leaf]) -> CuteLayout:
     )
 
 
-def _rebuilt(shape: IntTuple, leaves: Iterator[list[Leaf]]) -> tuple[IntTuple, IntTuple]:
+def _rebuild_form(shape: IntTuple, leaves: Iterator[list[Leaf]]) -> tuple[IntTuple, IntTuple]:
     """Shape and stride of the form of `shape`, with the next of `leaves` for each integer."""
     if isinstance(shape, int):
         layout = _of_leaves(next(leaves))
         return layout.shape, layout.stride
-    pairs = [_rebuilt(each, leaves) for each in shape]
+    pairs = [_rebuild_form(each, leaves) for each in shape]
     return tuple([size for size, _ in pairs]), tuple([stride for _, stride in pairs])
 
 
 def _pair(first: CuteLayout, second: CuteLayout) -> CuteLayout:
-    return _concatenated([first, second])
+    return _concatenate_modes([first, second])
 
 
-def _concatenated(modes: Sequence[CuteLayout]) -> CuteLayout:
+def _concatenate_modes(modes: Sequence[CuteLayout]) -> CuteLayout:
     return CuteLayout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
 
 

@@ -234,7 +234,7 @@ class CuteLayout:
         >>> print(CuteLayout((2, (1, 6)), (1, (6, 2))).coalesce())
         12:1
         """
-        return methods.coalesced(self)
+        return methods.coalesce_layout(self)
 
     def composition(self, inner: Tiler) -> CuteLayout | Unknown:
         """Return ``c -> self(inner(c))``, with the coordinates of `inner`.

@@ -47,7 +47,7 @@ def to_cute(m: IndexingMap) -> CuteLayout | Unknown:
     if not isinstance(modes, Unknown):
         return _layout(modes, None, result.constant)
     values = _values(m, result)
-    swizzled = None if values is None else _swizzled(values)
+    swizzled = None if values is None else _swizzled_layout(values)
     if swizzled is not None:
         return swizzled
     beyond = f"; a swizzle is not recognised beyond {MAX_POINTS} points" if values is None else ""
@@ -194,7 +194,7 @@ def _values(m: IndexingMap, result: Expr) -> NDArray[np.int64] | None:
     return np.broadcast_to(np.asarray(values, np.int64), sizes)
 
 
-def _swizzled(values: NDArray[np.int64]) -> CuteLayout | None:
+def _swizzled_layout(values: NDArray[np.int64]) -> CuteLayout | None:
     """The layout with the fewest swizzled bits and these offsets."""
     origin = (0,) * values.ndim
     axes = [np.moveaxis(values, k, -1)[origin[1:]] for k in range(values.ndim)]

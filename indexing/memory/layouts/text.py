@@ -76,14 +76,16 @@ class _Parser:
         token, start, end = self.tokens[self.next]
         if token not in allowed:
             wanted = " or ".join(f"`{text}`" for text in allowed)
-            raise self.error(f"expected {wanted} {where}, found {shown(token)}", start, end)
+            raise self.error(f"expected {wanted} {where}, found {quoted_token(token)}", start, end)
         self.next += 1
         return token
 
     def integer(self, where: str) -> int:
         token, start, end = self.tokens[self.next]
         if not token.lstrip("_-").isdigit():
-            raise self.error(f"expected an integer {where}, found {shown(token)}", start, end)
+            raise self.error(
+                f"expected an integer {where}, found {quoted_token(token)}", start, end
+            )
         self.next += 1
         return int(token.removeprefix("_"))
 
@@ -100,7 +102,9 @@ class _Parser:
         stride = self.int_tuple("a stride")
         token, at, end = self.tokens[self.next]
         if token:
-            raise self.error(f"expected the end of the layout, found {shown(token)}", at, end)
+            raise self.error(
+                f"expected the end of the layout, found {quoted_token(token)}", at, end
+            )
         try:
             return CuteLayout(shape, stride, swizzle, offset)
         except ValueError as error:
@@ -138,6 +142,6 @@ class _Parser:
         return tuple(entries)
 
 
-def shown(token: str) -> str:
+def quoted_token(token: str) -> str:
     """The token in quotes, for a message."""
     return f"`{token}`" if token else "the end of the text"

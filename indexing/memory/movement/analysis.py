@@ -113,7 +113,7 @@ def instruction_traffic(
     updates = updates_of(instruction)
     operands = [*_operands(loop, updates, counter), *_constants(loop, counter)]
     work = work_of(instruction)
-    evaluated, recompute, grade = _evaluated(loop, counter)
+    evaluated, recompute, grade = _evaluate_loop(loop, counter)
     return InstructionTraffic(
         instruction,
         times,
@@ -174,7 +174,7 @@ def _reads(each: Evaluations, counter: Counter) -> Amount | Unknown:
 # ---------------------------------------------------------------- recomputation
 
 
-def _evaluated(
+def _evaluate_loop(
     loop: LoopEvaluations, counter: Counter
 ) -> tuple[Work | Unknown, dict[Instruction, Fraction | Unknown], Grade]:
     """Return the work of the loop of an instruction, and the recompute factors in a fusion."""

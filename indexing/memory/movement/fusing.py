@@ -130,7 +130,7 @@ class FusionEffect(Displayed):
         if self.recompute == 1 and self.evaluated_grade == "may":
             times = "at most once"
         lines = [
-            f"fusing {names} saves {_text(self.saved)} bytes and adds {added}; "
+            f"fusing {names} saves {_figure_text(self.saved)} bytes and adds {added}; "
             f"the producer is evaluated {times}"
         ]
         if isinstance(self.saved, Unknown):
@@ -139,7 +139,7 @@ class FusionEffect(Displayed):
 
     def _at_most(self, figure: int | Fraction | Unknown) -> str:
         is_bound = self.evaluated_grade == "may" and not isinstance(figure, Unknown)
-        return f"{'at most ' if is_bound else ''}{_text(figure)}"
+        return f"{'at most ' if is_bound else ''}{_figure_text(figure)}"
 
 
 @checked
@@ -158,7 +158,7 @@ def fuse(producer: Instruction, consumer: Instruction) -> FusionEffect:
     views = _views_between(producer, consumer)
     counter, once = Counter(), Executions(1, 1)
     first, second = [instruction_traffic(each, once, counter) for each in (producer, consumer)]
-    reached = _reached(producer, consumer, views)
+    reached = _reached_arrays(producer, consumer, views)
     inside = {producer, consumer, *views}
     updates = updates_of(consumer)
     kept = [u for u in updates if u.is_in_place and u.base.instruction not in inside]
@@ -219,7 +219,7 @@ def _views_between(producer: Instruction, consumer: Instruction) -> set[Instruct
     return {each for each, is_leading in leading.items() if is_leading} - {producer, consumer}
 
 
-def _reached(
+def _reached_arrays(
     producer: Instruction, consumer: Instruction, views: set[Instruction]
 ) -> dict[ArrayRef, SetsByOutput]:
     """Return the maps from the outputs of the consumer to the arrays of the fusion."""
@@ -248,11 +248,11 @@ def _reads(
             continue
         elements = Amount(shape.size, "may")
         if all(each.unknown is None for each in sets.values()):
-            elements = counter.results(_merged(sets), shape)
+            elements = counter.results(_merge_sets(sets), shape)
         yield elements._replace(number=-(-elements.number * shape.element_bits // 8))
 
 
-def _merged(sets: SetsByOutput) -> tuple[IndexingMap, ...]:
+def _merge_sets(sets: SetsByOutput) -> tuple[IndexingMap, ...]:
     return tuple(dict.fromkeys([m for each in sets.values() for m in each.effective]))
 
 
@@ -302,7 +302,7 @@ class _Evaluations:
                 return uncounted
         if not isinstance(shape, Shape) or unbounded_leaf(shape):
             return Unknown(f"`{array.instruction.name}` has no known number of elements")
-        reads = self.counter.points(_merged(sets))
+        reads = self.counter.points(_merge_sets(sets))
         if isinstance(reads, Unknown):
             return reads
         return Fraction(reads.number, shape.size) if shape.size else Fraction(1)
@@ -313,7 +313,7 @@ class _Evaluations:
         reached = [sets for _, sets in self._outputs]
         if isinstance(self.producer.op, InlineOp):
             reached += self._inner().values()
-        return grade_of([self.counter.points(_merged(sets)) for sets in reached])
+        return grade_of([self.counter.points(_merge_sets(sets)) for sets in reached])
 
     @property
     def work(self) -> Work | Unknown:
@@ -363,7 +363,7 @@ def _sum(first: Amount | Unknown, second: Amount | Unknown) -> Amount | Unknown:
     return second if isinstance(second, Unknown) else first.plus(second)
 
 
-def _text(figure: int | Fraction | Unknown) -> str:
+def _figure_text(figure: int | Fraction | Unknown) -> str:
     if isinstance(figure, Unknown):
         return "unknown"
     return f"{figure:,}" if isinstance(figure, int) else f"{float(figure):.4g}"

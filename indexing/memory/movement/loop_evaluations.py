@@ -115,7 +115,7 @@ def _of_operands(instruction: Instruction) -> dict[tuple[int, ArrayRef], Evaluat
     }
     if isinstance(instruction.op, Scatter):
         for number, array in sets:
-            sets[number, array].append(_looped(instruction, number, _identity(array)))
+            sets[number, array].append(_loop_maps(instruction, number, _identity(array)))
     else:
         for path, _ in leaves(instruction.shape):
             output = ArrayRef(instruction, path)
@@ -128,10 +128,10 @@ def _loops_of(scatter: Instruction) -> Iterator[dict[ArrayRef, MapSet]]:
     """Yield the maps of each loop of a fused scatter: over the bases, indices and updates."""
     for number, operand in enumerate(scatter.operands):
         reached = WALK.backward(ArrayRef(operand))
-        yield {array: _looped(scatter, number, maps) for array, maps in reached.items()}
+        yield {array: _loop_maps(scatter, number, maps) for array, maps in reached.items()}
 
 
-def _looped(scatter: Instruction, number: int, maps: MapSet) -> MapSet:
+def _loop_maps(scatter: Instruction, number: int, maps: MapSet) -> MapSet:
     """Return the maps of the loop over an operand of a scatter.
 
     Bases may be updated in place or replaced, and updates may be out of bounds: these reads are
@@ -198,7 +198,7 @@ def _operand_sets(output: ArrayRef) -> dict[tuple[int, ArrayRef], MapSet]:
         key = edge.operand, end
         if key not in sets:
             sets[key] = WALK.edges.empty_map_set(output, end)
-        simpler = map(WALK.edges.options.simplified, edge.maps)
+        simpler = map(WALK.edges.options.simplify_map, edge.maps)
         sets[key].extend(simpler, edge.unknown, edge.reasons)
     return sets
 

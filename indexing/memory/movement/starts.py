@@ -29,7 +29,7 @@ def without_starts(m: IndexingMap) -> IndexingMap:
     """
     for rt in m.runtime:
         for constraint in m.constraints if not rt.index and is_total(rt) else ():
-            moved = _moved(m, rt, constraint)
+            moved = _move_to_window(m, rt, constraint)
             if moved is not None:
                 return without_starts(moved)
     return m
@@ -44,7 +44,9 @@ def is_total(rt: RuntimeVariable) -> bool:
     return clamp is not None and bounds[0] <= clamp[0] and clamp[1] <= bounds[1]
 
 
-def _moved(m: IndexingMap, rt: RuntimeVariable, constraint: Constraint) -> IndexingMap | None:
+def _move_to_window(
+    m: IndexingMap, rt: RuntimeVariable, constraint: Constraint
+) -> IndexingMap | None:
     """Return the map in the frame of the window of a constraint; None if it is no such window."""
     sign_and_variable = _window(m, rt, constraint.expr)
     if sign_and_variable is None:

@@ -247,13 +247,13 @@ class InstructionTraffic(Displayed):
     def __str__(self) -> str:
         lines = [
             f"{self.instruction.opcode} {self.instruction.name}: reads {self.read}, writes "
-            f"{_text(self.written)} bytes, {_text(self.flops)} flops"
+            f"{_figure_text(self.written)} bytes, {_figure_text(self.flops)} flops"
         ]
         for each in self.operands:
             requested = each.requested
             lines.append(
-                f"  {each.source.name}: {each.distinct} distinct, {_text(requested)} requested "
-                f"bytes of {each.shape.bytes:,}"
+                f"  {each.source.name}: {each.distinct} distinct, {_figure_text(requested)} "
+                f"requested bytes of {each.shape.bytes:,}"
             )
         factors = {i.name: f for i, f in self.recompute.items() if isinstance(f, Unknown) or f != 1}
         for name, factor in factors.items():
@@ -390,7 +390,7 @@ def total_amount(amounts: Iterable[Amount]) -> Amount:
     return total
 
 
-def _text(figure: Amount | int | Unknown) -> str:
+def _figure_text(figure: Amount | int | Unknown) -> str:
     if isinstance(figure, Unknown):
         return "unknown"
     return f"{figure:,}" if isinstance(figure, int) else str(figure)

@@ -98,7 +98,7 @@ def updates_of(instruction: Instruction) -> tuple[Update, ...]:
 def _update(instruction: Instruction, output: Path) -> Update | None:
     inner = ArrayRef(instruction, output)
     if isinstance(instruction.op, InlineOp):
-        inner = _viewed(ArrayRef(instruction.called_computations[0].root, output))
+        inner = _viewed_array(ArrayRef(instruction.called_computations[0].root, output))
     update = inner.instruction
     if update.opcode != "dynamic-update-slice" or unbounded_leaf(update.shape):
         return None
@@ -106,7 +106,7 @@ def _update(instruction: Instruction, output: Path) -> Update | None:
     number = 0
     if isinstance(instruction.op, InlineOp):
         parameters = list(instruction.called_computations[0].parameters)
-        source = _viewed(base)
+        source = _viewed_array(base)
         if source.instruction not in parameters or reads_of(source) != [(update, 0)]:
             return None
         number = parameters.index(source.instruction)
@@ -116,10 +116,10 @@ def _update(instruction: Instruction, output: Path) -> Update | None:
 
 def _is_reusable(array: ArrayRef, reader: Instruction) -> bool:
     """Return True if the memory of an array may hold the result of its only reader."""
-    source = _viewed(array)
+    source = _viewed_array(array)
     holder = source.instruction
     arrays = [ArrayRef(o, path) for o in reader.operands for path, _ in leaves(o.shape)]
-    is_read_once = [_viewed(each) for each in arrays].count(source) == 1
+    is_read_once = [_viewed_array(each) for each in arrays].count(source) == 1
     if readers(source) != {reader} or not is_read_once or holder.opcode == "constant":
         return False
     if holder.opcode != "parameter":
@@ -147,7 +147,7 @@ def _is_loop_body(computation: Computation) -> bool:
     return by_computation.get(computation) == {True}
 
 
-def _viewed(array: ArrayRef) -> ArrayRef:
+def _viewed_array(array: ArrayRef) -> ArrayRef:
     """Return the array whose memory an array shares within its computation."""
     while True:
         instruction = array.instruction
@@ -176,7 +176,7 @@ def reads_of(source: ArrayRef) -> list[tuple[Instruction, int]]:
     def by_array() -> dict[ArrayRef, list[tuple[Instruction, int]]]:
         reads: dict[ArrayRef, list[tuple[Instruction, int]]] = {}
         for reader, number, array in _reads(computation):
-            reads.setdefault(_viewed(array), []).append((reader, number))
+            reads.setdefault(_viewed_array(array), []).append((reader, number))
         return reads
 
     every = computation.memoised(reads_of, by_array)

@@ -37,7 +37,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.memory.warps.coalescing import is_coalesced
 from indexing.memory.warps.gathers import Load
-from indexing.memory.warps.starts import Started, started
+from indexing.memory.warps.starts import Started, count_by_starts
 from indexing.memory.warps.thread_loads import ThreadLoad, thread_loads
 from indexing.memory.warps.transactions import Transactions, WorstWarp
 from indexing.memory.warps.warp_classes import MAX_POINTS
@@ -297,7 +297,7 @@ def array_access(
             f"{shape}"
         )
     request = _Request(schedule, gpu(device), _address(offset), budget)
-    return request.counted(None, [((), shape, IndexingMap.identity(shape))])
+    return request.count_access(None, [((), shape, IndexingMap.identity(shape))])
 
 
 def _address(offset: int) -> int:
@@ -323,9 +323,9 @@ class _Request:
             if shape is None:
                 return Unknown(f"`{array.instruction.name}` is not an array", array.instruction)
             shaped.append((leaf, shape, each))
-        return self.counted(array._replace(path=path), shaped)
+        return self.count_access(array._replace(path=path), shaped)
 
-    def counted(
+    def count_access(
         self, array: ArrayRef | None, maps: Sequence[tuple[Path, Shape, IndexingMap]]
     ) -> MemoryAccess | Unknown:
         """Return the access of an array by maps from what the schedule computes."""
@@ -340,7 +340,7 @@ class _Request:
                 loads.append((path, shape, load))
                 counts.append((load, shape.element_bits, address))
             coalesced = coalesced and is_coalesced(self.schedule, each, shape)
-        result = started(counts, self.device, self.budget)
+        result = count_by_starts(counts, self.device, self.budget)
         if isinstance(result, Unknown):
             return Unknown(result.reason, result.instruction or (array and array.instruction))
         return MemoryAccess(

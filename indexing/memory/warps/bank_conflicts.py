@@ -132,11 +132,11 @@ def bank_conflicts(
     if isinstance(positions, Unknown):
         return positions
     if swizzle is not None:
-        positions = swizzled(positions, swizzle)
+        positions = swizzle_positions(positions, swizzle)
     bits = first_bits(positions, element_bits, access_bytes)
     if isinstance(bits, Unknown):
         return bits
-    return _counted(bits // 8, access_bytes, model)
+    return _count_conflicts(bits // 8, access_bytes, model)
 
 
 def tile_positions(
@@ -175,7 +175,7 @@ def tile_positions(
     positions: NDArray[np.int64] = np.ma.filled(active, _INACTIVE)
     apart = positions.reshape(spans[0], elements // width, width, prod(spans[count:]))
     by_access = apart.transpose(3, 1, 0, 2).reshape(-1, spans[0], width)
-    return by_access if swizzle is None else swizzled(by_access, swizzle)
+    return by_access if swizzle is None else swizzle_positions(by_access, swizzle)
 
 
 def _check_reaches(
@@ -235,7 +235,7 @@ def _affine(layout: str | IndexingMap | CuteLayout) -> tuple[IndexingMap, Swizzl
     return CuteLayout(layout.shape, layout.stride, None, layout.offset).map, layout.swizzle
 
 
-def swizzled(positions: NDArray[np.int64], swizzle: Swizzle) -> NDArray[np.int64]:
+def swizzle_positions(positions: NDArray[np.int64], swizzle: Swizzle) -> NDArray[np.int64]:
     """Return the images of active positions."""
     images: NDArray[np.int64] = np.where(
         positions == _INACTIVE, _INACTIVE, swizzle(np.maximum(positions, 0))
@@ -297,7 +297,9 @@ def _words(first_bytes: NDArray[np.int64], access_bytes: int, device: Gpu) -> ND
     return words.reshape(accesses, -1, warp // lanes_at_once, lanes_at_once * len(each))
 
 
-def _counted(first_bytes: NDArray[np.int64], access_bytes: int, device: Gpu) -> BankConflicts:
+def _count_conflicts(
+    first_bytes: NDArray[np.int64], access_bytes: int, device: Gpu
+) -> BankConflicts:
     by_bank = wavefronts_of(first_bytes, access_bytes, device)
     degrees = by_bank.max(axis=-1)
     histogram = Counter(degrees[degrees > 0].tolist())

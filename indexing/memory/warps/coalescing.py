@@ -25,7 +25,7 @@ from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.memory.warps.thread_loads import THREAD_DIMS
 from indexing.ops.elementwise import ElementwiseOp
 from indexing.ops.transpose import Transpose
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr, constant, from_atom
 
@@ -166,7 +166,7 @@ def _partition(place: Expr, sample: IndexingMap) -> Parts | None:
     of_thread, of_range = as_expr(0), as_expr(0)
     for atom, coefficient in place.parts.items():
         term = from_atom(atom) * coefficient
-        used = mentioned([term])
+        used = variables_in([term])
         if used & ranges and used - ranges:
             return None
         if used & ranges:
@@ -193,10 +193,10 @@ def _intervals(parts: Parts, sample: IndexingMap) -> list[Interval]:
         firsts = [start + step * k for k in range(_WARP)]
         return [(first, first + length - 1) for first in firsts]
     values = range(thread.lower, thread.upper + 1)
-    return _joined(sorted({of_thread.value({thread: value}) for value in values}), length)
+    return _join_intervals(sorted({of_thread.value({thread: value}) for value in values}), length)
 
 
-def _joined(firsts: Sequence[int], length: int) -> list[Interval]:
+def _join_intervals(firsts: Sequence[int], length: int) -> list[Interval]:
     """Return the union of the intervals of `length` positions as disjoint intervals."""
     joined: list[Interval] = []
     for first in firsts:

@@ -39,7 +39,7 @@ from indexing.memory.warps.periods import translation
 from indexing.memory.warps.thread_loads import ThreadLoad, exprs_of
 from indexing.memory.warps.transactions import segment_sizes
 from indexing.memory.warps.warp_classes import WarpAccesses, warp_classes
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -115,7 +115,7 @@ def equal_and_apart(
     return [None if e is None else _ends(e, assignments[e.source]) for e in every]
 
 
-def _name(rt: RuntimeVariable) -> str:
+def _source_phrase(rt: RuntimeVariable) -> str:
     return f"{rt.name}, an element of `{rt.source_name}`,"
 
 
@@ -127,7 +127,7 @@ def _moves_by_lines(load: ThreadLoad, rt: RuntimeVariable, line: int) -> bool:
     place, *limits = [translation(e, rt.variable) for e in exprs_of(load.accesses)]
     if place is None or place.period > 1 or place.shift % line:
         return False
-    is_shared = load.accesses.lane not in mentioned(rt.index)
+    is_shared = load.accesses.lane not in variables_in(rt.index)
     return is_shared and all(limit is not None and not limit.shift for limit in limits)
 
 
@@ -139,7 +139,7 @@ def _rows(load: Load, device: Gpu) -> _Rows | Unknown | None:
     if not starts:
         return None
     if len(starts) > 1:
-        names = " and ".join([_name(rt).rstrip(",") for rt in starts])
+        names = " and ".join([_source_phrase(rt).rstrip(",") for rt in starts])
         return Unknown(f"{names} differ between warps: only one gathered start is counted")
     (rt,) = starts
     step = _step(own.accesses, rt, bits, sector, offset * 8)
@@ -156,22 +156,26 @@ def _step(
     stride = abs(accesses.position.parts.get(rt.variable, 0))
     inside = accesses.position - rt.variable * accesses.position.parts.get(rt.variable, 0)
     limits = [constraint.expr for constraint in accesses.constraints]
-    if rt.variable in mentioned([inside, *limits]) or not stride or rt.clamp != rt.variable.bounds:
-        return Unknown(f"{_name(rt)} does not only select a row")
+    if (
+        rt.variable in variables_in([inside, *limits])
+        or not stride
+        or rt.clamp != rt.variable.bounds
+    ):
+        return Unknown(f"{_source_phrase(rt)} does not only select a row")
     row = stride * bits
-    if accesses.lane not in mentioned([inside]):
+    if accesses.lane not in variables_in([inside]):
         return -(-sector // row)
     if row % sector and sector % row:
         return Unknown(
-            f"{_name(rt)} changes the alignment of rows: {row // 8} bytes are neither whole "
-            f"sectors of {sector // 8} bytes nor a part of one"
+            f"{_source_phrase(rt)} changes the alignment of rows: {row // 8} bytes are neither "
+            f"whole sectors of {sector // 8} bytes nor a part of one"
         )
-    is_shared = accesses.lane not in mentioned(rt.index)
+    is_shared = accesses.lane not in variables_in(rt.index)
     is_one_row = inside.bounds[0] // stride == inside.bounds[1] // stride
     is_aligned = offset % min(row, sector) == 0
     if (is_shared and row % sector == 0) or (is_one_row and is_aligned):
         return max(1, sector // row)
-    return Unknown(f"{_name(rt)} starts rows that overlap, or begin inside of a sector")
+    return Unknown(f"{_source_phrase(rt)} starts rows that overlap, or begin inside of a sector")
 
 
 class _Assignment(NamedTuple):
@@ -196,7 +200,7 @@ def _assignment(rows: Sequence[_Rows], budget: int) -> _Assignment | Unknown:
     lower = max([each.rt.variable.lower for each in rows])
     upper = min([each.rt.variable.upper for each in rows])
     bounds = [[index.bounds for index in each.rt.index] for each in rows]
-    indices = [(min(low), max(high)) for low, high in _transposed(bounds)]
+    indices = [(min(low), max(high)) for low, high in _transpose_bounds(bounds)]
     width = 1
     for each in rows:
         number = _Assignment(indices, lower, step, 1).number(each.rt)
@@ -206,13 +210,13 @@ def _assignment(rows: Sequence[_Rows], budget: int) -> _Assignment | Unknown:
         width = max(width, distance + 1)
     if lower + step * (width - 1) > upper:
         return Unknown(
-            f"{_name(rows[0].rt)} selects one of {max(0, upper - lower + 1)} rows: too few to "
-            f"assign each of {width} elements that a warp may read to sectors of its own"
+            f"{_source_phrase(rows[0].rt)} selects one of {max(0, upper - lower + 1)} rows: too "
+            f"few to assign each of {width} elements that a warp may read to sectors of its own"
         )
     return _Assignment(indices, lower, step, width)
 
 
-def _transposed(bounds: Sequence[Sequence[Interval]]) -> list[tuple[list[int], list[int]]]:
+def _transpose_bounds(bounds: Sequence[Sequence[Interval]]) -> list[tuple[list[int], list[int]]]:
     """Return the lower and the upper bounds of each index."""
     return [([b[0] for b in every], [b[1] for b in every]) for every in zip(*bounds, strict=True)]
 
@@ -240,5 +244,5 @@ def _ends(rows: _Rows, assignment: _Assignment) -> EqualAndApart:
 
 def _with(accesses: WarpAccesses, values: Mapping[Variable, Expr]) -> WarpAccesses:
     """Return the accesses with a row, whose number the constraints do not mention."""
-    assert not values.keys() & mentioned(list(exprs_of(accesses))[1:])
+    assert not values.keys() & variables_in(list(exprs_of(accesses))[1:])
     return replace(accesses, position=Substitution(dict(values))(accesses.position))

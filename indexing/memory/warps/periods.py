@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import gcd, lcm
 from typing import NamedTuple
 
-from simplifier.atoms import Atom, Floor, Variable, mentioned
+from simplifier.atoms import Atom, Floor, Variable, variables_in
 from simplifier.linear import Expr, constant
 
 
@@ -50,7 +50,7 @@ def _atom_translation(atom: Atom, variable: Variable) -> Translation | None:
             return None
         repeats = atom.divisor // gcd(inner.shift, atom.divisor)
         return Translation(inner.period * repeats, inner.shift * repeats // atom.divisor)
-    return None if variable in mentioned(atom.operands) else Translation(1, 0)
+    return None if variable in variables_in(atom.operands) else Translation(1, 0)
 
 
 def digits(exprs: Iterable[Expr], variable: Variable) -> tuple[Expr, Sequence[Variable]]:

@@ -46,13 +46,13 @@ class Started:
     worst_starts: Mapping[str, int]
 
 
-def started(loads: Sequence[Load], device: Gpu, budget: int) -> Started | Unknown:
+def count_by_starts(loads: Sequence[Load], device: Gpu, budget: int) -> Started | Unknown:
     """Count loads with the best and the worst values of their runtime variables."""
     line = segment_sizes(device)[-1]
     variables = _variables(loads)
     spans = {start: _span(start, bounds, loads, line) for start, bounds in variables.items()}
     if prod(map(len, spans.values())) > MAX_STARTS:
-        names = ", ".join(map(_name, spans))
+        names = ", ".join(map(_name_of_start, spans))
         return Unknown(
             f"the starts {names} have more than {MAX_STARTS} combinations of different alignment"
         )
@@ -64,20 +64,20 @@ def started(loads: Sequence[Load], device: Gpu, budget: int) -> Started | Unknow
     every: list[Started] = []
     for values in product(*spans.values()):
         starts = dict(zip(spans, values, strict=True))
-        most = _counted(loads, apart, starts, device, budget)
-        fewest = _counted(loads, equal, starts, device, budget) if any(ends) else most
+        most = _count_loads(loads, apart, starts, device, budget)
+        fewest = _count_loads(loads, equal, starts, device, budget) if any(ends) else most
         if isinstance(most, Unknown):
             return most
         if isinstance(fewest, Unknown):
             return fewest
-        named = {_name(start): value for start, value in starts.items()}
+        named = {_name_of_start(start): value for start, value in starts.items()}
         every.append(Started(most, total(most, device), total(fewest, device), named, named))
     best = min(every, key=lambda each: each.best.sectors)
     worst = max(every, key=lambda each: each.transactions.sectors)
     return replace(worst, best=best.best, best_starts=best.best_starts)
 
 
-def _counted(
+def _count_loads(
     loads: Sequence[Load],
     gathered: Sequence[WarpAccesses | None],
     starts: Mapping[_Start, int],
@@ -121,7 +121,7 @@ class _Start:
         return cls(rt.array or rt.name, rt.index, label)
 
 
-def _name(start: _Start) -> str:
+def _name_of_start(start: _Start) -> str:
     return start.name
 
 

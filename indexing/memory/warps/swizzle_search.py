@@ -22,7 +22,7 @@ from indexing.memory.layouts.cute import CuteLayout
 from indexing.memory.layouts.swizzle import Swizzle
 from indexing.memory.warps.bank_conflicts import (
     first_bits,
-    swizzled,
+    swizzle_positions,
     tile_positions,
     wavefronts_of,
 )
@@ -152,7 +152,7 @@ class _SharedTiles:
         """Return the wavefronts; `None` if elements of an access are apart."""
         total = 0
         for each in self.positions:
-            by_bank = self._by_bank(swizzled(each, swizzle))
+            by_bank = self._by_bank(swizzle_positions(each, swizzle))
             if by_bank is None:
                 return None
             total += int(by_bank.max(axis=-1).sum())
@@ -166,7 +166,9 @@ class _SharedTiles:
 
     def extent(self, swizzle: Swizzle) -> int:
         """Return the number of elements that the swizzled tile needs."""
-        return 1 + max(int(swizzled(each, swizzle).max(initial=0)) for each in self.positions)
+        return 1 + max(
+            int(swizzle_positions(each, swizzle).max(initial=0)) for each in self.positions
+        )
 
     def minimum(self, swizzles: Iterable[Swizzle]) -> tuple[tuple[int, Swizzle], int]:
         """Return the fewest wavefronts with their swizzle, and the number of swizzles tried."""

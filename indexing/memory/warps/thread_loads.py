@@ -21,10 +21,10 @@ from hlo.shapes.shape import Shape
 from indexing.devices.gpus import Gpu
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
-from indexing.maps.numbering import numbered
+from indexing.maps.numbering import number_ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.memory.warps.warp_classes import WarpAccesses
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -100,7 +100,7 @@ def thread_loads(
 
 def _positions(places: IndexingMap, counts: Sequence[int], device: Gpu) -> dict[int, ThreadLoad]:
     """Return the different loads of single elements, by their number in the vector."""
-    places = _simplified(places)
+    places = _simplify_places(places)
     if places.is_known_empty:
         return {}
     vector = next((v for v in places.dims if v.name == VECTOR), Variable(VECTOR, 0, 0))
@@ -114,7 +114,7 @@ def _positions(places: IndexingMap, counts: Sequence[int], device: Gpu) -> dict[
     return loads
 
 
-def _simplified(places: IndexingMap) -> IndexingMap:
+def _simplify_places(places: IndexingMap) -> IndexingMap:
     """Simplify the map with the vector as a dimension, and keep its loops, renumbered.
 
     A loop of which one iteration is active for each thread is executed nevertheless: other threads
@@ -125,7 +125,7 @@ def _simplified(places: IndexingMap) -> IndexingMap:
     loops = [v for v in places.ranges if v.name != VECTOR]
     fixed = len(places.dims) + len(vector)
     simple = replace(places, dims=(*places.dims, *vector, *loops), ranges=()).simplify()
-    return numbered(replace(simple, dims=simple.dims[:fixed], ranges=simple.dims[fixed:]))
+    return number_ranges(replace(simple, dims=simple.dims[:fixed], ranges=simple.dims[fixed:]))
 
 
 def _element(
@@ -135,7 +135,7 @@ def _element(
     accesses = with_values(every.accesses, {vector: number})
     swap = Substitution({vector: as_expr(number)})
     starts = tuple([rt.substituted(swap) for rt in every.runtime])
-    used = mentioned([*exprs_of(accesses), *[i for rt in starts for i in rt.index]]) | set(dims)
+    used = variables_in([*exprs_of(accesses), *[i for rt in starts for i in rt.index]]) | set(dims)
     outer = tuple([v for v in accesses.outer if v in used or v.name == WARP])
     return ThreadLoad(replace(accesses, outer=outer), starts, 1, number)
 

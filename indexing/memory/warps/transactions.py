@@ -192,10 +192,10 @@ class _Counter:
         distinct = _changes(byte if self.bits < 8 else first, pairs) + rows
         self.warps += int(rows.sum()) * sum(warps)
         self.requested += int(is_active.sum()) * self.lane_bytes * sum(warps)
-        self.used += _weighted(distinct, warps) * self.lane_bytes
+        self.used += _weighted_sum(distinct, warps) * self.lane_bytes
         for size in self.segments:
             touched = _changes(byte // size, pairs) + rows
-            self.segments[size] += _weighted(touched, warps)
+            self.segments[size] += _weighted_sum(touched, warps)
             if size == self.device.sector_bytes:
                 self._tally(touched, each, offsets)
 
@@ -245,7 +245,7 @@ def _changes(numbers: NDArray[np.int64], pairs: NDArray[np.bool_]) -> NDArray[np
     return changes
 
 
-def _weighted(counts: NDArray[np.int64], weights: Sequence[int]) -> int:
+def _weighted_sum(counts: NDArray[np.int64], weights: Sequence[int]) -> int:
     """Return the sum of the counts at each offset, times the warps at the offset."""
     totals = counts.sum(axis=1).tolist()
     return sum([count * weight for count, weight in zip(totals, weights, strict=True)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo.modules.bind import unsupported
+from hlo.modules.bind import why_unsupported
 from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
@@ -41,7 +41,7 @@ def require_local_form(instruction: Instruction) -> None:
     if not declarations_of(instruction).has_local_form:
         reason = f"{opcode} is an exchange with other devices, the host or an effect"
     elif instruction.op is None:
-        reason = unsupported(instruction) or f"{opcode} is not a registered op"
+        reason = why_unsupported(instruction) or f"{opcode} is not a registered op"
     elif opcode == "custom-call" and has_own_effect(instruction):
         reason = "a custom call with side effects would have them on every device"
     for _, leaf in leaves(instruction.shape):

@@ -15,7 +15,7 @@ from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
 from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.modules.recursion import Recursive, unrolled
+from hlo.modules.recursion import Recursive, run_recursive
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from hlo.text.syntax import attributes_text
@@ -128,7 +128,9 @@ class _Inliner:
         while waiting:
             computation = waiting.pop()
             if computation not in self.flat:
-                self.flat[computation] = unrolled(self._flattened(computation, waiting))
+                self.flat[computation] = run_recursive(
+                    self._flatten_computation(computation, waiting)
+                )
         for computation in list(self.applied):
             self._add_applied(computation)
         order = entry.module.computations.values()
@@ -147,16 +149,18 @@ class _Inliner:
                         self.applied[called] = None
                         waiting.append(called)
 
-    def _flattened(self, computation: Computation, waiting: list[Computation]) -> Recursive[str]:
+    def _flatten_computation(
+        self, computation: Computation, waiting: list[Computation]
+    ) -> Recursive[str]:
         body = _FlatBody()
         names = {}
         for parameter in computation.parameters:
             line = _line(parameter, {})
             names[parameter] = body.add(parameter.name, line, (), is_kept=True)
-        root = yield self._inlined(computation, names, body, waiting)
+        root = yield self._inline_computation(computation, names, body, waiting)
         return body.text(computation, root)
 
-    def _inlined(
+    def _inline_computation(
         self,
         computation: Computation,
         names: dict[Instruction, str],
@@ -171,9 +175,9 @@ class _Inliner:
             if isinstance(instruction.op, InlineOp) or instruction.opcode == "async-start":
                 called = instruction.called_computations[0]
                 given = dict(zip(called.parameters, operands, strict=True))
-                names[instruction] = yield self._inlined(called, given, body, waiting)
+                names[instruction] = yield self._inline_computation(called, given, body, waiting)
                 continue
-            forwarded = _forwarded(instruction, operands, body)
+            forwarded = _forwarded_name(instruction, operands, body)
             names[instruction] = forwarded or self._add(instruction, names, body, waiting)
         return names[computation.root]
 
@@ -203,7 +207,9 @@ class _Inliner:
         return name
 
 
-def _forwarded(instruction: Instruction, operands: Sequence[str], body: _FlatBody) -> str | None:
+def _forwarded_name(
+    instruction: Instruction, operands: Sequence[str], body: _FlatBody
+) -> str | None:
     """Return the name of the value that an instruction forwards, if it only does that."""
     match instruction.opcode:
         case "async-update" | "async-done" | "copy-done":

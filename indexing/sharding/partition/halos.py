@@ -19,7 +19,7 @@ from typing import NamedTuple
 from hlo.shapes.shape import Shape
 from indexing.sharding.partition.masks import compare
 from indexing.sharding.partition.moves import Axes, array_bytes
-from indexing.sharding.partition.reshard import permuted
+from indexing.sharding.partition.reshard import permute_values
 from indexing.sharding.partition.writer import LocalBody, LocalValue
 
 
@@ -48,7 +48,7 @@ class Slab(NamedTuple):
         sent = [source for pair in pairs for source in pair if source is not None]
         return all(None in pair for pair in pairs) and len(set(sent)) == len(sent)
 
-    def joined(self, other: Slab) -> Slab:
+    def join_slab(self, other: Slab) -> Slab:
         """Return the slab that sends both."""
         pairs = zip(self.sources, other.sources, strict=True)
         sources = tuple(second if first is None else first for first, second in pairs)
@@ -91,7 +91,7 @@ class Halo(NamedTuple):
             if other is None:
                 slabs.append(slab)
             else:
-                slabs[slabs.index(other)] = other.joined(slab)
+                slabs[slabs.index(other)] = other.join_slab(slab)
         return slabs
 
     @property
@@ -113,7 +113,7 @@ class Halo(NamedTuple):
         ]
 
 
-def exchanged(
+def exchange_halo(
     body: LocalBody, value: LocalValue, dim: int, halo: Halo, axes: Axes, fill: LocalValue | None
 ) -> LocalValue:
     """Return the elements that a shard of the result needs, along one dimension.
@@ -122,8 +122,10 @@ def exchanged(
         axes: the axes that split the dimension.
         fill: the value of elements outside of the array; None for any value.
     """
-    parts = [(slab, _received(body, value, dim, slab, axes)) for slab in halo.slabs]
-    joined = _adjacent(body, dim, halo, parts) or _placed(body, value.array, dim, halo, axes, parts)
+    parts = [(slab, _receive_slab(body, value, dim, slab, axes)) for slab in halo.slabs]
+    joined = _adjacent(body, dim, halo, parts) or _place_slabs(
+        body, value.array, dim, halo, axes, parts
+    )
     if fill is None or not halo.has_padding:
         return joined
     dims = joined.array.dims
@@ -135,7 +137,9 @@ def exchanged(
     return body.add("select", joined.shape, (inside, joined, body.broadcast(fill, dims)))
 
 
-def _received(body: LocalBody, value: LocalValue, dim: int, slab: Slab, axes: Axes) -> LocalValue:
+def _receive_slab(
+    body: LocalBody, value: LocalValue, dim: int, slab: Slab, axes: Axes
+) -> LocalValue:
     """Return the slab of the shards that devices need."""
     part = body.cut(value, dim, slab.low, slab.high)
     if slab.is_local:
@@ -147,7 +151,7 @@ def _received(body: LocalBody, value: LocalValue, dim: int, slab: Slab, axes: Ax
         if source is not None
     ]
     sent = array_bytes(part.array.element_type, part.array.dims)
-    return permuted(body, part, tuple(sorted(pairs)), sent, axes)
+    return permute_values(body, part, tuple(sorted(pairs)), sent, axes)
 
 
 def _adjacent(
@@ -178,7 +182,7 @@ def _adjacent(
     return body.cut(joined, dim, start, start + halo.length)
 
 
-def _placed(
+def _place_slabs(
     body: LocalBody,
     shape: Shape,
     dim: int,

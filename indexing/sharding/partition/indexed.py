@@ -12,12 +12,12 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from hlo.shardings.mesh import Axis
 from indexing.ops.gather import Gather
 from indexing.ops.scatter import Scatter
-from indexing.sharding.partition.masks import compare, masked, on_first_device
+from indexing.sharding.partition.masks import compare, mask_padding, on_first_device
 from indexing.sharding.partition.split_instruction import SplitInstruction, add_local
 from indexing.sharding.partition.writer import LocalBody, LocalValue
 
 
-def listed(sizes: Iterable[int]) -> str:
+def size_list(sizes: Iterable[int]) -> str:
     """Return sizes as the text of an attribute."""
     return f"{{{','.join(map(str, sizes))}}}"
 
@@ -38,7 +38,9 @@ def gather(
                 is_first.append(axes)
                 continue
             component = op.start_index_map.index(dim)
-            indices, mask = _shifted(body, split, 1, dim, component, op.index_vector_dim, axes)
+            indices, mask = _shift_indices(
+                body, split, 1, dim, component, op.index_vector_dim, axes
+            )
             split.operands[1] = indices
             masks.append(mask)
     (value,) = emit()
@@ -60,7 +62,7 @@ def dynamic_slice(
     for number, axes in split.reduced:
         for _, dim in split.rule.dims_of(number, split.rule.operands):
             size, local = split.operand_shape(0).dims[dim], split.operands[0].array.dims[dim]
-            start = _clamped(body, split.operands[1 + dim], size - 1)
+            start = _clamp_indices(body, split.operands[1 + dim], size - 1)
             start = _minus(body, start, body.number(axes, local))
             split.operands[1 + dim] = start
             masks.append(_is_inside(body, start, local))
@@ -76,12 +78,12 @@ def _only(body: LocalBody, value: LocalValue, mask: LocalValue, dims: list[int])
     if not shape.rank:
         return body.add("select", shape, (mask, value, body.zero(shape.element_type)))
     where = Shape("pred", shape.dims)
-    broadcast = body.add("broadcast", where, (mask,), f"dimensions={listed(dims)}")
+    broadcast = body.add("broadcast", where, (mask,), f"dimensions={size_list(dims)}")
     zero = body.broadcast(body.zero(shape.element_type), shape.dims)
     return body.add("select", shape, (broadcast, value, zero))
 
 
-def _shifted(
+def _shift_indices(
     body: LocalBody,
     split: SplitInstruction,
     array: int,
@@ -101,7 +103,7 @@ def _shifted(
     size, local = split.operand_shape(0).dims[dim], split.operands[0].array.dims[dim]
     indices = _wide(body, split.operands[array])
     dims = indices.array.dims
-    shifted = _minus(body, _clamped(body, indices, size - 1), body.number(axes, local))
+    shifted = _minus(body, _clamp_indices(body, indices, size - 1), body.number(axes, local))
     if vector_dim == len(dims):  # one component
         return shifted, _is_inside(body, shifted, local)
     places = body.iota(dims, vector_dim)
@@ -129,7 +131,7 @@ def scatter(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
         neutral = body.neutral(kind, split.operands[0].array.element_type)
         for array, dim in split.rule.dims_of(number, split.rule.operands):
             if array > count:
-                split.operands[array] = masked(body, split, array, dim, kind)
+                split.operands[array] = mask_padding(body, split, array, dim, kind)
         split.operands[0] = on_first_device(body, split.operands[0], axes, neutral)
     return add_local(body, split)
 
@@ -162,7 +164,7 @@ def dynamic_update_slice(body: LocalBody, split: SplitInstruction) -> list[Local
         if not axes or split.needed[1].dims[dim]:
             continue
         local = operand.array.dims[dim]
-        start = _clamped(body, starts[dim], size - width)
+        start = _clamp_indices(body, starts[dim], size - width)
         start = _minus(body, start, body.number(axes, local))
         kind = start.array.element_type
         shift = body.constant(Shape(kind, ()), str(width))
@@ -196,7 +198,7 @@ def _wide(body: LocalBody, indices: LocalValue) -> LocalValue:
     return body.add("convert", Shape("s32", indices.array.dims), (indices,))
 
 
-def _clamped(body: LocalBody, indices: LocalValue, last: int) -> LocalValue:
+def _clamp_indices(body: LocalBody, indices: LocalValue, last: int) -> LocalValue:
     """Return indices clamped to the bounds that gather and dynamic-slice clamp them to."""
     indices = _wide(body, indices)
     shape = indices.array

@@ -18,7 +18,7 @@ from indexing.ops.gather import Gather
 from indexing.ops.iota import Iota
 from indexing.sharding.combiners import COMBINERS
 from indexing.sharding.partition import indexed, windows
-from indexing.sharding.partition.masks import masked, on_first_device
+from indexing.sharding.partition.masks import mask_padding, on_first_device
 from indexing.sharding.partition.split_instruction import SplitInstruction, add_local
 from indexing.sharding.partition.writer import LocalBody, LocalValue
 
@@ -53,7 +53,7 @@ def _reduce(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
     neutral = body.neutral(kind, split.operands[0].array.element_type)
     for number, _ in reduced:
         for array, dim in split.rule.dims_of(number, split.rule.operands):
-            split.operands[array] = masked(body, split, array, dim, kind)
+            split.operands[array] = mask_padding(body, split, array, dim, kind)
     init, split.operands[1] = split.operands[1], neutral
     (value,) = add_local(body, split)
     if init == neutral:
@@ -76,7 +76,7 @@ def _sum_of_products(body: LocalBody, split: SplitInstruction) -> list[LocalValu
     """Contract shards: padding is 0."""
     for number, _ in split.reduced:
         for array, dim in split.rule.dims_of(number, split.rule.operands):
-            split.operands[array] = masked(body, split, array, dim, "sum")
+            split.operands[array] = mask_padding(body, split, array, dim, "sum")
     return add_local(body, split)
 
 
@@ -93,7 +93,7 @@ def _convolution(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
             changed[name] = str(count // prod(map(mesh.size_of, split.axes[numbers[0]])))
     for number, _ in split.reduced:
         for array, dim in split.rule.dims_of(number, split.rule.operands):
-            split.operands[array] = masked(body, split, array, dim, "sum")
+            split.operands[array] = mask_padding(body, split, array, dim, "sum")
     changed |= windows.convolution_windows(body, split)
     return add_local(body, split, **changed)
 
@@ -106,7 +106,7 @@ def _gather(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
     for dim, axes in enumerate(split.needed[0].dims):
         if axes and sizes[dim] == shape.dims[dim] and not split.is_reduced(0, dim):
             sizes[dim] = split.operands[0].array.dims[dim]
-    changed = {"slice_sizes": indexed.listed(sizes)}
+    changed = {"slice_sizes": indexed.size_list(sizes)}
     return indexed.gather(body, split, lambda: add_local(body, split, **changed))
 
 
@@ -117,7 +117,7 @@ def _dynamic_slice(body: LocalBody, split: SplitInstruction) -> list[LocalValue]
     for dim, axes in enumerate(split.needed[0].dims):
         if axes and not split.is_reduced(0, dim):
             sizes[dim] = split.operands[0].array.dims[dim]
-    changed = {"dynamic_slice_sizes": indexed.listed(sizes)}
+    changed = {"dynamic_slice_sizes": indexed.size_list(sizes)}
     return indexed.dynamic_slice(body, split, lambda: add_local(body, split, **changed))
 
 

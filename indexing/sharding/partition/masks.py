@@ -8,7 +8,7 @@ from indexing.sharding.partition.split_instruction import SplitInstruction
 from indexing.sharding.partition.writer import LocalBody, LocalValue
 
 
-def masked(
+def mask_padding(
     body: LocalBody, split: SplitInstruction, array: int, dim: int, reduction: str
 ) -> LocalValue:
     """Return an operand with the padding of one dimension neutral in a reduction."""

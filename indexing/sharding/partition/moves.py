@@ -166,7 +166,7 @@ class _Placement(NamedTuple):
     def split(self, dim: int, axes: Axes) -> _Placement:
         return self.with_dim(dim, (*self.dims[dim], *axes))
 
-    def combined(self, axes: Axes) -> _Placement:
+    def combine_partial(self, axes: Axes) -> _Placement:
         """Return the placement with partial results along `axes` combined."""
         return _Placement(self.dims, tuple(p for p in self.partial if p[0] not in axes))
 
@@ -236,7 +236,7 @@ class _MoveSearch:
                 if self._nests(dim, axes[:-length], axes[-length:]):
                     yield self._gather(placement, dim, length)
                     yield from self._exchanges(placement, dim, length)
-        for permuted in dict.fromkeys(self._permuted(placement)):
+        for permuted in dict.fromkeys(self._permuted_placements(placement)):
             if permuted != placement:
                 yield self._edge("collective-permute", (), placement, permuted)
 
@@ -248,12 +248,12 @@ class _MoveSearch:
             axes = tuple(axis for axis, kind in pending if kind == reduction)
             for chosen in dict.fromkeys([axes, tuple(a for a in axes if a not in self.wanted)]):
                 if chosen:
-                    combined = placement.combined(chosen)
+                    combined = placement.combine_partial(chosen)
                     yield self._edge("all-reduce", chosen, placement, combined, reduction=reduction)
             for dim, outer in enumerate(placement.dims):
                 for added in self._next_axes(placement, dim):
                     if set(added) <= set(axes) and self._nests(dim, outer, added):
-                        target = placement.combined(added).split(dim, added)
+                        target = placement.combine_partial(added).split(dim, added)
                         yield self._edge("reduce-scatter", added, placement, target,
                                          dim=dim, reduction=reduction)  # fmt: skip
 
@@ -282,7 +282,7 @@ class _MoveSearch:
                 target = placement.with_dim(dim, axes[:-length]).split(other, moved)
                 yield self._edge("all-to-all", moved, placement, target, dim=dim, split_dim=other)
 
-    def _permuted(self, placement: _Placement) -> Iterator[_Placement]:
+    def _permuted_placements(self, placement: _Placement) -> Iterator[_Placement]:
         """Yield shardings with the same shards on other devices."""
         counts = [self._count(axes) for axes in placement.dims]
         wanted = [self._count(axes) for axes in self.target.dims]

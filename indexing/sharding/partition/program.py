@@ -135,27 +135,27 @@ class _ComputationPartitioner:
             self.body.instruction = instruction
             require_local_form(instruction)
             arrays = self._arrays(instruction)
-            wanted = self._assigned(instruction).results
+            wanted = self._assignment_of(instruction).results
             if len(wanted) != len(arrays):
                 counts = f"{len(wanted)} shardings for {len(arrays)} arrays"
                 raise ValueError(f"the assignment of `{instruction.name}` has {counts}")
             self.arrays[instruction] = []
             for array, sharding in zip(arrays, wanted, strict=True):
                 self.body.reason = _reason(instruction, array.sharding, sharding)
-                self.arrays[instruction].append(self._resharded(array, sharding))
+                self.arrays[instruction].append(self._reshard_array(array, sharding))
         root = self.computation.root
-        packed = self._packed(root.shape, [a.value for a in self.arrays[root]])
-        self.body.finish(packed, self._stated(root))
+        packed = self._pack_arrays(root.shape, [a.value for a in self.arrays[root]])
+        self.body.finish(packed, self._stated_shardings(root))
 
-    def _assigned(self, instruction: Instruction) -> InstructionAssignment:
+    def _assignment_of(self, instruction: Instruction) -> InstructionAssignment:
         try:
             return self.assignment.instructions[instruction]
         except KeyError:
             raise ValueError(f"the assignment misses `{instruction.name}`") from None
 
-    def _stated(self, instruction: Instruction) -> str:
+    def _stated_shardings(self, instruction: Instruction) -> str:
         """Return the attribute with the shardings of a parameter or result of the program."""
-        shardings = self._assigned(instruction).results
+        shardings = self._assignment_of(instruction).results
         is_stated = self.computation.is_entry and not any(each.partial for each in shardings)
         if not shardings or not is_stated:
             return ""
@@ -182,21 +182,21 @@ class _ComputationPartitioner:
         if declared.is_control_flow:
             return self._branching(instruction)
         if issubclass(declared, ForwardingOp):
-            return self._forwarded(instruction)
-        return self._computed(instruction)
+            return self._forward_arrays(instruction)
+        return self._compute_instruction(instruction)
 
     def _parameter(self, instruction: Instruction) -> list[ShardedArray]:
-        assigned = self._assigned(instruction).results
+        assigned = self._assignment_of(instruction).results
         assert instruction.literal is not None
         shape = _local(instruction.shape, assigned)
         value = self.body.add(
             "parameter",
             shape,
-            attributes=self._stated(instruction),
+            attributes=self._stated_shardings(instruction),
             name=instruction.name,
             literal=instruction.literal.normal,
         )
-        return self._unpacked(instruction.shape, value, assigned)
+        return self._unpack_value(instruction.shape, value, assigned)
 
     def _element(self, instruction: Instruction) -> list[ShardedArray]:
         op, (operand,) = instruction.op, instruction.operands
@@ -216,19 +216,19 @@ class _ComputationPartitioner:
             value = self.body.scalar(plain, literal)
         return ShardedArray(value, plain, self._whole(plain))
 
-    def _forwarded(self, instruction: Instruction) -> list[ShardedArray]:
+    def _forward_arrays(self, instruction: Instruction) -> list[ShardedArray]:
         (operand,) = instruction.operands
         if not instruction.opcode.endswith("barrier"):
             return self.arrays[operand]
         held = self.arrays[operand]
-        packed = self._packed(operand.shape, [array.value for array in held])
+        packed = self._pack_arrays(operand.shape, [array.value for array in held])
         value = self.body.add(instruction.opcode, packed.shape, (packed,), name=instruction.name)
-        return self._unpacked(operand.shape, value, [array.sharding for array in held])
+        return self._unpack_value(operand.shape, value, [array.sharding for array in held])
 
     def _branching(self, instruction: Instruction) -> list[ShardedArray]:
         """Add a loop or a conditional: operands as the called computations need them."""
         self.body.reason = f"{instruction.opcode} `{instruction.name}` carries it so"
-        assigned = self._assigned(instruction).results
+        assigned = self._assignment_of(instruction).results
         called = called_by(instruction)
         returning = [c for name, those in called.items() for c in those if name != "condition"]
         for computation in returning:
@@ -238,33 +238,33 @@ class _ComputationPartitioner:
             if parameter is None:
                 needed = tuple(self._whole(shape) for shape in array_shapes(operand))
             else:
-                needed = self._assigned(parameter).results
+                needed = self._assignment_of(parameter).results
             pairs = zip(self.arrays[operand], needed, strict=True)
-            arrays = [self._resharded(array, sharding) for array, sharding in pairs]
-            operands.append(self._packed(operand.shape, [array.value for array in arrays]))
+            arrays = [self._reshard_array(array, sharding) for array, sharding in pairs]
+            operands.append(self._pack_arrays(operand.shape, [array.value for array in arrays]))
         if instruction.opcode == "while":
             for computation in called["condition"]:
                 self._require(instruction, computation.parameters[0], assigned)
             self._require(instruction, called["body"][0].parameters[0], assigned)
-        split = SplitInstruction(instruction, self._assigned(instruction).rule, (), [], [], [])
+        split = SplitInstruction(instruction, self._assignment_of(instruction).rule, (), [], [], [])
         shape = _local(instruction.shape, assigned)
         value = self.body.add(instruction.opcode, shape, operands, split.attributes(),
                               name=instruction.name)  # fmt: skip
-        return self._unpacked(instruction.shape, value, assigned)
+        return self._unpack_value(instruction.shape, value, assigned)
 
     def _require(
         self, caller: Instruction, value: Instruction, shardings: Sequence[Sharding]
     ) -> None:
         """Check that a parameter or a root has the shardings of its caller's arrays."""
-        given = self._assigned(value).results
+        given = self._assignment_of(value).results
         if not all(map(same_axes, given, shardings)):
             listed = [", ".join(map(str, each)) for each in (given, shardings)]
             message = f"`{value.name}` has the shardings {listed[0]}"
             raise ValueError(f"{message}, but `{caller.name}` has {listed[1]}")
 
-    def _computed(self, instruction: Instruction) -> list[ShardedArray]:
+    def _compute_instruction(self, instruction: Instruction) -> list[ShardedArray]:
         """Add an instruction that computes on shards, or on whole arrays."""
-        assigned = self._assigned(instruction)
+        assigned = self._assignment_of(instruction)
         rule, shapes = assigned.rule, array_shapes(instruction)
         axes = usable_axes(instruction, rule, assigned.factor_axes, self.mesh)
         held = [array for operand in instruction.operands for array in self.arrays[operand]]
@@ -280,10 +280,10 @@ class _ComputationPartitioner:
         operands = []
         for number, (array, sharding) in enumerate(zip(held, needed, strict=True)):
             self.body.reason = f"operand {number} of `{instruction.name}` is needed as {sharding}"
-            operands.append(self._resharded(array, sharding).value)
+            operands.append(self._reshard_array(array, sharding).value)
         split = SplitInstruction(instruction, rule, axes, operands, needed, results)
         if any(isinstance(operand.shape, TupleShape) for operand in instruction.operands):
-            split.operands = list(self._repacked(instruction, operands))
+            split.operands = list(self._repack_operands(instruction, operands))
         values = local_results(self.body, split)
         return [
             ShardedArray(value, shape.with_layout(None), sharding)
@@ -295,7 +295,7 @@ class _ComputationPartitioner:
     def _whole(self, shape: Shape) -> Sharding:
         return Sharding(self.mesh, ((),) * shape.rank)
 
-    def _resharded(self, array: ShardedArray, sharding: Sharding) -> ShardedArray:
+    def _reshard_array(self, array: ShardedArray, sharding: Sharding) -> ShardedArray:
         """Return an array in a sharding, made of the copy from which it sends the fewest bytes."""
         key = array.value.name, array.shape, array.sharding
         copies = self.copies.setdefault(key, [array])
@@ -307,28 +307,28 @@ class _ComputationPartitioner:
         copies.append(ShardedArray(value, array.shape, sharding))
         return copies[-1]
 
-    def _repacked(
+    def _repack_operands(
         self, instruction: Instruction, values: Sequence[LocalValue]
     ) -> Iterator[LocalValue]:
         """Yield the operands of an instruction of which some are tuples."""
         start = 0
         for operand in instruction.operands:
             end = start + len(array_shapes(operand))
-            yield self._packed(operand.shape, values[start:end])
+            yield self._pack_arrays(operand.shape, values[start:end])
             start = end
 
-    def _packed(self, shape: AnyShape, values: Sequence[LocalValue]) -> LocalValue:
+    def _pack_arrays(self, shape: AnyShape, values: Sequence[LocalValue]) -> LocalValue:
         """Return arrays as a value of the structure of `shape`."""
         if not isinstance(shape, TupleShape):
             return values[0]
         elements, start = [], 0
         for element in shape.elements:
             end = start + len(leaves(element))
-            elements.append(self._packed(element, values[start:end]))
+            elements.append(self._pack_arrays(element, values[start:end]))
             start = end
         return self.body.tuple_of(elements)
 
-    def _unpacked(
+    def _unpack_value(
         self, shape: AnyShape, value: LocalValue, shardings: Sequence[Sharding]
     ) -> list[ShardedArray]:
         """Return the arrays of a value."""

@@ -36,11 +36,11 @@ def reshard(
         fill = body.zero(shape.element_type)
         return body.broadcast(fill, target.local_dims(shape.dims))
     for move in cheapest_moves(shape.with_layout(None), source, target):
-        value = _moved(body, value, shape.dims, move)
+        value = _make_move(body, value, shape.dims, move)
     return value
 
 
-def _moved(
+def _make_move(
     body: LocalBody, value: LocalValue, dims: tuple[int, ...], move: ShardingMove
 ) -> LocalValue:
     mesh, dim = body.mesh, move.dim
@@ -72,12 +72,12 @@ def _moved(
             return body.collective("reduce-scatter", value, scattered, f"{common}, {rest}",
                                    axes=axes, groups=groups, sent=sent)  # fmt: skip
         case "all-to-all":
-            return _exchanged(body, value, dims, move)
+            return _exchange_axes(body, value, dims, move)
         case "collective-permute":
-            return permuted(body, value, _permutation(mesh, move), sent)
+            return permute_values(body, value, _permutation(mesh, move), sent)
 
 
-def _exchanged(
+def _exchange_axes(
     body: LocalBody, value: LocalValue, dims: tuple[int, ...], move: ShardingMove
 ) -> LocalValue:
     """Move axes from dimension `dim` to `split_dim`: split one, exchange, concatenate the other."""
@@ -100,7 +100,7 @@ def _exchanged(
     return body.cut(body.reshape(value, merged), dim, 0, local[dim])
 
 
-def permuted(
+def permute_values(
     body: LocalBody,
     value: LocalValue,
     pairs: tuple[Pair, ...],
@@ -119,7 +119,7 @@ def _permutation(mesh: Mesh, move: ShardingMove) -> tuple[Pair, ...]:
 
     A device that holds its own shard keeps it.
     """
-    held, wanted = _held(mesh, move.source), _held(mesh, move.target)
+    held, wanted = _shards_held(mesh, move.source), _shards_held(mesh, move.target)
     others: dict[tuple[int, ...], deque[int]] = {shard: deque() for shard in held.values()}
     for device, shard in held.items():
         if shard != wanted[device]:
@@ -131,7 +131,7 @@ def _permutation(mesh: Mesh, move: ShardingMove) -> tuple[Pair, ...]:
     return tuple((sources[device], device) for device in sorted(sources))
 
 
-def _held(mesh: Mesh, sharding: Sharding) -> dict[int, tuple[int, ...]]:
+def _shards_held(mesh: Mesh, sharding: Sharding) -> dict[int, tuple[int, ...]]:
     """Return the numbers of the shard and of the partial value that each device holds."""
     axes = [*sharding.dims, *[(axis,) for axis, _ in sharding.partial]]
     columns = [mesh.numbers(each).tolist() for each in axes]

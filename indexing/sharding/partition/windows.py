@@ -17,7 +17,7 @@ from indexing.ops.reduce_window import ReduceWindow
 from indexing.ops.slicing import Slice
 from indexing.ops.transpose import Reverse
 from indexing.sharding.combiners import COMBINERS, reducing_function
-from indexing.sharding.partition.halos import Halo, exchanged
+from indexing.sharding.partition.halos import Halo, exchange_halo
 from indexing.sharding.partition.masks import sharding_count
 from indexing.sharding.partition.moves import Axes, array_bytes
 from indexing.sharding.partition.split_instruction import (
@@ -158,7 +158,7 @@ def _exchange(
         name = split.instruction.name
         body.reason = f"halo of `{name}` along dimension {each.dim} of operand 0"
         value = split.operands[0]
-        split.operands[0] = exchanged(body, value, each.dim, each.halo, axes, fill)
+        split.operands[0] = exchange_halo(body, value, each.dim, each.halo, axes, fill)
         body.reason = before
     return [each for each, _ in halos]
 

@@ -62,14 +62,14 @@ class ResharderCosts:
         held = 1.0 / (sliced * prod(self._shards(names) for names in source.dims))
         sent, held = self._reductions(source, target, held)
         gathered = 1
-        for name, is_kept in self._moved(source, target):
+        for name, is_kept in self._moved_axes(source, target):
             if is_kept:
-                sent += _sent("all-to-all", self.sizes[name], held)
+                sent += _share_sent("all-to-all", self.sizes[name], held)
             else:
                 gathered *= self.sizes[name]
         if any(map(_is_reordered, source.dims, target.dims)):
-            sent += _sent("collective-permute", 1, held)
-        return sent + _sent("all-gather", gathered, held) + SHARE_OF_COPIES * held
+            sent += _share_sent("collective-permute", 1, held)
+        return sent + _share_sent("all-gather", gathered, held) + SHARE_OF_COPIES * held
 
     def _reductions(
         self, source: ArraySplit, target: ArraySplit, held: float
@@ -80,14 +80,14 @@ class ResharderCosts:
         pending = [name for name, kind in source.partial if (name, kind) not in target.partial]
         for name in pending:
             if name in wanted:
-                sent += _sent("reduce-scatter", self.sizes[name], held)
+                sent += _share_sent("reduce-scatter", self.sizes[name], held)
                 held /= self.sizes[name]
         for name in pending:
             if name not in wanted:
-                sent += _sent("all-reduce", self.sizes[name], held)
+                sent += _share_sent("all-reduce", self.sizes[name], held)
         return sent, held
 
-    def _moved(self, source: ArraySplit, target: ArraySplit) -> Iterator[tuple[str, bool]]:
+    def _moved_axes(self, source: ArraySplit, target: ArraySplit) -> Iterator[tuple[str, bool]]:
         """Yield the axes that leave a dimension, and whether they split another one then."""
         place = {name: dim for dim, names in enumerate(target.dims) for name in names}
         for dim, names in enumerate(source.dims):
@@ -96,7 +96,7 @@ class ResharderCosts:
                     yield name, name in place
 
 
-def _sent(kind: str, devices: int, held: float) -> float:
+def _share_sent(kind: str, devices: int, held: float) -> float:
     """Return the share that a collective sends of an operand with the share `held`."""
     share = share_sent(kind, devices)
     return held * share.numerator / share.denominator

@@ -82,11 +82,11 @@ class CostGraph:
 
     def cheapest(self) -> Choice:
         """Return a choice of least cost, or a good one if tables would be too large."""
-        labels, fixed = _eliminated(self, self._local(), ())
+        labels, fixed = _eliminate(self, self._local(), ())
         if not fixed:
             return Choice(labels, self.cost(labels), is_optimal=True)
         for _ in range(MAX_ROUNDS):
-            better, others = _eliminated(self, labels, fixed)
+            better, others = _eliminate(self, labels, fixed)
             is_better = self.cost(better) < self.cost(labels)
             if is_better:
                 labels = better
@@ -109,7 +109,7 @@ class _CostTable(NamedTuple):
     table: Table
 
 
-def _eliminated(
+def _eliminate(
     graph: CostGraph, labels: Sequence[int], free: Iterable[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the cheapest choice in which some variables keep their labels, and these variables.
@@ -170,7 +170,7 @@ class _Elimination:
             entries = min(size for size, variables in queue.items() if variables)
             variable = next(iter(queue[entries]))
             if entries > MAX_TABLE:
-                variable = self._most_connected(waiting)
+                variable = self._most_connected_variable(waiting)
             touched = self._neighbours(variable)
             del queue[waiting.pop(variable)][variable]
             if entries > MAX_TABLE:
@@ -188,7 +188,7 @@ class _Elimination:
             self.known[variable] = int(table[index].argmin())
         return tuple([self.known[variable] for variable in range(len(self.sizes))])
 
-    def _most_connected(self, waiting: Mapping[int, int]) -> int:
+    def _most_connected_variable(self, waiting: Mapping[int, int]) -> int:
         """Return the variable to fix: with the most neighbours, and not fixed before."""
         return max(
             (v for v in waiting if self.sizes[v] > 1),

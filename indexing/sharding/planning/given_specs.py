@@ -242,7 +242,7 @@ class _SpecReader:
         self, owner: str, spec: ShardingSpec, shape: Shape | OpaqueShape, instruction: Instruction
     ) -> Sharding:
         rank = shape.rank if isinstance(shape, Shape) else 0
-        sharding = self._parsed(owner, spec)
+        sharding = self._parse_spec(owner, spec)
         if sharding.partial:
             raise ValueError(f"shard: {owner} has partial values: {sharding}; give whole values")
         if len(sharding.dims) > rank:
@@ -256,7 +256,7 @@ class _SpecReader:
             )
         return Sharding(self.mesh, (*sharding.dims, *((),) * (rank - len(sharding.dims))))
 
-    def _parsed(self, owner: str, spec: ShardingSpec) -> Sharding:
+    def _parse_spec(self, owner: str, spec: ShardingSpec) -> Sharding:
         if isinstance(spec, Sharding):
             if spec.mesh != self.mesh:
                 raise ValueError(f"shard: {owner} has the mesh {spec.mesh}, not {self.mesh}")

@@ -88,7 +88,7 @@ class _Classes:
             self.parent[self.root(a)] = self.root(b)
 
     def classes(self) -> LeafClasses:
-        executed = self._executed()
+        executed = self._executed_instructions()
         for instruction in executed:
             self._join(instruction)
         roots = {self.root(leaf) for i in executed for leaf in self.numbers[i]}
@@ -98,14 +98,14 @@ class _Classes:
             [
                 PassedLeaf(instruction, source, target)
                 for instruction in executed
-                for source, target in _passed(instruction, of)
+                for source, target in _passed_leaves(instruction, of)
                 if source != target
             ]
         )
         shapes = tuple([self.shapes[leaf] for leaf in sorted(order)])
         return LeafClasses(of, shapes, passed, of[self.module.entry.root])
 
-    def _executed(self) -> list[Instruction]:
+    def _executed_instructions(self) -> list[Instruction]:
         """Return the instructions of the entry, of loops and of branches, callers first."""
         computations = dict.fromkeys([self.module.entry])
         instructions: list[Instruction] = []
@@ -145,7 +145,7 @@ def _offset(instruction: Instruction) -> int:
     return sum(path[0] < index for path in paths)
 
 
-def _passed(
+def _passed_leaves(
     instruction: Instruction, of: dict[Instruction, tuple[LeafClass, ...]]
 ) -> Iterator[tuple[LeafClass, LeafClass]]:
     match instruction.opcode:

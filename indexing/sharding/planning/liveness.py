@@ -56,7 +56,7 @@ def _peak(computation: Computation, memo: dict[Computation, int]) -> int:
         new = [buffer for buffer in buffers[instruction] if buffer not in started]
         started.update(new)
         held += sum(sizes[buffer] for buffer in new)
-        inner = [_peak(called, memo) for called in _executed(instruction)]
+        inner = [_peak(called, memo) for called in _executed_computations(instruction)]
         peak = max(peak, held + max(inner, default=0))
         held -= sum(sizes[buffer] for buffer in ending.get(position, ()))
     memo[computation] = peak
@@ -88,7 +88,7 @@ def _buffers(computation: Computation) -> tuple[list[int], dict[Instruction, Seq
     return sizes, buffers
 
 
-def _executed(instruction: Instruction) -> list[Computation]:
+def _executed_computations(instruction: Instruction) -> list[Computation]:
     match instruction.opcode:
         case "while":
             return callees(instruction, "condition", "body")

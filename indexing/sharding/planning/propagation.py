@@ -36,7 +36,7 @@ from indexing.sharding.planning.leaf_classes import (
     leaf_classes,
 )
 from indexing.sharding.planning.partial_values import partial_operands
-from indexing.sharding.planning.reachable import MAX_SPLITS, FactoredInstruction, reached
+from indexing.sharding.planning.reachable import MAX_SPLITS, FactoredInstruction, reach_splits
 from indexing.sharding.planning.splits import (
     ArraySplit,
     AxisNames,
@@ -110,7 +110,7 @@ class Propagated:
     cuts: Mapping[str, int]
 
 
-def propagated(
+def propagate(
     module: Module, mesh: Mesh, given: GivenSplits, rule_of: RuleOf = sharding_rule
 ) -> Propagated:
     """Return the assignment of a flattened program for given shardings.
@@ -122,7 +122,7 @@ def propagated(
         rule_of: returns the sharding rule of an instruction.
     """
     classes = leaf_classes(module)
-    return _Planner(module, mesh, given, rule_of, classes).propagated()
+    return _Planner(module, mesh, given, rule_of, classes).propagate()
 
 
 class _Planner:
@@ -133,7 +133,7 @@ class _Planner:
         self.sizes = mesh.sizes
         self.counts = executions_from(module.entry)
         self.costs = ResharderCosts(self.sizes)
-        self.given = self._given(given)
+        self.given = self._given_splits(given)
         self.works = [
             self._work(instruction, rule_of)
             for instruction in classes.of
@@ -141,18 +141,20 @@ class _Planner:
         ]
         banned = {classes.of[i][leaf]: names for (i, leaf), names in given.banned.items()}
         self.choices = {classes.of[i][leaf]: each for (i, leaf), each in given.choices.items()}
-        self.reached = reached(classes, self.works, self.given, self.sizes, banned, self.choices)
+        self.reached = reach_splits(
+            classes, self.works, self.given, self.sizes, banned, self.choices
+        )
         self.graph = CostGraph()
         self.splits = [self._class_splits(number) for number in range(len(classes.shapes))]
         self.variables = [
-            self.graph.variable(self._held(number, splits, given.held_weight))
+            self.graph.variable(self._cost_of_holding(number, splits, given.held_weight))
             for number, splits in enumerate(self.splits)
         ]
         self.copies = self._copies()
         self.work_splits: dict[Instruction, list[WorkSplit]] = {}
         self.work_variables: dict[Instruction, int] = {}
 
-    def _given(self, given: GivenSplits) -> dict[LeafClass, ArraySplit]:
+    def _given_splits(self, given: GivenSplits) -> dict[LeafClass, ArraySplit]:
         splits: dict[LeafClass, ArraySplit] = {}
         for (instruction, leaf), split in given.leaves.items():
             splits[self.classes.of[instruction][leaf]] = split
@@ -207,7 +209,9 @@ class _Planner:
                 copies[number] = splits, variable
         return copies
 
-    def _held(self, number: LeafClass, splits: Sequence[ArraySplit], weight: float) -> list[float]:
+    def _cost_of_holding(
+        self, number: LeafClass, splits: Sequence[ArraySplit], weight: float
+    ) -> list[float]:
         """Return the cost of holding an array in each split."""
         shape = self.classes.shapes[number]
         if number not in self.choices or not isinstance(shape, Shape):
@@ -242,8 +246,10 @@ class _Planner:
         if operands is None or results is None or not self._is_usable(work, axes):
             return
         partial = work.rule.partial(axes)
-        for passed, passed_on in self._passed(work, {name for names in axes for name in names}):
-            made = _ordered(partial + passed_on)
+        for passed, passed_on in self._passed_partials(
+            work, {name for names in axes for name in names}
+        ):
+            made = _order_partial(partial + passed_on)
             yield WorkSplit(
                 axes,
                 passed,
@@ -255,14 +261,14 @@ class _Planner:
         """Return True if the local instruction can work on these shards."""
         if not any(axes):
             return True
-        named = _named(axes)
+        named = _axes_named(axes)
         return usable_axes(work.instruction, work.rule.rule, named, self.mesh) == named
 
     def _halo_bytes(self, work: FactoredInstruction, split: WorkSplit) -> int:
         """Return the bytes of borders of shards that a device sends to its neighbours."""
-        return halo_bytes(work.instruction, work.rule.rule, _named(split.axes), self.mesh)
+        return halo_bytes(work.instruction, work.rule.rule, _axes_named(split.axes), self.mesh)
 
-    def _passed(
+    def _passed_partials(
         self, work: FactoredInstruction, used: Iterable[str]
     ) -> list[tuple[tuple[Partial, ...], Partial]]:
         """Return the ways in which operands stay partial, and what results are then."""
@@ -277,10 +283,10 @@ class _Planner:
                     for passed, results in list(ways):
                         if pair[0] not in dict(results) and len(ways) < MAX_SPLITS:
                             more = [
-                                _ordered((*each, pair)) if k in operands else each
+                                _order_partial((*each, pair)) if k in operands else each
                                 for k, each in enumerate(passed)
                             ]
-                            ways.append((tuple(more), _ordered((*results, pair))))
+                            ways.append((tuple(more), _order_partial((*results, pair))))
         return ways
 
     # ------------------------------------------------------------ costs
@@ -343,7 +349,7 @@ class _Planner:
 
     # ------------------------------------------------------------ the assignment
 
-    def propagated(self) -> Propagated:
+    def propagate(self) -> Propagated:
         for work in self.works:
             self._add_work(work)
         self._add_passed()
@@ -375,9 +381,9 @@ class _Planner:
         return Propagated(assignment, self.classes, is_cheapest, choice.cost, cuts)
 
 
-def _ordered(partial: Partial) -> Partial:
+def _order_partial(partial: Partial) -> Partial:
     return tuple(sorted(partial))
 
 
-def _named(axes: Sequence[AxisNames]) -> tuple[tuple[Axis, ...], ...]:
+def _axes_named(axes: Sequence[AxisNames]) -> tuple[tuple[Axis, ...], ...]:
     return tuple([tuple([Axis(name) for name in names]) for names in axes])

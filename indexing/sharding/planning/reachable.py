@@ -114,7 +114,7 @@ def _choices(sets: Sequence[Sequence[AxisNames]]) -> Iterator[tuple[AxisNames, .
             yield (each, *rest)
 
 
-def reached(
+def reach_splits(
     classes: LeafClasses,
     works: Sequence[FactoredInstruction],
     given: Mapping[LeafClass, ArraySplit],

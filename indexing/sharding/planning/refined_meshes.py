@@ -5,7 +5,7 @@
 {'x:(1)2': 2, 'x:(2)2': 2, 'x:(4)2': 2, 'y': 2}
 >>> refined.names(Axis("x", 2, 2)), refined.names(Axis("x"))
 (('x:(2)2',), ('x:(1)2', 'x:(2)2', 'x:(4)2'))
->>> print(*refined.merged(["x:(2)2", "x:(4)2", "y"]))
+>>> print(*refined.merge_parts(["x:(2)2", "x:(4)2", "y"]))
 x:(2)4 y
 """
 
@@ -52,7 +52,7 @@ class RefinedMesh:
             ]
         )  # fmt: skip
 
-    def merged(self, names: Iterable[str]) -> tuple[Axis, ...]:
+    def merge_parts(self, names: Iterable[str]) -> tuple[Axis, ...]:
         """Return axes of the original mesh; consecutive parts of one axis become one."""
         by_name = {str(part): part for part in self.parts}
         axes: list[Axis] = []
@@ -78,10 +78,10 @@ class RefinedMesh:
 
     def sharding(self, refined: Sharding) -> Sharding:
         """Return a sharding on the refined mesh as one on the original mesh."""
-        dims = tuple([self.merged(axis.name for axis in axes) for axes in refined.dims])
+        dims = tuple([self.merge_parts(axis.name for axis in axes) for axes in refined.dims])
         order = [str(part) for part in self.parts]
         by_kind: dict[str, list[str]] = {}
         for axis, kind in sorted(refined.partial, key=lambda pair: order.index(pair[0].name)):
             by_kind.setdefault(kind, []).append(axis.name)
-        partial = [(a, kind) for kind, names in by_kind.items() for a in self.merged(names)]
+        partial = [(a, kind) for kind, names in by_kind.items() for a in self.merge_parts(names)]
         return Sharding(self.original, dims, tuple(partial))

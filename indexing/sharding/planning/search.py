@@ -25,7 +25,7 @@ from indexing.sharding.planning.given_specs import (
 )
 from indexing.sharding.planning.leaf_classes import is_structural
 from indexing.sharding.planning.plan import Plan
-from indexing.sharding.planning.propagation import GivenSplits, propagated
+from indexing.sharding.planning.propagation import GivenSplits, propagate
 from indexing.sharding.planning.sharded import shard
 from indexing.sharding.planning.splits import ArraySplit, split_of
 
@@ -184,7 +184,7 @@ class _ShardingSearch:
     def _fits(self, plan: Plan) -> bool:
         return self.memory_limit is None or plan.peak_bytes <= self.memory_limit
 
-    def _held(self, choice: Sequence[Sharding]) -> int:
+    def _bytes_held(self, choice: Sequence[Sharding]) -> int:
         """Return the bytes of the searched parameters that a device holds: a bound of its peak."""
         held = 0
         for (_, instruction, leaf), sharding in zip(self.leaves, choice, strict=True):
@@ -201,9 +201,9 @@ class _ShardingSearch:
 
     def _plan_all(self) -> None:
         """Plan all choices whose parameters fit, until one sends nothing."""
-        by_held = sorted(product(*self.candidates), key=self._held)
+        by_held = sorted(product(*self.candidates), key=self._bytes_held)
         for choice in reversed(by_held):
-            if self.memory_limit is None or self._held(choice) <= self.memory_limit:
+            if self.memory_limit is None or self._bytes_held(choice) <= self.memory_limit:
                 plan = self._plan(choice)
                 if self._fits(plan) and not plan.bytes_sent:
                     return
@@ -247,7 +247,7 @@ class _ShardingSearch:
         }
         given = {leaf: split for leaf, split in self.given.items() if leaf not in choices}
         splits = GivenSplits(given, self.results, choices=choices, held_weight=weight)
-        assigned = propagated(self.flat, self.mesh, splits).assignment.instructions
+        assigned = propagate(self.flat, self.mesh, splits).assignment.instructions
         return tuple([assigned[instruction].results[leaf] for _, instruction, leaf in self.leaves])
 
 

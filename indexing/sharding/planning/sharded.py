@@ -33,7 +33,7 @@ from indexing.sharding.planning.plan import (
     PlannedCollective,
     PlanReason,
 )
-from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagated
+from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagate
 from indexing.sharding.planning.refined_meshes import RefinedMesh
 
 _MANUAL = "xla.sdy.GlobalToLocalShape"
@@ -95,7 +95,7 @@ def shard(
     given = given_specs(
         flat, computation, original, specs or {}, out_specs, replicated or {}, manual_axes
     )
-    refined, result = _propagated(flat, given)
+    refined, result = _propagate_refined(flat, given)
     return _plan(flat, refined, result, partition(result.assignment, flat))
 
 
@@ -127,7 +127,7 @@ def _check_program(computation: Computation) -> None:
                     waiting.append(called)
 
 
-def _propagated(flat: Module, given: GivenSpecs) -> tuple[RefinedMesh, Propagated]:
+def _propagate_refined(flat: Module, given: GivenSpecs) -> tuple[RefinedMesh, Propagated]:
     """Propagate on a mesh that is refined until no factor needs a part of an axis."""
     used = list(given.axes)
     while True:
@@ -138,7 +138,7 @@ def _propagated(flat: Module, given: GivenSpecs) -> tuple[RefinedMesh, Propagate
             leaf: frozenset(name for axis in axes for name in refined.names(axis))
             for leaf, axes in given.replicated.items()
         }
-        result = propagated(flat, refined.mesh, GivenSplits(leaves_of, results, banned))
+        result = propagate(flat, refined.mesh, GivenSplits(leaves_of, results, banned))
         if not result.cuts:
             return refined, result
         by_name = {str(part): part for part in refined.parts}
@@ -154,7 +154,7 @@ def _plan(flat: Module, refined: RefinedMesh, result: Propagated, local: Partiti
     gathers = [
         replace(each, source=refined.sharding(each.source)) for each in whole_gathers(assignment)
     ]
-    reasons: tuple[PlanReason, ...] = (*gathers, *_padded(assignment))
+    reasons: tuple[PlanReason, ...] = (*gathers, *_padded_dimensions(assignment))
     return Plan(
         program=flat,
         module=local.module,
@@ -179,7 +179,7 @@ def _collectives(refined: RefinedMesh, local: Partitioned) -> Iterator[PlannedCo
         computation = instruction.computation
         yield PlannedCollective(
             kind=cost.kind,
-            axes=refined.merged(axes),
+            axes=refined.merge_parts(axes),
             bytes_sent=cost.bytes_sent,
             executions=cost.executions,
             instruction=needed_by.name if needed_by else "",
@@ -196,22 +196,24 @@ def _specs(
     for instruction, own in assignment.instructions.items():
         shardings = tuple([refined.sharding(each) for each in own.results])
         is_array = isinstance(instruction.shape, Shape)
-        specs[_name(instruction)] = shardings[0] if is_array else shardings
+        specs[_qualified_name(instruction)] = shardings[0] if is_array else shardings
     return specs
 
 
-def _name(instruction: Instruction) -> str:
+def _qualified_name(instruction: Instruction) -> str:
     computation = instruction.computation
     return instruction.name if computation.is_entry else f"{computation.name}/{instruction.name}"
 
 
-def _padded(assignment: Assignment) -> Iterator[PaddedDimension]:
+def _padded_dimensions(assignment: Assignment) -> Iterator[PaddedDimension]:
     for instruction, own in assignment.instructions.items():
         declared = declarations_of(instruction)
         if declared.is_view and declared.passes_leaves:
             continue  # its arrays are those of other instructions
         for (path, shape), sharding in zip(leaves(instruction.shape), own.results, strict=True):
-            name = _name(instruction) + (f"{{{','.join(map(str, path))}}}" if path else "")
+            name = _qualified_name(instruction) + (
+                f"{{{','.join(map(str, path))}}}" if path else ""
+            )
             for dim, size in enumerate(shape.dims if isinstance(shape, Shape) else ()):
                 if size % sharding.shards(dim):
                     yield PaddedDimension(name, dim, size, sharding.shards(dim))

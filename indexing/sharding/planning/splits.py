@@ -100,13 +100,13 @@ class RuleSplits:
             while rest and self.fits(factor, (*taken, rest[0])):
                 taken.append(rest.pop(0))
             if rest and position + 1 < len(factors):
-                self._cut(rest[0], self.rule.factors[factor].size // self.shards(taken))
+                self._note_cut(rest[0], self.rule.factors[factor].size // self.shards(taken))
             if taken:
                 yield factor, tuple(taken)
             if self.shards(taken) != self.rule.factors[factor].size:
                 return
 
-    def _cut(self, name: str, part: int) -> None:
+    def _note_cut(self, name: str, part: int) -> None:
         """Note that only a part of an axis splits a factor; the rest may split the next one."""
         if 1 < part < self.sizes[name] and self.sizes[name] % part == 0:
             self.cuts.setdefault(name, part)

@@ -64,9 +64,9 @@ def root_maps(arrays: Sequence[ArrayRef], inside: Inside) -> RootMaps | Unknown:
     best: RootMaps | None = None
     for tiled in candidates[:MAX_TILED_ROOTS]:
         maps = _maps_from(tiled, arrays, inside)
-        if best is None or _known(maps) > _known(best):
+        if best is None or _count_known(maps) > _count_known(best):
             best = maps
-        if _known(best) == len(candidates):
+        if _count_known(best) == len(candidates):
             break
     if best is None:
         reason = first_unknown(*map(_reason, arrays))
@@ -74,7 +74,7 @@ def root_maps(arrays: Sequence[ArrayRef], inside: Inside) -> RootMaps | Unknown:
     return best
 
 
-def _known(maps: RootMaps) -> int:
+def _count_known(maps: RootMaps) -> int:
     return sum([isinstance(m, IndexingMap) for m in maps.maps])
 
 
@@ -106,11 +106,11 @@ def _maps_from(tiled: int, arrays: Sequence[ArrayRef], inside: Inside) -> RootMa
             maps.append(identity)
         else:
             graph = graph or TileGraph([(arrays[tiled], identity)], shape.rank, inside)
-            maps.append(_derived(graph, arrays[tiled], array))
+            maps.append(_derive_map(graph, arrays[tiled], array))
     return RootMaps(tiled, tuple(maps), graph.loop_table if graph else {})
 
 
-def _derived(graph: TileGraph, tiled: ArrayRef, array: ArrayRef) -> RootMap:
+def _derive_map(graph: TileGraph, tiled: ArrayRef, array: ArrayRef) -> RootMap:
     """Return a map from the tiled root to an array that covers the whole array."""
     shape = array.array_shape
     assert shape is not None
@@ -129,7 +129,7 @@ def _candidates(graph: TileGraph, array: ArrayRef) -> Iterator[IndexingMap]:
     for node in graph.nodes_of(array):
         if node.map is not None:
             yield node.map
-    source = graph.computed(array)
+    source = graph.computed_array(array)
     needed = needed_by([source.instruction])
     if len(needed) > MAX_NEEDED:
         return
@@ -147,7 +147,7 @@ def _candidates(graph: TileGraph, array: ArrayRef) -> Iterator[IndexingMap]:
         if forward.unknown is not None or len(forward.maps) != 1:
             continue
         (onward,) = forward.maps
-        yield _OPTIONS.composed(start, onward)
+        yield _OPTIONS.compose_maps(start, onward)
         tried += 1
         if tried == MAX_SHARED:
             return

@@ -50,9 +50,13 @@ from indexing.tiling.computations.tile_boxes import (
     symbolic_box,
     with_whole_loops,
 )
-from indexing.tiling.computations.tile_graph import Inside, TileGraph, TileNode, computed
+from indexing.tiling.computations.tile_graph import Inside, TileGraph, TileNode, computed_array
 from indexing.tiling.computations.tiled_computation import RootTile, TiledComputation, TileDimension
-from indexing.tiling.computations.tiled_instruction import TiledInstruction, merged, numbered_values
+from indexing.tiling.computations.tiled_instruction import (
+    TiledInstruction,
+    merge_tiles,
+    numbered_values,
+)
 from indexing.tiling.sizes.size_constraints import SizeConstraints, all_of
 from indexing.tiling.sizes.tile_sizes import dimension_of
 from indexing.tiling.symbolic.notation_2025 import text_2025
@@ -84,7 +88,7 @@ class TileAnalysis(Displayed):
     @cached_property
     def symbolic(self) -> TiledComputation:
         """The tiled computation with symbolic tile sizes."""
-        return self._tiled(self._symbolic, None)
+        return self._tile_nodes(self._symbolic, None)
 
     @property
     def roots(self) -> tuple[RootTile, ...]:
@@ -127,7 +131,9 @@ class TileAnalysis(Displayed):
             if isinstance(box, Unknown):  # but maybe not with tiled loops
                 box = self._symbolic(node)
             if isinstance(box, TileBox) and box not in parts:
-                parts[box] = box.constraints.with_source(node.array.instruction.name, _text(node))
+                parts[box] = box.constraints.with_source(
+                    node.array.instruction.name, _results_text(node)
+                )
         constraints = all_of(parts.values())
         if whole is not None:
             loops = [v for v in constraints.variables if dimension_of(v) >= whole]
@@ -156,13 +162,13 @@ class TileAnalysis(Displayed):
             )
         full = (*given, *[each.size for each in self.dimensions[len(given) :]])
         whole = [each.size for each in self.dimensions]
-        return self._tiled(lambda node: _concrete(node, full, whole), full)
+        return self._tile_nodes(lambda node: _concrete(node, full, whole), full)
 
-    def _tiled(
+    def _tile_nodes(
         self, box_of: Callable[[TileNode], TileBox | Unknown], sizes: tuple[int, ...] | None
     ) -> TiledComputation:
         tiles = numbered_values({node: box_of(node) for node in self.graph.nodes()})
-        instructions, starts = merged(tiles, tiles, self.graph.roots)
+        instructions, starts = merge_tiles(tiles, tiles, self.graph.roots)
         known = iter(starts)
         roots = [
             RootTile(array, next(known) if isinstance(m, IndexingMap) else m)
@@ -243,7 +249,7 @@ def _everything(array: ArrayRef) -> bool:
 def _analysis(
     target: Computation | tuple[Instruction, ...], root: Instruction, inside: Inside
 ) -> TileAnalysis | Unknown:
-    arrays = tuple([computed(ArrayRef(root, path), inside) for path, _ in leaves(root.shape)])
+    arrays = tuple([computed_array(ArrayRef(root, path), inside) for path, _ in leaves(root.shape)])
     maps = root_maps(arrays, inside)
     if isinstance(maps, Unknown):
         return maps
@@ -269,7 +275,7 @@ def _concrete(node: TileNode, tile_sizes: Sequence[int], sizes: Sequence[int]) -
     return concrete_box(node.map, tile_sizes, sizes)
 
 
-def _text(node: TileNode) -> str:
+def _results_text(node: TileNode) -> str:
     """Return the results of a map, for the reason of a constraint."""
     assert node.map is not None
     return "(" + ", ".join(map(str, node.map.results)) + ")"

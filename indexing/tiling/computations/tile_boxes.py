@@ -35,7 +35,7 @@ class TileCondition(NamedTuple):
     lower: Expr
     upper: Expr
 
-    def mapped(self, swap: Substitution) -> TileCondition:
+    def substitute(self, swap: Substitution) -> TileCondition:
         """Return the condition with variables replaced."""
         return TileCondition(*map(swap, self))
 
@@ -83,7 +83,7 @@ class TileBox(NamedTuple):
         parts = chain(exprs, *self.conditions, *[rt.index for rt in self.runtime])
         return {v for expr in parts for v in expr.variables()}
 
-    def mapped(self, swap: Substitution) -> TileBox:
+    def substitute(self, swap: Substitution) -> TileBox:
         """Return the box with variables replaced."""
         return self._replace(
             offsets=tuple(map(swap, self.offsets)),
@@ -91,7 +91,7 @@ class TileBox(NamedTuple):
             strides=tuple(map(swap, self.strides)),
             lower_bounds=tuple(map(swap, self.lower_bounds)),
             upper_bounds=tuple(map(swap, self.upper_bounds)),
-            conditions=tuple([condition.mapped(swap) for condition in self.conditions]),
+            conditions=tuple([condition.substitute(swap) for condition in self.conditions]),
             runtime=tuple([rt.substituted(swap) for rt in self.runtime]),
         )
 
@@ -107,7 +107,7 @@ class TileBox(NamedTuple):
         pairs = zip(self.lower_bounds, self.offsets, strict=True)
         if any(low != zero and (offset - low).bounds[0] < 0 for low, offset in pairs):
             lists["lower bounds"] = self.lower_bounds
-        text = " ".join([f"{name} [{_listed(exprs)}]" for name, exprs in lists.items()])
+        text = " ".join([f"{name} [{_expr_list(exprs)}]" for name, exprs in lists.items()])
         if self.conditions:
             text += f" constraints {{{', '.join(map(str, self.conditions))}}}"
         return f"{text} (may)" if self.grade == "may" else text
@@ -140,7 +140,7 @@ class TileBox(NamedTuple):
         return Box.of(sides)
 
 
-def _listed(exprs: Iterable[Expr]) -> str:
+def _expr_list(exprs: Iterable[Expr]) -> str:
     return ", ".join(map(str, exprs))
 
 
@@ -167,7 +167,7 @@ def _symbolic_box(
 ) -> TileBox | Unknown:
     """Return the box of a map whose dimensions have the sizes `own` in the tile space."""
     conditions = _conditions(to_array, own, whole)
-    to_array = _used(to_array if whole is None else with_whole_loops(to_array, whole))
+    to_array = _used_dims(to_array if whole is None else with_whole_loops(to_array, whole))
     tile = symbolic_tile(to_array)
     if isinstance(tile, Unknown):
         return tile
@@ -182,9 +182,9 @@ def _symbolic_box(
         to_array.grade,
         tile.constraints,
     )
-    swap = _renumbered(tile, [dimension_of(d) for d in to_array.dims])
+    swap = _renumber_dims(tile, [dimension_of(d) for d in to_array.dims])
     if swap:
-        box = box.mapped(Substitution(swap))._replace(constraints=box.constraints.bind(swap))
+        box = box.substitute(Substitution(swap))._replace(constraints=box.constraints.bind(swap))
     return box._replace(conditions=conditions)
 
 
@@ -203,14 +203,14 @@ def _conditions(
     return tuple(conditions)
 
 
-def _renumbered(tile: SymbolicTile, numbers: Sequence[int]) -> dict[Variable, Expr]:
+def _renumber_dims(tile: SymbolicTile, numbers: Sequence[int]) -> dict[Variable, Expr]:
     """Return the variables of a tile with the numbers of the dimensions of the tile space."""
     rank = len(numbers)
     if list(range(rank)) == list(numbers):
         return {}
     variables = tile.offsets.dims
-    renamed = [v.renamed(f"ts_{k}") for v, k in zip(variables[:rank], numbers, strict=True)]
-    renamed += [v.renamed(f"tid_{k}") for v, k in zip(variables[rank:], numbers, strict=True)]
+    renamed = [v.rename(f"ts_{k}") for v, k in zip(variables[:rank], numbers, strict=True)]
+    renamed += [v.rename(f"tid_{k}") for v, k in zip(variables[rank:], numbers, strict=True)]
     pairs = zip(variables, renamed, strict=True)
     return {old: new.as_expr() for old, new in pairs if old.name != new.name}
 
@@ -231,7 +231,7 @@ def concrete_box(
     box = symbolic_box(to_array, sizes)
     if isinstance(box, TileBox) and box.constraints.satisfied_by(tile_sizes):
         return _at_sizes(box, tile_sizes, sizes)
-    used = _used(to_array)
+    used = _used_dims(to_array)
     numbers = [dimension_of(d) for d in used.dims]
     limits = [max(1, d.upper + 1) for d in used.dims]  # `_conditions` excludes the other tiles
     form = closed_form(used, [tile_sizes[k] for k in numbers], limits)
@@ -239,7 +239,7 @@ def concrete_box(
         return _better_reason(box, tile_sizes, form)
     exprs = chain(form.offsets, form.sizes)
     swap = {
-        v: v.renamed(f"tid_{numbers[dimension_of(v)]}").as_expr()
+        v: v.rename(f"tid_{numbers[dimension_of(v)]}").as_expr()
         for expr in exprs
         for v in expr.variables()
         if v.name.startswith("tid_")
@@ -249,7 +249,7 @@ def concrete_box(
     strides = tuple(map(as_expr, form.strides))
     exact = TileBox(form.offsets, form.sizes, strides, zero, upper, grade=used.grade)
     own = [sizes[dimension_of(d)] for d in to_array.dims]
-    located = exact.mapped(Substitution(swap))._replace(
+    located = exact.substitute(Substitution(swap))._replace(
         conditions=_conditions(to_array, own), runtime=_runtime_at(used, tile_sizes)
     )
     return _at_sizes(located, tile_sizes, sizes)
@@ -274,7 +274,7 @@ def _at_sizes(box: TileBox, tile_sizes: Sequence[int], sizes: Sequence[int]) -> 
             number = dimension_of(v)
             last = -(-sizes[number] // min(tile_sizes[number], sizes[number])) - 1
             values[v] = Variable(v.name, 0, last).as_expr() if last else constant(0)
-    concrete = box.mapped(Substitution(values))
+    concrete = box.substitute(Substitution(values))
     return concrete._replace(
         sizes=tuple(
             [
@@ -305,7 +305,7 @@ def _variable(expr: Expr) -> Variable | None:
     return variables[0] if variables[0].name.startswith("ts_") else None
 
 
-def _used(to_array: IndexingMap) -> IndexingMap:
+def _used_dims(to_array: IndexingMap) -> IndexingMap:
     """Return a map without the dimensions on which nothing depends."""
     exprs = [*to_array.results, *[c.expr for c in to_array.constraints]]
     for rt in to_array.runtime:
@@ -321,7 +321,7 @@ def with_whole_loops(to_array: IndexingMap, rank: int) -> IndexingMap:
     if not loops:
         return to_array
     taken = len(to_array.ranges)
-    ranges = [loop.renamed(f"s{k}") for k, loop in enumerate(loops, taken)]
+    ranges = [loop.rename(f"s{k}") for k, loop in enumerate(loops, taken)]
     swap = dict(zip(loops, [s.as_expr() for s in ranges], strict=True))
     results, constraints = to_array.substituted(swap)
     change = Substitution(swap)

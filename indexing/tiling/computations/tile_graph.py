@@ -17,7 +17,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
 from indexing.dataflow.copies import source_of
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.runtime import folded
+from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
@@ -132,11 +132,11 @@ class TileGraph:
 
     def nodes_of(self, array: ArrayRef) -> list[TileNode]:
         """Return the nodes of one array; without any if the roots do not depend on it."""
-        return list(self._nodes.get(self.computed(array), {}).values())
+        return list(self._nodes.get(self.computed_array(array), {}).values())
 
-    def computed(self, array: ArrayRef) -> ArrayRef:
-        """Return the array that an array stands for; see `computed`."""
-        return computed(array, self._inside)
+    def computed_array(self, array: ArrayRef) -> ArrayRef:
+        """Return the array that an array stands for; see `computed_array`."""
+        return computed_array(array, self._inside)
 
     # ------------------------------------------------------------ the walk
 
@@ -144,7 +144,7 @@ class TileGraph:
         self, array: ArrayRef, to_array: IndexingMap | None, unknown: Unknown | None = None
     ) -> TileNode:
         """Return the node of an array with this map."""
-        array = self.computed(array)
+        array = self.computed_array(array)
         nodes = self._nodes.get(array)
         if nodes is None:
             nodes = self._nodes[array] = {}
@@ -173,7 +173,7 @@ class TileGraph:
         loops = self._loops_of(array)
         for edge in _WALK.backward_edges(array._replace(calls=())):
             operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path, array.calls)
-            placed = _placed(edge, array.calls)
+            placed = _place_sources(edge, array.calls)
             for node in nodes:
                 self._follow(node, edge, placed, operand, loops)
 
@@ -200,7 +200,7 @@ class TileGraph:
             return
         for read in maps:
             first, second = with_loops(node.map, read, edge.operand, loops)
-            to_operand = _short(_OPTIONS.composed(first, second), operand)
+            to_operand = _short(_OPTIONS.compose_maps(first, second), operand)
             if not to_operand.is_known_empty:
                 node.operands.append((edge.operand, self._add(operand, to_operand)))
 
@@ -218,7 +218,7 @@ class TileGraph:
         return self.loop_table[key]
 
 
-def computed(array: ArrayRef, inside: Inside) -> ArrayRef:
+def computed_array(array: ArrayRef, inside: Inside) -> ArrayRef:
     """Return the array that an array stands for, through tuples, fusions, calls and parameters."""
     while inside(array):
         op = array.instruction.op
@@ -232,12 +232,12 @@ def computed(array: ArrayRef, inside: Inside) -> ArrayRef:
     return array
 
 
-def _placed(edge: AccessEdge, calls: tuple[Instruction, ...]) -> list[IndexingMap]:
+def _place_sources(edge: AccessEdge, calls: tuple[Instruction, ...]) -> list[IndexingMap]:
     """Return the maps of an edge with the sources of runtime variables in the callers' context."""
     return [
         piece
         for read in edge.maps
-        for piece in (folded(_in_calls(read, calls)) if read.runtime else (read,))
+        for piece in (fold_runtime(_in_calls(read, calls)) if read.runtime else (read,))
     ]
 
 

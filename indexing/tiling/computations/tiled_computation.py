@@ -123,7 +123,7 @@ class TiledComputation(Displayed):
             for v in offset.variables()
             if v.name in dims
         }
-        located = tiled.tile.mapped(Substitution(index))
+        located = tiled.tile.substitute(Substitution(index))
         return IndexingMap.of(dims.values(), located.offsets, runtime=located.runtime)
 
     def __str__(self) -> str:

@@ -73,13 +73,13 @@ def numbered_values(
         for rt in _innermost_first(tile.runtime):
             index = tuple(map(Substitution(swap), rt.index))
             number = numbers.setdefault((rt.array, index, rt.clamp), len(numbers))
-            swap[rt.variable] = rt.variable.renamed(f"rt_{number}").as_expr()
+            swap[rt.variable] = rt.variable.rename(f"rt_{number}").as_expr()
         change = Substitution(swap)
         runtime = [
-            rt.substituted(change, rt.variable.renamed(str(swap[rt.variable])))
+            rt.substituted(change, rt.variable.rename(str(swap[rt.variable])))
             for rt in tile.runtime
         ]
-        numbered[node] = tile.mapped(change)._replace(runtime=tuple(runtime))
+        numbered[node] = tile.substitute(change)._replace(runtime=tuple(runtime))
     return numbered
 
 
@@ -92,7 +92,7 @@ def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVari
                 yield waiting.pop(v)
 
 
-def merged(
+def merge_tiles(
     nodes: Iterable[TileNode],
     tiles: Mapping[TileNode, TileBox | Unknown],
     roots: Iterable[TileNode],

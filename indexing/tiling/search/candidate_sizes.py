@@ -134,13 +134,13 @@ class TileSizes:
             for size in _finer(own, sizes[k], n):
                 yield (*sizes[:k], size, *sizes[k + 1 :])
 
-    def thinned(self, limit: int) -> TileSizes:
+    def thin(self, limit: int) -> TileSizes:
         """Return about `limit` tile sizes at most.
 
         Every other size is left out of the dimension with the most sizes, until the limit holds.
         The smallest and the largest size of each dimension remain.
 
-        >>> TileSizes.of((64, 8)).thinned(16).choices
+        >>> TileSizes.of((64, 8)).thin(16).choices
         ((1, 4, 16, 64), (1, 2, 4, 8))
         """
         choices = list(self.choices)

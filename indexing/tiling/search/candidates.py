@@ -34,7 +34,7 @@ from indexing.tiling.search.measures import (
     Objective,
     RankedTiling,
     SingleElements,
-    measured,
+    measure_tiling,
     tile_memory,
 )
 from indexing.tiling.sets.tiling import Target, Tiling, tile
@@ -222,9 +222,9 @@ def best_tilings(
     if isinstance(whole, Unknown):
         return whole
     all_sizes = TileSizes.of(whole.shape.dims, sizes)
-    choices = all_sizes.thinned(MAX_SIZES)
+    choices = all_sizes.thin(MAX_SIZES)
     rules = _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic)
-    floor = rules.bound(measured(whole, rules.single), objective)
+    floor = rules.bound(measure_tiling(whole, rules.single), objective)
     result = best_first(
         choices,
         rules.is_refused,
@@ -331,7 +331,7 @@ class _Rules:
         """Return the value of a tiling, and a bound for the tilings that refine it."""
         tiling = self.whole.with_sizes(sizes)
         refusal = self.refusal(tiling)
-        ranked = measured(tiling, self.single)
+        ranked = measure_tiling(tiling, self.single)
         if refusal is None and isinstance(ranked, Unknown):
             refusal = Refusals(COUNTS, 1, sizes, str(ranked))
         if refusal is not None:

@@ -56,10 +56,10 @@ class TileArray:
         """Bytes of these elements."""
         return -(-self.count * self.bits // 8)
 
-    def padded(self) -> TileArray:
+    def pad_sizes(self) -> TileArray:
         """Return the box with each size rounded up to a power of two, as Triton allocates it.
 
-        >>> TileArray((3, 8, 0), 32).padded().sizes
+        >>> TileArray((3, 8, 0), 32).pad_sizes().sizes
         (4, 8, 0)
         """
         sizes = [1 << (size - 1).bit_length() if size else 0 for size in self.sizes]
@@ -112,10 +112,12 @@ class TileMemory:
         """
         return sum(array.bytes for array in self.operands)
 
-    def padded(self) -> TileMemory:
+    def pad_sizes(self) -> TileMemory:
         """Return the same tiles with sizes that are powers of two."""
         return TileMemory(
-            self.result.padded(), tuple([array.padded() for array in self.operands]), self.tiles
+            self.result.pad_sizes(),
+            tuple([array.pad_sizes() for array in self.operands]),
+            self.tiles,
         )
 
 
@@ -220,7 +222,7 @@ class TilingLimits:
         """
         if self.max_tiles is not None and tile.tiles > self.max_tiles:
             return f"{tile.tiles:,} tiles: at most {self.max_tiles:,} allowed"
-        return next(self._memory_excesses(tile.padded() if self.padded else tile), None)
+        return next(self._memory_excesses(tile.pad_sizes() if self.padded else tile), None)
 
     def _memory_excesses(self, tile: TileMemory) -> Iterator[str]:
         padding = ", with sizes padded to powers of two" if self.padded else ""

@@ -137,7 +137,7 @@ def _tile_array(operand: TiledOperand) -> TileArray | Unknown:
     return TileArray(tuple(sizes), operand.shape.element_bits, sets.largest)
 
 
-def measured(tiling: Tiling, single: SingleElements) -> RankedTiling | Unknown:
+def measure_tiling(tiling: Tiling, single: SingleElements) -> RankedTiling | Unknown:
     """Return the figures of a tiling.
 
     Args:

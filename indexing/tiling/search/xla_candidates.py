@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hlo.arguments import checked
-from hlo.text.lexer import expected, skip, token
+from hlo.text.lexer import skip, syntax_error, token
 from hlo.text.source import HloError, Source, Span
 
 _HEADER: Final = re.compile(r"^=== Cost model top-(\d+) candidates for: (.*) ===[ \t]*$", re.M)
@@ -275,7 +275,7 @@ class _TextFormat:
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
-            raise expected(f"`{text}`", self.source, self.position)
+            raise syntax_error(f"`{text}`", self.source, self.position)
 
     def message(self, depth: int = 0) -> tuple[_FieldText, ...]:
         """Return the fields of a message in braces."""
@@ -289,7 +289,7 @@ class _TextFormat:
         while not self.accept("}"):
             name = _FIELD.match(self.source.text, self.position)
             if not name:
-                raise expected("a field or `}`", self.source, self.position)
+                raise syntax_error("a field or `}`", self.source, self.position)
             self.position = name.end()
             start = skip(self.source.text, self.position)
             if self.source.text.startswith("{", start):
@@ -306,6 +306,6 @@ class _TextFormat:
     def scalar(self, name: str) -> _FieldText:
         value = _VALUE.match(self.source.text, self.position)
         if not value:
-            raise expected(f"the value of `{name}`", self.source, self.position)
+            raise syntax_error(f"the value of `{name}`", self.source, self.position)
         self.position = value.end()
         return _FieldText(name, self.source.span(*value.span(1)))

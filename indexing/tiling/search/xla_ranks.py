@@ -10,7 +10,7 @@ from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from indexing.maps.displayed import Displayed
 from indexing.tiling.search.candidates import one_tile
-from indexing.tiling.search.measures import Objective, RankedTiling, SingleElements, measured
+from indexing.tiling.search.measures import Objective, RankedTiling, SingleElements, measure_tiling
 from indexing.tiling.search.xla_candidates import XlaCandidate, XlaCandidates
 from indexing.tiling.sets.tiling import Target, Tiling
 from simplifier.unknown import Unknown
@@ -100,7 +100,7 @@ def compare_candidates(
         return whole
     single = SingleElements(whole)
     figures = [
-        measured(whole.with_sizes(_sizes(candidate, whole, output_id)), single)
+        measure_tiling(whole.with_sizes(_sizes(candidate, whole, output_id)), single)
         for candidate in dump.candidates
     ]
     values = [None if isinstance(own, Unknown) else own.value(objective) for own in figures]

@@ -12,10 +12,10 @@ MAX_CODES: Final = 1 << 22
 """Maximum number of combinations of values to number without sorting them."""
 
 
-def numbered(columns: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+def number_rows(columns: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the number of each row of a table, and its distinct rows in the order of numbers.
 
-    >>> numbers, rows = numbered([np.array([3, 5, 3]), np.array([0, -9, 0])])
+    >>> numbers, rows = number_rows([np.array([3, 5, 3]), np.array([0, -9, 0])])
     >>> numbers.tolist(), rows.tolist()
     ([0, 1, 0], [[3, 0], [5, -9]])
     """

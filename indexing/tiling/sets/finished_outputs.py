@@ -12,7 +12,7 @@ from indexing.dataflow.queries import input_to_output
 from indexing.maps.answers import Answer
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import RegionBounds, bounds_at
-from indexing.maps.regions.boxes import TooManyBoxes, boxes_of_elements, subtracted
+from indexing.maps.regions.boxes import TooManyBoxes, boxes_of_elements, subtract_boxes
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.runtime_values import named_apart
 from simplifier.unknown import UndecidedError, Unknown
@@ -41,7 +41,9 @@ def finished_regions(
     """
     own = bounds_at(answer, part, values)
     others = [bounds_at(answer, other, values) for other in _complement(dims, part)]
-    return tuple([_finished(mine, [each[k] for each in others]) for k, mine in enumerate(own)])
+    return tuple(
+        [_finished_region(mine, [each[k] for each in others]) for k, mine in enumerate(own)]
+    )
 
 
 def exact_answer(answer: Answer) -> Answer:
@@ -90,7 +92,7 @@ def _runtime_names(answer: Answer) -> dict[str, str]:
     return names
 
 
-def _finished(
+def _finished_region(
     own: RegionBounds | Unknown, others: Sequence[RegionBounds | Unknown]
 ) -> Region | Unknown:
     known: list[RegionBounds] = []
@@ -136,7 +138,7 @@ def _difference(first: Region, second: Region) -> Region | Unknown:
     mine, theirs = first.boxes(), second.boxes()
     if mine is not None and theirs is not None:
         try:
-            return Region.of_boxes(subtracted(mine, theirs), first.rank)
+            return Region.of_boxes(subtract_boxes(mine, theirs), first.rank)
         except TooManyBoxes:
             pass  # element by element
     rows, others = first.elements(), second.elements()

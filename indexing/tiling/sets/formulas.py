@@ -55,13 +55,13 @@ class _Tiles(NamedTuple):
         """True if the expression has these values, where they are compared."""
         return bool((self.values(expr)[self.where] == values[self.where]).all())
 
-    def fitted(self, values: Array, shifts: Iterable[Expr]) -> Expr | None:
+    def fit_formula(self, values: Array, shifts: Iterable[Expr]) -> Expr | None:
         """An expression ``clip(shift + linear)`` with these values; `None` without any."""
         low, high = (int(f(values[self.where])) for f in (np.min, np.max))
         for shift in dict.fromkeys(shifts):
             rest = (values - self.values(shift)).reshape(shape_of(self.variables))
             for linear in self._linear(rest):
-                for candidate in _clipped(shift + linear, low, high):
+                for candidate in _clippings(shift + linear, low, high):
                     if self.agrees(candidate, values):
                         return candidate
         return None
@@ -83,7 +83,7 @@ class _Tiles(NamedTuple):
                 yield linear + constant
 
 
-def _clipped(base: Expr, low: int, high: int) -> Iterator[Expr]:
+def _clippings(base: Expr, low: int, high: int) -> Iterator[Expr]:
     yield base
     yield maximum(base, low)
     yield minimum(base, high)
@@ -131,7 +131,7 @@ def range_of(sets: TileSets, k: int, boxes: Sequence[Box | None]) -> TileRange |
     if len(firsts) == 1:
         offset: Expr | None = shifts[0] + min(firsts)
     else:
-        offset = tiles.fitted(offsets, shifts)
+        offset = tiles.fit_formula(offsets, shifts)
     if offset is None:
         return None
     lasts = offsets + stride * (sizes - 1)
@@ -154,7 +154,7 @@ def _size(
     everywhere = tiles._replace(where=np.ones(len(sizes), bool))
     high = int(lasts[tiles.where].max())
     cut = minimum(int(sizes.max()), (high - offset) // stride + 1)
-    direct = everywhere.fitted(sizes, [as_expr(0), *shifts])
+    direct = everywhere.fit_formula(sizes, [as_expr(0), *shifts])
     known = [size for size in (cut, maximum(cut, 0)) if everywhere.agrees(size, sizes)]
     known += [] if direct is None else [direct]
     if known:
@@ -172,7 +172,7 @@ def _size_to_last(
     stride: int,
 ) -> Expr | None:
     """An expression with these sizes, from one with the last indices."""
-    last = tiles.fitted(lasts, shifts)
+    last = tiles.fit_formula(lasts, shifts)
     if last is None:
         return None
     low, high = (int(f(lasts[tiles.where])) for f in (np.min, np.max))
@@ -261,14 +261,14 @@ def _ranges_at(
             ranges[place] = line
     listed = [ranges[place] for place in sorted(ranges)]
     if conditions and listed:
-        limited = _limited(listed[0], conditions)
+        limited = _limit_range(listed[0], conditions)
         if limited is None:
             return None
         listed[0] = limited
     return tuple(listed)
 
 
-def _limited(line: TileRange, conditions: Iterable[TileSets]) -> TileRange | None:
+def _limit_range(line: TileRange, conditions: Iterable[TileSets]) -> TileRange | None:
     """The range with a size of 0 for tiles whose conditions do not hold."""
     size = line.size
     largest = size.bounds[1]

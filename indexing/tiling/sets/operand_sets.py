@@ -12,7 +12,7 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.tiling.sets.distinct_rows import numbered
+from indexing.tiling.sets.distinct_rows import number_rows
 from indexing.tiling.sets.runtime_values import Starts
 from indexing.tiling.sets.tile_grid import TileGrid
 from indexing.tiling.sets.tile_sets import (
@@ -23,7 +23,7 @@ from indexing.tiling.sets.tile_sets import (
     tile_sets,
 )
 from indexing.tiling.sets.tiled_maps import TiledMap, product_of, tiled_maps
-from indexing.tiling.sets.united_sets import translated, united
+from indexing.tiling.sets.united_sets import translate_region, unite_sets
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
@@ -143,7 +143,7 @@ def _common(sets: TileSets, axis: int) -> int | Unknown:
     distance = shifts.take(far, axis) - shifts.take(near, axis)
     places = [distance[..., k] for k in range(len(sets.places))]
     columns = [class_of.take(near, axis), class_of.take(far, axis), *places]
-    _, pairs = numbered([column.reshape(-1) for column in columns])
+    _, pairs = number_rows([column.reshape(-1) for column in columns])
     if len(pairs) > MAX_PAIRS:
         return Unknown(f"budget: {len(pairs)} pairs of neighbouring tiles, more than {MAX_PAIRS}")
     most = 0
@@ -162,7 +162,7 @@ def _common_count(first: TileClass, second: TileClass, by: Sequence[int]) -> int
     sides = zip(first.hull.progressions, second.hull.progressions, by, strict=True)
     if any(a.last < b.offset + d or b.last + d < a.offset for a, b, d in sides):
         return 0
-    return (first.region & translated(second.region, by)).count()
+    return (first.region & translate_region(second.region, by)).count()
 
 
 def operand_sets(maps: Sequence[IndexingMap], grid: TileGrid) -> OperandSets:
@@ -209,17 +209,17 @@ def _products(tiled: Sequence[TiledMap], grid: TileGrid) -> tuple[tuple[TileSets
     rests = [product_of(tuple([f for f in own if f not in common])) for own in factors]
     shared = tuple(map(tile_sets, common))
     different = [tile_sets(rest) for rest in dict.fromkeys(rests)]
-    return tuple([(*shared, s) for s in _united(different, grid)])
+    return tuple([(*shared, s) for s in _unite_sets(different, grid)])
 
 
-def _united(different: Sequence[TileSets], grid: TileGrid) -> Sequence[TileSets]:
+def _unite_sets(different: Sequence[TileSets], grid: TileGrid) -> Sequence[TileSets]:
     """The union of the sets of several maps; the sets, if runtime values decide on overlaps."""
     if len(different) == 1 or not _have_equal_starts(different):
         return different
     used = {v for s in different for v in s.tile_index}
     runtime = sorted({v for v in used if is_start(v)}, key=lambda v: v.name)
     tile_index = [*[v for v in grid.tile_index if v in used], *runtime]
-    return [united(different, tile_index)]
+    return [unite_sets(different, tile_index)]
 
 
 def _have_equal_starts(sets: Sequence[TileSets]) -> bool:

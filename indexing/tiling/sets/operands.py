@@ -154,7 +154,7 @@ class TiledOperand:
             return (EMPTY,) * self.shape.rank
         (product,) = sets.products
         ranges = ranges_of(product)
-        return None if ranges is None else self._moved(ranges, sets)
+        return None if ranges is None else self._move_ranges(ranges, sets)
 
     @cached_property
     def pieces(self) -> tuple[tuple[TileRange, ...], ...] | None:
@@ -171,9 +171,11 @@ class TiledOperand:
         if sets.rows > 1 or len(sets.products) > 1:
             return None
         pieces = pieces_of(sets.products[0], MAX_BOXES_OF_TILE)
-        return None if pieces is None else tuple([self._moved(piece, sets) for piece in pieces])
+        return (
+            None if pieces is None else tuple([self._move_ranges(piece, sets) for piece in pieces])
+        )
 
-    def _moved(self, ranges: Sequence[TileRange], sets: OperandSets) -> tuple[TileRange, ...]:
+    def _move_ranges(self, ranges: Sequence[TileRange], sets: OperandSets) -> tuple[TileRange, ...]:
         """The indices translated by the runtime values that are added to them."""
         if sets.starts is None:
             return tuple(ranges)

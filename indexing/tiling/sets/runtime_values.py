@@ -71,13 +71,13 @@ def starts_of(
         is_fixing: analyse values one by one that do not only translate sets.
     """
     listed = [_starts_of_map(m, index) for m in maps]
-    mixed = {s for m, own in zip(maps, listed, strict=True) for s in _mixed(m, own)}
+    mixed = {s for m, own in zip(maps, listed, strict=True) for s in _mixed_starts(m, own)}
     constant = {s for s in mixed if _is_constant(s, set(tile_index))}
     fixed = constant if is_fixing else set()
     ambiguous = _ambiguous({s for own in listed for s in own.values()})
     kept = []
     for m, own in zip(maps, listed, strict=True):
-        left_out = (set(_mixed(m, own)) - fixed) | ambiguous
+        left_out = (set(_mixed_starts(m, own)) - fixed) | ambiguous
         kept.append({v: s for v, s in own.items() if s not in left_out})
     every = dict.fromkeys([s for own in kept for s in own.values()])
     names = {s: Variable(f"rt{k}", *s.bounds) for k, s in enumerate(every)}
@@ -112,7 +112,7 @@ def _start(rt: RuntimeVariable, swap: Substitution) -> Start:
     return Start(rt.array, tuple(map(swap, rt.index)), rt.clamp, rt.clamp or rt.variable.bounds)
 
 
-def _mixed(m: IndexingMap, own: Mapping[Variable, Start]) -> list[Start]:
+def _mixed_starts(m: IndexingMap, own: Mapping[Variable, Start]) -> list[Start]:
     """The values that are not only added to results: they may change the set."""
     inside = {v for result in m.results for v in inside_atoms(result)}
     inside |= {v for c in m.constraints for v in c.expr.variables()}

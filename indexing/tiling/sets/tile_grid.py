@@ -32,13 +32,13 @@ class TileGrid:
     sizes: tuple[int, ...]
 
     @classmethod
-    def checked(cls, name: str, dims: Sequence[int], sizes: Sequence[int]) -> TileGrid:
+    def check_sizes(cls, name: str, dims: Sequence[int], sizes: Sequence[int]) -> TileGrid:
         """Return the grid of the array `name`.
 
         Raises:
             ValueError: `sizes` has not one positive size for each dimension.
 
-        >>> TileGrid.checked("p", (10, 8), (4, 0))
+        >>> TileGrid.check_sizes("p", (10, 8), (4, 0))
         Traceback (most recent call last):
         ValueError: tile sizes are at least 1, got 0 for dimension 1 of `p`; the dimension has 8
         """

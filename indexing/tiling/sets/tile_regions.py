@@ -13,7 +13,7 @@ from indexing.maps.regions.images import product_boxes
 from indexing.maps.regions.region import Region, disjoint_region
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tiling import Tiling
-from indexing.tiling.sets.united_sets import translated
+from indexing.tiling.sets.united_sets import translate_region
 from simplifier.unknown import Unknown
 
 
@@ -67,7 +67,7 @@ def _region_of_class(operand: TiledOperand, index: Sequence[int]) -> Region | No
         place = [at[v] for v in own.tile_index]
         number = int(np.ravel_multi_index(place, own.shape)) if place else 0
         region = own.classes[own.class_of[number]].region
-        boxes = translated(region, own.shifts[number].tolist()).boxes()
+        boxes = translate_region(region, own.shifts[number].tolist()).boxes()
         if boxes is None:
             return None
         factors.append((own.places, boxes))

@@ -19,7 +19,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.regions.images import image_boxes
 from indexing.maps.regions.region import Region, disjoint_region
-from indexing.tiling.sets.distinct_rows import numbered
+from indexing.tiling.sets.distinct_rows import number_rows
 from indexing.tiling.sets.runtime_values import Start
 from indexing.tiling.sets.tiled_maps import TiledMap
 from indexing.tiling.sets.translations import Key, Separator
@@ -191,11 +191,11 @@ def tile_sets(m: TiledMap) -> TileSets:
         raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
     if tiles > MAX_MEMOISED_TILES or m.refers_to_arrays:  # a cache would keep the module in memory
         return _tile_sets(m)
-    return _memoised(m)
+    return _memoised_sets(m)
 
 
 @lru_cache(1024)
-def _memoised(m: TiledMap) -> TileSets:
+def _memoised_sets(m: TiledMap) -> TileSets:
     """The sets of few tiles; operands and tilings often have common parts."""
     return _tile_sets(m)
 
@@ -204,9 +204,9 @@ def _tile_sets(m: TiledMap) -> TileSets:
     tiles = prod(shape_of(m.tile_index))
     _check_depth(m)
     separator = Separator(m.tile_index)
-    shifts, results = _separated(separator, [place.expr for place in m.places])
+    shifts, results = _separate_exprs(separator, [place.expr for place in m.places])
     positions = [start.position for place in m.places for start, _ in place.starts]
-    _, rows = _separated(separator, [i for position in positions for i in position])
+    _, rows = _separate_exprs(separator, [i for position in positions for i in position])
     constraints = tuple([separator.constraint(c) for c in m.constraints])
     inside = IndexingMap.of(
         (),
@@ -258,7 +258,7 @@ def _columns(
     return columns
 
 
-def _separated(separator: Separator, exprs: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
+def _separate_exprs(separator: Separator, exprs: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
     parts = list(map(separator, exprs))
     return [shift for shift, _ in parts], [rest for _, rest in parts]
 
@@ -279,10 +279,10 @@ def _class_at(
 def _class_of(inside: IndexingMap, rows: list[Expr]) -> TileClass:
     region = _region_of(inside)
     if all(row.is_constant for row in rows):
-        return TileClass(region, counted(region), 1, counted(region))
+        return TileClass(region, count_elements(region), 1, count_elements(region))
     pairs = replace(inside, results=(*inside.results, *rows)).count_image()
     index = replace(inside, results=tuple(rows)).count_image()
-    return TileClass(region, counted(region), _known(index), _known(pairs))
+    return TileClass(region, count_elements(region), _known_count(index), _known_count(pairs))
 
 
 def _region_of(m: IndexingMap) -> Region:
@@ -293,16 +293,16 @@ def _region_of(m: IndexingMap) -> Region:
     return disjoint_region(boxes, len(m.results))
 
 
-def counted(region: Region) -> int:
+def count_elements(region: Region) -> int:
     """Return the number of elements of a region.
 
     Raises:
         BudgetError: the elements cannot be counted.
     """
-    return _known(region.count())
+    return _known_count(region.count())
 
 
-def _known(count: int | Unknown) -> int:
+def _known_count(count: int | Unknown) -> int:
     if isinstance(count, Unknown):
         raise BudgetError(f"budget: {count}")
     return count
@@ -331,7 +331,7 @@ def classes_of(columns: list[NDArray[Any]], tiles: int) -> tuple[NDArray[Any], l
     """Return the class of each tile, and the values of the columns in each class."""
     if not columns:
         return np.zeros(tiles, np.intp), [[]]
-    class_of, table = numbered(columns)
+    class_of, table = number_rows(columns)
     if len(table) > MAX_CLASSES:
         raise BudgetError(f"budget: {len(table)} classes of tiles, more than {MAX_CLASSES}")
     return class_of, table.tolist()

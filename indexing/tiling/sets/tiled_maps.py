@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from indexing.maps.independence import connected
+from indexing.maps.independence import connected_variables
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.sets.runtime_values import Start, Starts, starts_of
@@ -70,7 +70,7 @@ class TiledMap:
         places = [_variables(place.exprs) for place in self.places]
         conditions = [_variables([c.expr]) for c in self.constraints]
         names = (*self.tile_index, *self.variables)
-        groups = connected(names, (*places, *conditions))
+        groups = connected_variables(names, (*places, *conditions))
         parts = []
         for group in (*groups, set[Variable]()):
             own = [p for p, used in zip(self.places, places, strict=True) if _owns(group, used)]

@@ -111,7 +111,7 @@ class Tiling(Displayed):
         >>> tile(hlo.parse(text).entry.root, (4,)).with_sizes((2,)).grid
         (5,)
         """
-        grid = TileGrid.checked(self.instruction.name, self.shape.dims, sizes)
+        grid = TileGrid.check_sizes(self.instruction.name, self.shape.dims, sizes)
         operands = _operands(self.answer, grid)
         return replace(self, sizes=grid.sizes, operands=operands, _grid=grid)
 
@@ -292,7 +292,7 @@ def tile(
     shape = _start(answer)
     if isinstance(shape, Unknown):
         return shape
-    grid = TileGrid.checked(instruction.name, shape.dims, sizes)
+    grid = TileGrid.check_sizes(instruction.name, shape.dims, sizes)
     reasons = [reason for reason in answer.unknown if reason is not None]
     if reasons and len(reasons) == len(answer.unknown):
         return reasons[0]

@@ -19,7 +19,7 @@ from indexing.tiling.sets.tile_sets import (
     TileClass,
     TileSets,
     classes_of,
-    counted,
+    count_elements,
     shape_of,
     tile_points,
 )
@@ -29,7 +29,7 @@ Translates: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
 """Translates of sets: the number of the map, the class, and the translation."""
 
 
-def united(sets: Sequence[TileSets], tile_index: Sequence[Variable]) -> TileSets:
+def unite_sets(sets: Sequence[TileSets], tile_index: Sequence[Variable]) -> TileSets:
     """Return the unions of the sets of several maps, tile by tile.
 
     Args:
@@ -82,13 +82,13 @@ def _united_classes(
         key = tuple([(k, n, _minus(shift, start)) for k, n, shift in moved])
         if key not in unions:
             unions[key] = _union(sets, key)
-        yield replace(unions[key], region=translated(unions[key].region, start))
+        yield replace(unions[key], region=translate_region(unions[key].region, start))
 
 
 def _union(sets: Sequence[TileSets], translates: Translates) -> TileClass:
-    regions = [translated(sets[k].classes[number].region, by) for k, number, by in translates]
+    regions = [translate_region(sets[k].classes[number].region, by) for k, number, by in translates]
     region = reduce(or_, regions, Region.of_boxes((), len(sets[0].places)))
-    count = counted(region)
+    count = count_elements(region)
     return TileClass(region, count, 1, count)
 
 
@@ -96,10 +96,10 @@ def _minus(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([a - b for a, b in zip(first, second, strict=True)])
 
 
-def translated(region: Region, by: Sequence[int]) -> Region:
+def translate_region(region: Region, by: Sequence[int]) -> Region:
     """Return the region with its elements translated.
 
-    >>> print(translated(Region.of_boxes([Box((0, 0), (2, 3), (1, 1))], 2), (5, 1)))
+    >>> print(translate_region(Region.of_boxes([Box((0, 0), (2, 3), (1, 1))], 2), (5, 1)))
     [5:7, 1:4]
     """
     if not any(by):

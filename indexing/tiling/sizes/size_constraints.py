@@ -102,7 +102,7 @@ class SizeConstraints:
         ts_0 mod 3 in [0, 0]
         """
         new = Substitution({variable: as_expr(value) for variable, value in values.items()})
-        return _rebuilt(self, lambda leaf: _folded(replace(leaf, expr=new(leaf.expr))), {})
+        return _rebuild(self, lambda leaf: _fold_leaf(replace(leaf, expr=new(leaf.expr))), {})
 
     def with_source(self, instruction: str, expression: str = "") -> SizeConstraints:
         """Label the conditions without a source, and those whose source has no instruction.
@@ -118,7 +118,7 @@ class SizeConstraints:
             named = [s if s.instruction else s._replace(instruction=instruction) for s in sources]
             return replace(leaf, sources=tuple(named))
 
-        return _rebuilt(self, label, {})
+        return _rebuild(self, label, {})
 
 
 @dataclass(frozen=True)
@@ -219,10 +219,10 @@ def condition(
     always satisfied
     (None, None, None)
     """
-    return _folded(SizeCondition(as_expr(expr), lower, upper, reason))
+    return _fold_leaf(SizeCondition(as_expr(expr), lower, upper, reason))
 
 
-def _folded(leaf: SizeCondition) -> SizeConstraints:
+def _fold_leaf(leaf: SizeCondition) -> SizeConstraints:
     """Decide a condition by bounds of its expression, or divide by the factor of its terms."""
     low, high = leaf.expr.bounds
     lower, upper = leaf.ends
@@ -230,7 +230,7 @@ def _folded(leaf: SizeCondition) -> SizeConstraints:
         return ALWAYS
     if max(low, lower) > min(high, upper):
         return NEVER
-    expr, constant, factor = _divided(leaf.expr)
+    expr, constant, factor = _divide_factor(leaf.expr)
     if (constant, factor) == (0, 1):
         return leaf
     lower, upper = lower - constant, upper - constant
@@ -238,11 +238,11 @@ def _folded(leaf: SizeCondition) -> SizeConstraints:
         lower, upper, factor = -upper, -lower, -factor
     lower = lower if lower == -inf else -(-lower // factor)
     upper = upper if upper == inf else upper // factor
-    return _folded(replace(leaf.between(lower, upper), expr=expr))
+    return _fold_leaf(replace(leaf.between(lower, upper), expr=expr))
 
 
 @lru_cache(maxsize=1 << 11)
-def _divided(expr: Expr) -> tuple[Expr, int, int]:
+def _divide_factor(expr: Expr) -> tuple[Expr, int, int]:
     """Return ``(e, c, factor)`` with ``expr = e * factor + c``; the text of `e` has no constant."""
     text, constant = terms_and_constant(expr)
     rest = expr - constant
@@ -274,7 +274,7 @@ def all_of(constraints: Iterable[SizeConstraints]) -> SizeConstraints:
                 lower, upper = _common(other, part)
                 if lower > upper:
                     return NEVER
-                part = _merged(other, part, lower, upper)
+                part = _merge_leaves(other, part, lower, upper)
                 if part != other:
                     parts = {part if p == other else p: None for p in parts}
             by_expr[part.expr] = part
@@ -285,7 +285,7 @@ def all_of(constraints: Iterable[SizeConstraints]) -> SizeConstraints:
             return part.expr in by_expr and by_expr[part.expr].implies(part)
         return part in parts
 
-    return _joined(Conjunction, parts, Disjunction, is_implied)
+    return _join_parts(Conjunction, parts, Disjunction, is_implied)
 
 
 def any_of(constraints: Iterable[SizeConstraints]) -> SizeConstraints:
@@ -310,11 +310,11 @@ def any_of(constraints: Iterable[SizeConstraints]) -> SizeConstraints:
                 lower, upper = _common(other, part)
                 if lower <= upper + 1:  # overlapping or adjacent
                     ends = (*other.ends, *part.ends)
-                    part = _merged(other, part, min(ends), max(ends))
+                    part = _merge_leaves(other, part, min(ends), max(ends))
                     by_expr[part.expr].remove(other)
                     parts.pop(other)
             by_expr[part.expr].append(part)
-            if _folded(part) == ALWAYS:
+            if _fold_leaf(part) == ALWAYS:
                 return ALWAYS
         parts.setdefault(part)
 
@@ -323,7 +323,7 @@ def any_of(constraints: Iterable[SizeConstraints]) -> SizeConstraints:
             return part in parts
         return any(part.implies(other) for other in by_expr.get(part.expr, ()))
 
-    return _joined(Disjunction, parts, Conjunction, is_implying)
+    return _join_parts(Disjunction, parts, Conjunction, is_implying)
 
 
 def _flat(
@@ -342,7 +342,7 @@ def _common(a: SizeCondition, b: SizeCondition) -> tuple[float, float]:
     return max(a.ends[0], b.ends[0]), min(a.ends[1], b.ends[1])
 
 
-def _merged(a: SizeCondition, b: SizeCondition, lower: float, upper: float) -> SizeCondition:
+def _merge_leaves(a: SizeCondition, b: SizeCondition, lower: float, upper: float) -> SizeCondition:
     """Return a condition with the reasons and sources of those that it depends on."""
     for only in (a, b):
         if only.ends == (lower, upper):
@@ -352,7 +352,7 @@ def _merged(a: SizeCondition, b: SizeCondition, lower: float, upper: float) -> S
     return replace(a.between(lower, upper), reason=reasons, sources=sources)
 
 
-def _joined(
+def _join_parts(
     kind: type[_Joined],
     parts: Iterable[SizeConstraints],
     other: type[_Joined],
@@ -386,7 +386,7 @@ def holds(
     return decided[id(tree)]
 
 
-def _rebuilt(
+def _rebuild(
     tree: SizeConstraints,
     change: Callable[[SizeCondition], SizeConstraints],
     known: dict[int, SizeConstraints],
@@ -396,5 +396,5 @@ def _rebuilt(
         return change(tree)
     if id(tree) not in known:
         join = all_of if isinstance(tree, Conjunction) else any_of
-        known[id(tree)] = join([_rebuilt(part, change, known) for part in tree.parts])
+        known[id(tree)] = join([_rebuild(part, change, known) for part in tree.parts])
     return known[id(tree)]

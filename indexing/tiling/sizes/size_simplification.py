@@ -91,7 +91,7 @@ class _Simplification:
             if not matters & ~legal:
                 return ALWAYS
         if isinstance(tree, SizeCondition):
-            return _decided(tree, context)
+            return _decide_condition(tree, context)
         if not tree.parts:
             return tree
         if isinstance(tree, Conjunction):
@@ -182,7 +182,7 @@ def _restore(
         known.pop(expr, None)
 
 
-def _decided(condition: SizeCondition, context: _Context) -> SizeConstraints:
+def _decide_condition(condition: SizeCondition, context: _Context) -> SizeConstraints:
     """Decide a condition by others on the same expression, if they do."""
     known = context.known.get(condition.expr)
     if known is not None:

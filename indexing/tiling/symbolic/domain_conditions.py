@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.symbolic.progressions import Term, TiledDim
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 
@@ -46,7 +46,7 @@ def with_conditions_in_results(m: IndexingMap) -> IndexingMap:
     free = [k for k, result in enumerate(m.results) if result.is_constant]
     if not free:
         return m
-    used = mentioned(m.results)
+    used = variables_in(m.results)
     dims, constraints, results = list(m.dims), list(m.constraints), list(m.results)
     for k, d in enumerate(m.dims):
         if d.lower == d.upper > 0:
@@ -70,7 +70,7 @@ def windows(m: IndexingMap, dims: Mapping[Variable, TiledDim]) -> dict[Variable,
     together = [*m.results, *[c.expr for c in m.constraints]]
     ties: dict[Variable, Window] = {}
     for c in m.constraints:
-        pair = _tied(c, m)
+        pair = _tied_variables(c, m)
         if pair is None:
             continue
         s, d = pair
@@ -82,7 +82,7 @@ def windows(m: IndexingMap, dims: Mapping[Variable, TiledDim]) -> dict[Variable,
     return ties
 
 
-def _tied(c: Constraint, m: IndexingMap) -> tuple[Variable, Variable] | None:
+def _tied_variables(c: Constraint, m: IndexingMap) -> tuple[Variable, Variable] | None:
     """The range variable and the dimension of ``s ± d in [lower, upper]``."""
     atoms = [atom for atom in c.expr.parts if isinstance(atom, Variable)]
     if len(atoms) != 2 or len(c.expr.parts) != 2 or {abs(x) for x in c.expr.parts.values()} != {1}:
@@ -96,7 +96,7 @@ def _window(c: Constraint, s: Variable, dim: TiledDim) -> Window:
     """The values of s on a tile: ``s = sign * d + shift`` for all shifts in an interval."""
     sign = -c.expr.parts[s] * c.expr.parts[dim.variable]
     shifts = sorted([c.expr.parts[s] * (end - c.expr.constant) for end in (c.lower, c.upper)])
-    full = Term.full_tile(dim).scaled(sign)
+    full = Term.full_tile(dim).scale(sign)
     width = shifts[1] - shifts[0]
     term = Term(full.offset + shifts[0], 1, full.size + width)
     ends = sorted([0, sign * (dim.limit - 1)])

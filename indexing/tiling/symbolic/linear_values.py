@@ -57,7 +57,7 @@ class Base:
         self.factors = {d: base.parts[v] for v, d in tile.dims.items() if v in varying}
         self.dims = list(self.factors)
         self.fixed = base - sum([v * base.parts[v] for v in varying], constant(0))
-        exact = [tile.term(v).scaled(c) for v, c in base.parts.items() if v in varying]
+        exact = [tile.term(v).scale(c) for v, c in base.parts.items() if v in varying]
         self.ranges = [t for t in exact if t.dim is None and t.size != ONE]
         full = [_full(term, self.factors) for term in exact]
         self.terms = sorted([t for t in full if t.size != ONE], key=lambda t: t.step)
@@ -119,7 +119,7 @@ class Base:
         return Term(first, 1, maximum(last - first + 1, 0), may_be_empty=True)
 
     def digit(self, digit: BaseDigit, is_cut: bool) -> Term:
-        """The values of a digit on a block that `aligned` accepts.
+        """The values of a digit on a block that `alignment` accepts.
 
         If `is_cut`, they may exceed the values of the whole array: the result is cut to these.
         """
@@ -136,7 +136,7 @@ class Base:
         blocks = (size + (digit.place - 1)) // digit.place
         return blocks if digit.radix is None else minimum(blocks, digit.radix)
 
-    def aligned(self, digits: Sequence[BaseDigit]) -> SizeConstraints:
+    def alignment(self, digits: Sequence[BaseDigit]) -> SizeConstraints:
         """The condition that the digits of the base are a product of progressions.
 
         The base has a block of values that begins at a multiple of `lower` and consists of
@@ -188,4 +188,4 @@ class Base:
 
 def _full(term: Term, factors: Mapping[TiledDim, int]) -> Term:
     """The term with a full tile, also at the end of the dimension."""
-    return term if term.dim is None else Term.full_tile(term.dim).scaled(factors[term.dim])
+    return term if term.dim is None else Term.full_tile(term.dim).scale(factors[term.dim])

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from math import gcd
 from typing import NamedTuple
 
-from indexing.maps.independence import connected
+from indexing.maps.independence import connected_variables
 from indexing.tiling.symbolic.digits import digit_of
-from simplifier.atoms import Atom, Variable, mentioned
+from simplifier.atoms import Atom, Variable, variables_in
 from simplifier.linear import Expr
 
 
@@ -44,7 +44,7 @@ def parts_of(
     for place, result in enumerate(results):
         left = result
         for own in _connected_terms(result, varying):
-            factor, expr = _factored(own, left.constant)
+            factor, expr = _factor_terms(own, left.constant)
             left -= expr * factor
             parts.append(Part(place, factor, expr))
         rest.append(left)
@@ -54,15 +54,15 @@ def parts_of(
 def _connected_terms(result: Expr, varying: Collection[Variable]) -> Iterator[dict[Atom, int]]:
     """The terms of a result, in groups that share no variable."""
     atoms = {atom: _variables(atom).intersection(varying) for atom in result.parts}
-    for group in connected(set[Variable]().union(*atoms.values()), list(atoms.values())):
+    for group in connected_variables(set[Variable]().union(*atoms.values()), list(atoms.values())):
         yield {a: c for a, c in result.parts.items() if atoms[a] & group}
 
 
 def _variables(atom: Atom) -> set[Variable]:
-    return {atom} if isinstance(atom, Variable) else mentioned(atom.operands)
+    return {atom} if isinstance(atom, Variable) else variables_in(atom.operands)
 
 
-def _factored(own: dict[Atom, int], constant: int) -> tuple[int, Expr]:
+def _factor_terms(own: dict[Atom, int], constant: int) -> tuple[int, Expr]:
     """Terms, perhaps with the constant, as a multiple of a variable or a digit."""
     if len(own) == 1:
         ((atom, factor),) = own.items()
@@ -80,5 +80,5 @@ def _factored(own: dict[Atom, int], constant: int) -> tuple[int, Expr]:
 def groups_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Parts that share variables, in order."""
     sets = [set(part.variables) for part in parts]
-    for group in connected(set[Variable]().union(*sets), sets):
+    for group in connected_variables(set[Variable]().union(*sets), sets):
         yield [part for part, own in zip(parts, sets, strict=True) if own & group]

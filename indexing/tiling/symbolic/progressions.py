@@ -143,7 +143,7 @@ class Term(NamedTuple):
             else all_of([condition(self.full, size), *[dim.divides() for dim in self.dims]])
         )
 
-    def scaled(self, factor: int) -> Term:
+    def scale(self, factor: int) -> Term:
         """Multiply all values by a factor other than 0."""
         if factor > 0:
             return self._replace(offset=self.offset * factor, step=self.step * factor)
@@ -178,7 +178,7 @@ def sum_of(terms: Sequence[Term], offset: Affine = 0) -> SymbolicProgression:
 
     >>> from simplifier.linear import variable
     >>> d0 = TiledDim(Variable("d0", 0, 7), variable("tid_0", 0, 7), variable("ts_0", 1, 8), 8)
-    >>> print(*sum_of([Term.tile(d0).scaled(2), Term.constant(0, 3)])[2:])
+    >>> print(*sum_of([Term.tile(d0).scale(2), Term.constant(0, 3)])[2:])
     1 always satisfied
     """
     start = sum([term.offset for term in terms], as_expr(offset))

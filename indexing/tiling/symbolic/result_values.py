@@ -29,7 +29,7 @@ from indexing.tiling.symbolic.progressions import (
     are_separate,
     sum_of,
 )
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
@@ -126,7 +126,7 @@ class _Tile:
         if phases:
             raise NotTileable(f"{phases[0]} ties several parts of results")
         for constraint in bounds:
-            self._cut(constraint)
+            self._cut_result(constraint)
         sides = tuple([self._side(k) for k in range(len(self.map.results))])
         return TileSides(sides, all_of(self.results.constraints))
 
@@ -134,11 +134,11 @@ class _Tile:
 
     def _require_uniform_runtime_variables(self) -> None:
         """Dimensions that an index of a runtime variable mentions must have tiles of size 1."""
-        used = set(mentioned(self.map.results))
+        used = set(variables_in(self.map.results))
         for rt in self.map.runtime:
             if rt.variable not in used:
                 continue
-            inside = mentioned(rt.index)
+            inside = variables_in(rt.index)
             for v in self.map.ranges:
                 if v in inside and v.lower < v.upper:
                     raise NotTileable(
@@ -197,7 +197,7 @@ class _Tile:
             self._require(values.contiguous_or_coarse(digits[0].place), text)
             self._add(group[0], values.quotient(digits[0].place))
         else:
-            self._require(values.aligned(digits), text)
+            self._require(values.alignment(digits), text)
             for part, digit in zip(group, digits, strict=True):
                 self._add(part, values.digit(digit, self._is_alone(part)))
 
@@ -282,7 +282,7 @@ class _Tile:
         if window is not None:
             self.results.lower[part.place].append(as_expr(window.lower))
             self.results.upper[part.place].append(as_expr(window.upper))
-        self.results.terms[part.place].append(term.scaled(part.factor))
+        self.results.terms[part.place].append(term.scale(part.factor))
 
     def term(self, v: Variable) -> Term:
         """The values of a variable on a tile."""
@@ -295,7 +295,7 @@ class _Tile:
 
     # ------------------------------------------------------------ bounds of results
 
-    def _cut(self, constraint: Constraint) -> None:
+    def _cut_result(self, constraint: Constraint) -> None:
         """Apply a constraint that bounds a result."""
         for k, result in enumerate(self.map.results):
             factor = _ratio(result, constraint.expr)
@@ -338,8 +338,8 @@ class _Tile:
         factor = self.map.results[k].parts[dim.variable]
         others = [t for t in terms if t.dim is None]
         if others and (self.sizes is not None or dim.variable.lower > 0):
-            return [*others, Term.part_of_tile(dim).scaled(factor)]
-        full = Term.full_tile(dim).scaled(factor)
+            return [*others, Term.part_of_tile(dim).scale(factor)]
+        full = Term.full_tile(dim).scale(factor)
         ends = sorted([factor * dim.variable.lower, factor * dim.variable.upper])
         low = sum([t.offset for t in others], rest)
         reach = sum([t.step * (t.size.constant - 1) for t in others])
@@ -358,7 +358,7 @@ class _Tile:
         if largest is None or largest.dim is None or not are_separate(ordered) or rest.parts:
             return terms
         factor = self.map.results[k].parts[largest.dim.variable]
-        return [*ordered[:-1], Term.full_tile(largest.dim).scaled(factor)]
+        return [*ordered[:-1], Term.full_tile(largest.dim).scale(factor)]
 
 
 def _of_all(extremum: Callable[..., Expr], bounds: Sequence[Expr]) -> Expr | None:

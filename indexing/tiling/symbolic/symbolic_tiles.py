@@ -34,7 +34,7 @@ from indexing.tiling.sizes.size_constraints import ALWAYS, SizeConstraints
 from indexing.tiling.sizes.tile_sizes import size_point
 from indexing.tiling.symbolic.progressions import TiledDim
 from indexing.tiling.symbolic.result_values import TileSide, sides_or_unknown
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.linear import Expr, as_expr, constant
 from simplifier.semiaffine import maximum, minimum
 from simplifier.substitute import Substitution
@@ -127,13 +127,13 @@ class SymbolicTile(Displayed):
     def __str__(self) -> str:
         index = ", ".join([v.name for v in self.offsets.dims[len(self.map.dims) :]])
         lines = [
-            f"({index}) -> offsets [{_listed(self.offsets.results)}]",
-            f"  sizes [{_listed(self.sizes.results)}]",
-            f"  strides [{_listed(self.strides.results)}] "
-            f"upper bounds [{_listed(self.upper_bounds)}]",
+            f"({index}) -> offsets [{_expr_list(self.offsets.results)}]",
+            f"  sizes [{_expr_list(self.sizes.results)}]",
+            f"  strides [{_expr_list(self.strides.results)}] "
+            f"upper bounds [{_expr_list(self.upper_bounds)}]",
         ]
         if any(bound != constant(0) for bound in self.lower_bounds):
-            lines[-1] += f" lower bounds [{_listed(self.lower_bounds)}]"
+            lines[-1] += f" lower bounds [{_expr_list(self.lower_bounds)}]"
         if self.runtime:
             lines.append("  runtime: " + ", ".join(map(_runtime_text, self.runtime)))
         if self.constraints != ALWAYS:
@@ -149,7 +149,7 @@ def _runtime_text(rt: RuntimeVariable) -> str:
     return f"{rt.name} in [{rt.variable.lower}, {rt.variable.upper}]{source}"
 
 
-def _listed(exprs: Sequence[Expr]) -> str:
+def _expr_list(exprs: Sequence[Expr]) -> str:
     return ", ".join(map(str, exprs))
 
 
@@ -232,7 +232,7 @@ def _runtime(
     m: IndexingMap, tiled: Sequence[TiledDim], exprs: Iterable[Expr]
 ) -> tuple[RuntimeVariable, ...]:
     """The runtime variables of a tile: those whose index varies have tiles of size 1."""
-    used = mentioned(exprs)
+    used = variables_in(exprs)
     starts = Substitution({dim.variable: dim.start for dim in tiled})
     return tuple([rt.substituted(starts) for rt in m.runtime if rt.variable in used])
 
@@ -285,12 +285,12 @@ def closed_form(
         return Unknown("the tiles of these sizes are not known to be boxes")
     if not all(side.stride.is_constant for side in tile.sides):
         return Unknown("the strides differ between tiles")
-    boxes = [_cut(side) for side in tile.sides]
+    boxes = [_cut_progression(side) for side in tile.sides]
     offsets, extents, strides = zip(*boxes, strict=True) if boxes else ((), (), ())
     return ClosedForm(offsets, extents, strides)
 
 
-def _cut(side: TileSide) -> tuple[Expr, Expr, int]:
+def _cut_progression(side: TileSide) -> tuple[Expr, Expr, int]:
     """The part of a progression within its bounds."""
     step = side.stride.constant or 1
     first, size = side.offset, side.size

@@ -32,7 +32,9 @@ def changes(before: Module, after: Module) -> dict[str, Any]:
     old, new = _by_name(before), _by_name(after)
     pairs: dict[str, Sequence[tuple[Instruction | None, Instruction | None]]] = {
         "changed": [
-            (old[key], new[key]) for key in old if key in new and _text(old[key]) != _text(new[key])
+            (old[key], new[key])
+            for key in old
+            if key in new and _instruction_text(old[key]) != _instruction_text(new[key])
         ],
         "removed": [(old[key], None) for key in old if key not in new],
         "added": [(None, new[key]) for key in new if key not in old],
@@ -48,7 +50,7 @@ def _row(old: Instruction | None, new: Instruction | None, *, has_maps: bool) ->
     each = new or old
     assert each is not None
     both = (old, new)
-    texts = [None if i is None else _text(i) for i in both]
+    texts = [None if i is None else _instruction_text(i) for i in both]
     maps = [_map_lines(i) if has_maps and i is not None and i.operands else None for i in both]
     return [each.computation.name, each.name, each.opcode, texts, maps]
 
@@ -77,7 +79,7 @@ def _by_name(module: Module) -> dict[tuple[str, str], Instruction]:
     }
 
 
-def _text(instruction: Instruction) -> str:
+def _instruction_text(instruction: Instruction) -> str:
     """Return the text of an instruction without its metadata."""
     text = str(instruction)
     metadata = instruction.attributes.get("metadata")

@@ -12,12 +12,12 @@ CHUNK_CHARACTERS: Final = 1 << 18
 """Number of characters of JSON after which a chunk ends."""
 
 
-def packed(text: str) -> str:
+def pack_text(text: str) -> str:
     """Return text as gzip in base64, whose characters need no escapes in HTML.
 
     >>> from base64 import b64decode
     >>> from gzip import decompress
-    >>> decompress(b64decode(packed("</script>"))).decode()
+    >>> decompress(b64decode(pack_text("</script>"))).decode()
     '</script>'
     """
     return b64encode(compress(text.encode(), 6, mtime=0)).decode()
@@ -40,7 +40,7 @@ def chunks(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
         parts.append(text)
         size += len(text)
         if size >= CHUNK_CHARACTERS:
-            yield first, packed(f"[{','.join(parts)}]")
+            yield first, pack_text(f"[{','.join(parts)}]")
             first, parts, size = number + 1, [], 0
     if parts:
-        yield first, packed(f"[{','.join(parts)}]")
+        yield first, pack_text(f"[{','.join(parts)}]")

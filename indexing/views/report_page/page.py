@@ -22,7 +22,7 @@ from hlo.text.source import HloError
 from indexing.drawing.style import DARK, LIGHT, MONO, SANS, Colours, colour_rules
 from indexing.equivalence.compare import equivalent
 from indexing.equivalence.dumps import ModuleDumps, modules_in
-from indexing.equivalence.passes import loaded, validated
+from indexing.equivalence.passes import load_dump, validate_passes
 from indexing.equivalence.verdicts import Level, Verdict
 from indexing.maps.displayed import Displayed
 from indexing.memory.movement.analysis import traffic
@@ -30,7 +30,7 @@ from indexing.memory.movement.roofline import Peak, peak_rates
 from indexing.memory.movement.traffic_values import Traffic
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.report_page.changes import changes
-from indexing.views.report_page.chunks import chunks, json_text, packed
+from indexing.views.report_page.chunks import chunks, json_text, pack_text
 from indexing.views.report_page.details import Details
 from indexing.views.report_page.structure import computations_in_order, structure
 from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
@@ -158,7 +158,7 @@ def page_of_dumps(
     invalid: list[Exception] = []
     for dumps in modules:
         number = len(page.modules)
-        for result in validated(dumps, level, max_bytes=max_bytes):
+        for result in validate_passes(dumps, level, max_bytes=max_bytes):
             subject = f"{result.module}: {result.pass_name}"
             if result.faults:
                 faults.update(dict.fromkeys(result.faults))
@@ -192,7 +192,7 @@ class _PageData:
         summary, texts = _module_data(module, table, self.tiled, self.progress)
         self.modules.append(summary)
         picture = counted.plot(self.peak).svg
-        self.scripts.append((f"traffic-{number}", packed(json_text(picture))))
+        self.scripts.append((f"traffic-{number}", pack_text(json_text(picture))))
         self.scripts += [(f"details-{number}-{k}", text) for k, text in enumerate(texts)]
         return counted
 
@@ -200,7 +200,7 @@ class _PageData:
         """Add the last dump that is valid; return the errors of those after it."""
         errors: list[Exception] = []
         for dump in reversed(dumps.dumps):
-            module = loaded(dump, max_bytes)
+            module = load_dump(dump, max_bytes)
             try:
                 if isinstance(module, Module):
                     self.add_module(module)
@@ -225,7 +225,7 @@ class _PageData:
             numbers: the numbers of the modules in the page, None for a module that it lacks.
         """
         listed = changes(before, after)
-        self.scripts.append((f"changes-{len(self.comparisons)}", packed(json_text(listed))))
+        self.scripts.append((f"changes-{len(self.comparisons)}", pack_text(json_text(listed))))
         self.comparisons.append(
             {
                 "title": title,
@@ -239,7 +239,7 @@ class _PageData:
     def add_fault(self, title: str, fault: str) -> None:
         """Add a pair of dumps one of which is invalid."""
         nothing: dict[str, list[Any]] = {"removed": [], "added": [], "changed": []}
-        self.scripts.append((f"changes-{len(self.comparisons)}", packed(json_text(nothing))))
+        self.scripts.append((f"changes-{len(self.comparisons)}", pack_text(json_text(nothing))))
         self.comparisons.append(
             {
                 "title": title,
@@ -258,7 +258,7 @@ class _PageData:
             "kinds": ACCESS_KINDS,
             "comparisons": self.comparisons,
         }
-        return _html(title, [("structure", packed(json_text(data))), *self.scripts])
+        return _html(title, [("structure", pack_text(json_text(data))), *self.scripts])
 
 
 def _module_data(

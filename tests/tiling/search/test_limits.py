@@ -64,7 +64,7 @@ def test_elements_of_64_bits_fill_two_registers_and_bits_share_bytes() -> None:
     assert TileMemory(TileArray((3,), 64), (TileArray((5,), 8),), 1).registers == 6 + 5
     assert TileArray((3, 3), 4).bytes == 5  # 36 bits
     assert TileArray((4, 4), 32, elements=7).bytes == 28
-    assert TileArray((4, 5), 32, elements=7).padded().count == 32
+    assert TileArray((4, 5), 32, elements=7).pad_sizes().count == 32
 
 
 @pytest.mark.parametrize("name", GPUS)

@@ -91,7 +91,7 @@ def test_the_tiles_of_a_report_take_few_comparisons_of_boxes(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     root = level(size)
-    tile_sets._memoised.cache_clear()
+    tile_sets._memoised_sets.cache_clear()
     compared = calls_of(monkeypatch, box_algebra, "difference")
     unions = calls_of(monkeypatch, united_sets, "_union")
     page = details(indexing.report(root.module).html)

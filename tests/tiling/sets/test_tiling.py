@@ -217,9 +217,9 @@ def test_sets_of_many_boxes_stay_within_a_budget(monkeypatch: pytest.MonkeyPatch
     text = "p = f32[37,41] parameter(0)  ROOT r = f32[41,37] reshape(p)"
     assert "boxes by" in tiling_of(text, (41, 2)).operands[0].reason
     monkeypatch.setattr("indexing.tiling.sets.tile_sets.MAX_BOXES_TOGETHER", 100)
-    tile_sets._memoised.cache_clear()
+    tile_sets._memoised_sets.cache_clear()
     (operand,) = tiling_of(text, (41, 2)).operands
-    tile_sets._memoised.cache_clear()
+    tile_sets._memoised_sets.cache_clear()
     assert operand.kind == "bounding"
     assert "budget" in operand.reason
     assert isinstance(operand.bytes, Unknown)

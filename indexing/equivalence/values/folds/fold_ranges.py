@@ -9,7 +9,7 @@ from indexing.equivalence.values.folds.neutral_elements import is_minus_zero, is
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import FALSE, Constraint
 from simplifier.linear import Expr, as_expr
 
@@ -45,7 +45,7 @@ def single_range(guard: Constraint, ranges: Sequence[Variable]) -> Variable | No
     return atom if isinstance(atom, Variable) and atom in ranges and abs(factor) == 1 else None
 
 
-def guarded(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+def guard_choice(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold without the neutral pieces at both ends of a choice.
 
     The sum of an initial value -0 and a zero of a piece is 0, so -0 keeps such pieces.
@@ -65,7 +65,7 @@ def guarded(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     return replace(fold, values=(rest,), guards=(*fold.guards, guard))
 
 
-def tightened(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+def tighten_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold with the bounds of guards on one range variable in its bounds."""
     for guard in fold.guards:
         v = single_range(guard, fold.ranges)
@@ -91,7 +91,7 @@ def tightened(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     return fold
 
 
-def solved(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+def solve_range(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold without a range variable that a guard determines.
 
     ``f * v + rest in [lower, upper]`` holds for at most one v if ``upper - lower < |f|``: for
@@ -119,12 +119,12 @@ def solved(algebra: FormulaAlgebra, fold: Fold) -> Fold:
 
 def depends_on(table: FormulaTable, expr: Expr, v: Variable) -> bool:
     """Return True if an expression mentions a variable, in its runtime variables or directly."""
-    variables = mentioned([expr])
+    variables = variables_in([expr])
     runtime = [table.runtime[each] for each in variables if each in table.runtime]
     return v in variables or any(v in term.free for term in runtime)
 
 
-def ordered(algebra: FormulaAlgebra, fold: Fold) -> tuple[Constraint, ...]:
+def order_guards(algebra: FormulaAlgebra, fold: Fold) -> tuple[Constraint, ...]:
     """Return the guards of a fold in an order that does not depend on names."""
     if len(fold.guards) < 2:
         return fold.guards

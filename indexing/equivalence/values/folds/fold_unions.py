@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Final
 
 from indexing.equivalence.values.folds.fold_ranges import Fold, depends_on
-from indexing.equivalence.values.folds.folds import IDEMPOTENT, instantiated
+from indexing.equivalence.values.folds.folds import IDEMPOTENT, instantiate_fold
 from indexing.equivalence.values.folds.neutral_elements import is_neutral, neutral_value
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody
@@ -26,7 +26,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
 from indexing.ops.combiners import COMBINERS
 from simplifier import exact
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.exact import unions
 from simplifier.exact.encode import Relation
@@ -139,7 +139,7 @@ def _set_folds(algebra: FormulaAlgebra, combiner: str, term: Formula) -> list[Se
     """Return the folds of which a sum consists; [] if one of them has no form over a set."""
     parts = []
     for number, fold in enumerate(_folds(algebra, combiner, term, ())):
-        part = _abstracted(algebra, fold)
+        part = _abstract_elements(algebra, fold)
         if part is None or number == MAX_PARTS:
             return []
         parts.append(part)
@@ -151,7 +151,7 @@ def _folds(algebra: FormulaAlgebra, combiner: str, term: Formula, guards: Guards
     if is_neutral(combiner, term):
         return
     if term.array is not None and term.array.head[0] == f"reduce {combiner}":
-        fold = instantiated(algebra, term, "s")
+        fold = instantiate_fold(algebra, term, "s")
         if is_neutral(combiner, fold.inits[0]):
             yield replace(fold, guards=(*fold.guards, *guards))
             return
@@ -181,7 +181,7 @@ def _combines(term: Formula, combiner: str) -> bool:
     return bool(opcode == combiner)
 
 
-def _abstracted(algebra: FormulaAlgebra, fold: Fold) -> SetFold | None:
+def _abstract_elements(algebra: FormulaAlgebra, fold: Fold) -> SetFold | None:
     """Return a fold over elements ``z0, z1, …``; None if a range variable is left."""
     (value,) = fold.values
     elements: list[Variable] = []
@@ -200,7 +200,7 @@ def _abstracted(algebra: FormulaAlgebra, fold: Fold) -> SetFold | None:
         index.append(given(form))
     runtime = algebra.table.runtime
     exprs = [*index, *[c.expr for c in fold.guards]]
-    if any(runtime[v].free & set(fold.ranges) for v in mentioned(exprs) if v in runtime):
+    if any(runtime[v].free & set(fold.ranges) for v in variables_in(exprs) if v in runtime):
         return None
     return SetFold(replace(fold, values=(value,)), tuple(elements), tuple(index))
 
@@ -267,7 +267,7 @@ def _equal_sets(
         return False
     exprs = [e for part in (*before, *after) for e in _exprs(part)]
     bound = {v for part in (*before, *after) for v in part.fold.ranges}
-    free = sorted(mentioned(exprs) - bound, key=lambda v: v.name)
+    free = sorted(variables_in(exprs) - bound, key=lambda v: v.name)
     if len({v.name for v in free}) < len(free):
         return False  # bounds of equally named variables differ
     ours, theirs = (

@@ -15,12 +15,12 @@ from typing import Final
 from indexing.equivalence.values.folds.fold_ranges import (
     Fold,
     depends_on,
-    guarded,
+    guard_choice,
     normal_guards,
-    ordered,
+    order_guards,
     single_range,
-    solved,
-    tightened,
+    solve_range,
+    tighten_ranges,
 )
 from indexing.equivalence.values.folds.neutral_elements import (
     is_neutral,
@@ -29,11 +29,11 @@ from indexing.equivalence.values.folds.neutral_elements import (
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call
 from indexing.equivalence.values.laws.integers import has_ring, sum_of
-from indexing.equivalence.values.terms.closed_terms import closed
+from indexing.equivalence.values.terms.closed_terms import close_body
 from indexing.equivalence.values.terms.functions import is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.combiners import COMBINERS
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
@@ -50,22 +50,22 @@ REPEATED: Final = "sum of n equal values = n * value"
 ROUNDED_SUM: Final = "sum(round(x)) = round(sum(x))"
 
 
-def folded(algebra: FormulaAlgebra, fold: Fold) -> Formula:
+def fold_formula(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     """Return the formula of a fold."""
     guards = [c for c in fold.guards if not c.is_true]
     if any(c.is_false for c in guards):
         return fold.inits[fold.leaf]
-    fold = _known(replace(fold, guards=tuple(dict.fromkeys(guards))))
+    fold = _known_combiner(replace(fold, guards=tuple(dict.fromkeys(guards))))
     if not fold.combiner:
-        simpler = solved(algebra, fold)
-        return _closed(algebra, fold) if simpler is fold else folded(algebra, simpler)
+        simpler = solve_range(algebra, fold)
+        return _close_fold(algebra, fold) if simpler is fold else fold_formula(algebra, simpler)
     if not is_neutral(fold.combiner, fold.inits[0]) and _reorders(algebra, fold):
         return _without_init(algebra, fold)
-    for simplify in (guarded, tightened, solved, _merged, _without_unused):
+    for simplify in (guard_choice, tighten_ranges, solve_range, _merge_folds, _drop_unused):
         simpler = simplify(algebra, fold)
         if simpler is not fold:
-            return folded(algebra, simpler)
-    return _evaluated(algebra, fold) or _at_most_one(algebra, fold) or _rest(algebra, fold)
+            return fold_formula(algebra, simpler)
+    return _evaluate_constants(algebra, fold) or _at_most_one(algebra, fold) or _rest(algebra, fold)
 
 
 def _at_most_one(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
@@ -76,13 +76,13 @@ def _at_most_one(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
 
 
 def _rest(algebra: FormulaAlgebra, fold: Fold) -> Formula:
-    return _simpler_sum(algebra, fold) or _closed(algebra, fold)
+    return _simpler_sum(algebra, fold) or _close_fold(algebra, fold)
 
 
-def _evaluated(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+def _evaluate_constants(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """Return the fold of few constants, such as those of a table."""
     (value,), (init,) = fold.values, fold.inits
-    variables = {v for c in fold.guards for v in mentioned([c.expr])} | value.free
+    variables = {v for c in fold.guards for v in variables_in([c.expr])} | value.free
     if not variables <= set(fold.ranges) or value.kind == "constant" or init.kind != "constant":
         return None
     if _size(fold.ranges) > MAX_EVALUATED or not _reorders(algebra, fold):
@@ -101,7 +101,7 @@ def _evaluated(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     return result
 
 
-def _known(fold: Fold) -> Fold:
+def _known_combiner(fold: Fold) -> Fold:
     """Return a fold with the known combiner that its function applies, if it does."""
     if fold.combiner or len(fold.functions) != 1:
         return fold
@@ -116,10 +116,10 @@ def _known(fold: Fold) -> Fold:
     return replace(fold, combiner=opcode, functions=())
 
 
-def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
+def _close_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     """Return a fold as an element of a closed array."""
-    fold = replace(fold, guards=ordered(algebra, fold))
-    closure = closed(
+    fold = replace(fold, guards=order_guards(algebra, fold))
+    closure = close_body(
         algebra.table,
         algebra.rewriting,
         [*fold.values, *fold.inits, *fold.functions],
@@ -136,7 +136,7 @@ def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
             ranges=closure.ranges, guards=guards,
         )  # fmt: skip
         values = dict(zip(closure.dims, closure.index, strict=True))
-        return algebra.rewriting(values)(folded(algebra, inner))
+        return algebra.rewriting(values)(fold_formula(algebra, inner))
     head = (
         f"reduce {fold.combiner}".strip(),
         fold.leaf,
@@ -150,7 +150,7 @@ def _closed(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     return algebra.table.read(array, closure.index)
 
 
-def opened(array: Formula, arguments: Sequence[Formula], guards: Sequence[Expr]) -> Fold:
+def open_fold(array: Formula, arguments: Sequence[Formula], guards: Sequence[Expr]) -> Fold:
     """Return the fold of a closed array, with these formulas and guards in its place."""
     name, leaf, count, range_bounds, guard_bounds = array.head
     combiner = name.removeprefix("reduce").strip()
@@ -183,14 +183,14 @@ def _without_init(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     """``init + fold`` with a neutral initial value."""
     neutral = neutral_value(algebra, fold.combiner, fold.element_type)
     if neutral is None:
-        return _closed(algebra, fold)
+        return _close_fold(algebra, fold)
     _note(algebra, fold, REORDER)
     (init,) = fold.inits
-    rest = folded(algebra, replace(fold, inits=(neutral,)))
+    rest = fold_formula(algebra, replace(fold, inits=(neutral,)))
     return algebra.apply(fold.combiner, (), fold.element_type, [init, rest])
 
 
-def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+def _merge_folds(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold of a fold as one fold."""
     (value,) = fold.values
     inner = value.array
@@ -198,7 +198,7 @@ def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
         return fold
     if inner.type != fold.element_type or not _reorders(algebra, fold):
         return fold
-    part = instantiated(algebra, value, f"s_{len(fold.ranges)}")
+    part = instantiate_fold(algebra, value, f"s_{len(fold.ranges)}")
     if not is_neutral(fold.combiner, part.inits[0]):
         return fold
     _note(algebra, fold, REORDER)
@@ -210,11 +210,11 @@ def _merged(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     )
 
 
-def instantiated(algebra: FormulaAlgebra, read: Formula, name: str) -> Fold:
+def instantiate_fold(algebra: FormulaAlgebra, read: Formula, name: str) -> Fold:
     """Return the fold of an element of a closed fold, with range variables ``name_0, …``."""
     array = read.array
     assert array is not None
-    fold = opened(array, array.arguments, array.index)
+    fold = open_fold(array, array.arguments, array.index)
     dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
     values = dict(zip(dims, read.index, strict=True))
     ranges = tuple([Variable(f"{name}_{k}", v.lower, v.upper) for k, v in enumerate(fold.ranges)])
@@ -224,7 +224,7 @@ def instantiated(algebra: FormulaAlgebra, read: Formula, name: str) -> Fold:
     return replace(fold, values=tuple(map(swap, fold.values)), ranges=ranges, guards=guards)
 
 
-def _unused(algebra: FormulaAlgebra, fold: Fold) -> list[Variable]:
+def _unused_ranges(algebra: FormulaAlgebra, fold: Fold) -> list[Variable]:
     exprs = [c.expr for c in fold.guards]
     return [
         v
@@ -234,9 +234,9 @@ def _unused(algebra: FormulaAlgebra, fold: Fold) -> list[Variable]:
     ]
 
 
-def _without_unused(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+def _drop_unused(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold without ranges on which neither value nor guards depend, if it is equal."""
-    unused = _unused(algebra, fold)
+    unused = _unused_ranges(algebra, fold)
     if not unused:
         return fold
     kept = tuple([v for v in fold.ranges if v not in unused])
@@ -248,22 +248,22 @@ def _without_unused(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     return fold
 
 
-def _scaled(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+def _scale_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """``c * fold(x)`` for a sum of ``c * x``."""
     (value,) = fold.values
     if fold.combiner != "add" or not algebra.reassociates or not is_float(fold.element_type):
         return None
     if float_value(value) not in (None, 0, 1) and math.isfinite(value.value):
         one = algebra.table.constant(1, value.type)
-        return _multiplied(algebra, fold, [value], one)
+        return _multiply_fold(algebra, fold, [value], one)
     if is_call(value, "select"):
-        return _masked(algebra, fold)
+        return _mask_fold(algebra, fold)
     if not is_call(value, "negate", "multiply"):
         return None
-    return _factored(algebra, fold)
+    return _factor_fold(algebra, fold)
 
 
-def _factored(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+def _factor_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """``c * fold(x)`` for a sum of ``c * x`` or of ``-x``."""
     (value,) = fold.values
     factors = [t for t in value.arguments if t.kind == "constant"]
@@ -275,19 +275,19 @@ def _factored(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     inner = others[0]
     if len(others) > 1:
         inner = algebra.apply("multiply", (), fold.element_type, others)
-    return _multiplied(algebra, fold, factors, inner)
+    return _multiply_fold(algebra, fold, factors, inner)
 
 
-def _multiplied(
+def _multiply_fold(
     algebra: FormulaAlgebra, fold: Fold, factors: Sequence[Formula], value: Formula
 ) -> Formula:
     """Return constants times the fold of a value."""
     algebra.note([SCALED])
-    rest = folded(algebra, replace(fold, values=(value,)))
+    rest = fold_formula(algebra, replace(fold, values=(value,)))
     return algebra.apply("multiply", (), fold.element_type, [*factors, rest])
 
 
-def _masked(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+def _mask_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """``c * fold(select(p, 1, 0))`` for a sum of ``select(p, c, 0)``."""
     predicate, *branches = fold.values[0].arguments
     zeros = [float_value(t) == 0 for t in branches]
@@ -299,15 +299,15 @@ def _masked(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     one, zero = (algebra.table.constant(number, fold.element_type) for number in (1, 0))
     both = (zero, one) if zeros[0] else (one, zero)
     mask = algebra.apply("select", (), fold.element_type, [predicate, *both])
-    return _multiplied(algebra, fold, [constant], mask)
+    return _multiply_fold(algebra, fold, [constant], mask)
 
 
 def _simpler_sum(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """Return a sum by a law of sums, if one applies."""
-    return _counted(algebra, fold) or _scaled(algebra, fold) or _widened(algebra, fold)
+    return _count_repeats(algebra, fold) or _scale_fold(algebra, fold) or _widen_fold(algebra, fold)
 
 
-def _widened(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+def _widen_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """``round(fold(x))`` for a sum of values that are rounded to a narrow type."""
     (value,) = fold.values
     if fold.combiner != "add" or not algebra.reassociates or fold.element_type not in NARROW:
@@ -317,23 +317,23 @@ def _widened(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     algebra.note([ROUNDED_SUM])
     zero = algebra.table.constant(0, "f32")
     wide = replace(fold, element_type="f32", inits=(zero,), values=value.arguments)
-    return algebra.apply("convert", (), fold.element_type, [folded(algebra, wide)])
+    return algebra.apply("convert", (), fold.element_type, [fold_formula(algebra, wide)])
 
 
 def _size(ranges: Sequence[Variable]) -> int:
     return math.prod([v.upper - v.lower + 1 for v in ranges])
 
 
-def _counted(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+def _count_repeats(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """``n * fold`` for a sum of floats that repeats each value n times."""
-    unused = _unused(algebra, fold)
+    unused = _unused_ranges(algebra, fold)
     if not unused or fold.combiner != "add" or not algebra.reassociates:
         return None
     if not is_float(fold.element_type):
         return None
     algebra.note([REPEATED])
     kept = tuple([v for v in fold.ranges if v not in unused])
-    rest = folded(algebra, replace(fold, ranges=kept))
+    rest = fold_formula(algebra, replace(fold, ranges=kept))
     count = algebra.table.constant(_size(unused), fold.element_type)
     return algebra.apply("multiply", (), fold.element_type, [count, rest])
 

@@ -48,7 +48,9 @@ class Bodies(Protocol):
     def function(self, computation: Computation) -> tuple[Formula, ...]:
         """Return the formulas of the results of a computation, over symbols for its arguments."""
 
-    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | Unknown:
+    def apply_computation(
+        self, computation: Computation, arguments: Sequence[Formula]
+    ) -> Formula | Unknown:
         """Return the result of a computation of scalars; unknown if it has other arrays."""
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:

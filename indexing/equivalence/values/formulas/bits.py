@@ -13,7 +13,7 @@ from typing import Final
 
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from indexing.equivalence.values.folds.fold_ranges import Fold
-from indexing.equivalence.values.folds.folds import folded
+from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.formulas.applications import Bodies, Frame, element_at
 from indexing.equivalence.values.formulas.element_algebra import own_index
 from indexing.equivalence.values.formulas.numbering import NumberedArray
@@ -23,7 +23,7 @@ from simplifier.atoms import Variable
 _WIDTHS: Final = (8, 16, 32, 64)
 
 
-def reinterpreted(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
+def reinterpret(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
     """Return an element of a bitcast-convert to a type of another width; None for other ops."""
     instruction, shape = array.instruction, array.shape
     assert instruction is not None
@@ -38,8 +38,8 @@ def reinterpreted(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula
     if bits < wide:
         value = _low_bits(bodies, operand, frame, shape, bits)
     else:
-        value = _joined(bodies, operand, frame, shape, wide)
-    return _cast(bodies, value, shape.element_type)
+        value = _join_parts(bodies, operand, frame, shape, wide)
+    return _cast_bits(bodies, value, shape.element_type)
 
 
 def _bits(shape: Shape) -> int:
@@ -48,7 +48,7 @@ def _bits(shape: Shape) -> int:
     return 0 if kind.kind in ("pred", "complex") else kind.bits
 
 
-def _cast(bodies: Bodies, term: Formula, element_type: str) -> Formula:
+def _cast_bits(bodies: Bodies, term: Formula, element_type: str) -> Formula:
     """Return a value with the same bits in a type of the same width."""
     if term.type == element_type:
         return term
@@ -62,7 +62,7 @@ def _low_bits(
     assert operand.shape is not None
     algebra, kind = bodies.algebra, f"u{_bits(operand.shape)}"
     *index, part = own_index(shape)
-    wide = _cast(bodies, element_at(bodies, operand, frame, index), kind)
+    wide = _cast_bits(bodies, element_at(bodies, operand, frame, index), kind)
     shift = algebra.table.index(part * bits, kind)
     moved = algebra.apply("shift-right-logical", (), kind, [wide, shift])
     mask = algebra.table.constant((1 << bits) - 1, kind)
@@ -70,16 +70,16 @@ def _low_bits(
     return algebra.apply("convert", (), f"u{bits}", [low])
 
 
-def _joined(
+def _join_parts(
     bodies: Bodies, operand: NumberedArray, frame: Frame, shape: Shape, bits: int
 ) -> Formula:
     """Return the unsigned number whose parts are narrow elements."""
     algebra, kind = bodies.algebra, f"u{_bits(shape)}"
     part = Variable("s0", 0, _bits(shape) // bits - 1)
     index = [*own_index(shape), part.as_expr()]
-    narrow = _cast(bodies, element_at(bodies, operand, frame, index), f"u{bits}")
+    narrow = _cast_bits(bodies, element_at(bodies, operand, frame, index), f"u{bits}")
     value = algebra.apply("convert", (), kind, [narrow])
     shift = algebra.table.index(part.as_expr() * bits, kind)
     moved = algebra.apply("shift-left", (), kind, [value, shift])
     zero = algebra.table.constant(0, kind)
-    return folded(algebra, Fold("or", (), 0, kind, (zero,), (moved,), (part,)))
+    return fold_formula(algebra, Fold("or", (), 0, kind, (zero,), (moved,), (part,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from indexing.equivalence.values.folds.fold_ranges import Fold
-from indexing.equivalence.values.folds.folds import folded
+from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.formulas.applications import Bodies, Frame, element_at
 from indexing.equivalence.values.formulas.element_algebra import own_index
 from indexing.equivalence.values.formulas.numbering import NumberedArray, attributes_of, target_of
@@ -18,7 +18,7 @@ TOP_K: Final = "TopK = slice(sort(x))"
 BATCH_NORM: Final = "batch-norm = (x - mean) * rsqrt(variance + epsilon) * scale + offset"
 
 
-def defined(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
+def defined_formula(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
     """Return the formula of an op that is defined by other ops; None for other ops."""
     instruction = array.instruction
     assert instruction is not None
@@ -32,7 +32,7 @@ def defined(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | Non
     if instruction.opcode == "topk" or target_of(instruction) == "TopK":
         return _largest(bodies, array, frame)
     if instruction.opcode in ("batch-norm-training", "batch-norm-inference"):
-        return _normalised(bodies, array, frame)
+        return _normalised_element(bodies, array, frame)
     return None
 
 
@@ -66,7 +66,7 @@ def _largest(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | No
     return table.read(ordered, own_index(shape))
 
 
-def _normalised(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
+def _normalised_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
     """Return an element of a batch normalisation, or of its mean or variance.
 
     Source: XLA ``xla/service/batchnorm_expander.cc``.
@@ -91,7 +91,7 @@ def _normalised(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula |
         return element_at(bodies, leaf, frame, [at])
 
     if instruction.opcode == "batch-norm-training":
-        x = _ranged(bodies, leaves[0], frame, feature, at)
+        x = _ranged_element(bodies, leaves[0], frame, feature, at)
         mean = _mean(bodies, leaves[0], feature, x)
         variance = op("subtract", _mean(bodies, leaves[0], feature, op("multiply", x, x)),
                       op("multiply", mean, mean))  # fmt: skip
@@ -118,7 +118,9 @@ def _ranges(array: NumberedArray, feature: int) -> list[Variable]:
             for k, size in enumerate(array.shape.dims) if k != feature and size > 1]  # fmt: skip
 
 
-def _ranged(bodies: Bodies, array: NumberedArray, frame: Frame, feature: int, at: Expr) -> Formula:
+def _ranged_element(
+    bodies: Bodies, array: NumberedArray, frame: Frame, feature: int, at: Expr
+) -> Formula:
     """Return an element over range variables in all dimensions but the feature."""
     assert array.shape is not None
     by_name = {v.name: v.as_expr() for v in _ranges(array, feature)}
@@ -133,6 +135,6 @@ def _mean(bodies: Bodies, array: NumberedArray, feature: int, value: Formula) ->
     kind = array.shape.element_type
     zero = bodies.table.constant(0, kind)
     ranges = tuple(_ranges(array, feature))
-    total = folded(bodies.algebra, Fold("add", (), 0, kind, (zero,), (value,), ranges))
+    total = fold_formula(bodies.algebra, Fold("add", (), 0, kind, (zero,), (value,), ranges))
     count = bodies.table.constant(array.shape.size // array.shape.dims[feature], kind)
     return bodies.algebra.apply("divide", (), kind, [total, count])

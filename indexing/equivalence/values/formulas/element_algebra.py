@@ -10,7 +10,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from indexing.codegen.element_types import TYPE_NAMES
 from indexing.equivalence.values.folds.fold_ranges import Fold
-from indexing.equivalence.values.folds.folds import folded
+from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.formulas.numbering import attributes_of
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.integers import fits
@@ -86,7 +86,7 @@ class Step:
             return table.read(opaque, place)
         if _is_multiple_of_iota(data, shape.element_type):
             return table.index(place[0] * int(data[1]), shape.element_type)
-        return self.algebra.tabulated(data, shape.element_type, place)
+        return self.algebra.table_element(data, shape.element_type, place)
 
     def iota(self, value: Expr) -> Formula | Unknown:
         """Return the formula of an index, if the types of the array and of XLA contain it."""
@@ -94,7 +94,7 @@ class Step:
         if is_integral(element_type) and fits(value, element_type):
             return table.index(value, element_type)
         if is_float(element_type) and fits(value, "s32"):
-            return self._converted(table.index(value, "s32"), element_type)
+            return self._convert_term(table.index(value, "s32"), element_type)
         return self._unknown(f"is an index that {element_type} does not contain")
 
     def zero(self) -> Formula:
@@ -166,8 +166,8 @@ class Step:
             return self._unknown("has initial values of other types")
         total = self._total_type(rule, combiner)
         if total != element_type or rule.is_product:
-            values = tuple([self._converted(term, total) for term in values])
-            inits = tuple([self._converted(term, total) for term in inits])
+            values = tuple([self._convert_term(term, total) for term in values])
+            inits = tuple([self._convert_term(term, total) for term in inits])
         if rule.is_product:
             values = (self.algebra.apply("multiply", (), total, values),)
         inits = inits or (self.algebra.table.constant(0, total),)
@@ -175,7 +175,7 @@ class Step:
             return self._unknown(f"combines other types than {total}")
         fold = Fold(combiner, functions, self.leaf if not combiner else 0, total, inits, values,
                     ranges, guards)  # fmt: skip
-        return self._converted(folded(self.algebra, fold), element_type)
+        return self._convert_term(fold_formula(self.algebra, fold), element_type)
 
     def _combiner(self, count: int) -> tuple[str, tuple[Formula, ...]]:
         """Return the known combiner of a reduction, or the results of any other one."""
@@ -196,7 +196,7 @@ class Step:
             return "f32"
         return element_type
 
-    def _converted(self, term: Formula, element_type: str) -> Formula:
+    def _convert_term(self, term: Formula, element_type: str) -> Formula:
         if term.type == element_type:
             return term
         attributes: Attributes = ()

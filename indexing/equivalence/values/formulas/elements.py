@@ -16,19 +16,19 @@ from hlo.modules.calls import called_by
 from hlo.modules.module import Computation
 from hlo.shapes.shape import Shape
 from indexing.equivalence.values.formulas.applications import Frame
-from indexing.equivalence.values.formulas.bits import reinterpreted
-from indexing.equivalence.values.formulas.definitions import defined
+from indexing.equivalence.values.formulas.bits import reinterpret
+from indexing.equivalence.values.formulas.definitions import defined_formula
 from indexing.equivalence.values.formulas.element_algebra import Step, own_index
-from indexing.equivalence.values.formulas.expansions import expanded
-from indexing.equivalence.values.formulas.loops import controlled
+from indexing.equivalence.values.formulas.expansions import expanded_element
+from indexing.equivalence.values.formulas.loops import controlled_formula
 from indexing.equivalence.values.formulas.numbering import (
     NoFormula,
     NumberedArray,
     Numbering,
     attributes_of,
-    needed,
+    needed_arrays,
 )
-from indexing.equivalence.values.formulas.single_updates import updated
+from indexing.equivalence.values.formulas.single_updates import updated_element
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import (
     NO_VARIABLES,
@@ -44,7 +44,13 @@ from indexing.ops.element import element_of
 from indexing.programs.arrays import is_unique
 from simplifier.linear import Expr
 
-DEFINITIONS: Final = (controlled, defined, updated, reinterpreted, expanded)
+DEFINITIONS: Final = (
+    controlled_formula,
+    defined_formula,
+    updated_element,
+    reinterpret,
+    expanded_element,
+)
 """Formulas of ops that are not made from their maps."""
 MAX_TERMS: Final = 1 << 18
 """Limit on the terms of one comparison."""
@@ -100,24 +106,24 @@ class Elements:
             NoFormula: a budget is exceeded.
         """
         if array.number not in frame.bodies:
-            for each in needed([array], frame.bodies):
-                frame.bodies[each.number] = self._limited(each, self._body(each, frame))
+            for each in needed_arrays([array], frame.bodies):
+                frame.bodies[each.number] = self._limit_depth(each, self._body(each, frame))
                 if len(self.table) > self.limit:
                     reason = f"budget: the formulas have more than {self.limit} terms"
                     raise NoFormula(Unknown(reason, each.instruction))
         return frame.bodies[array.number]
 
-    def _limited(self, array: NumberedArray, body: Formula) -> Formula:
+    def _limit_depth(self, array: NumberedArray, body: Formula) -> Formula:
         """Return a formula, or the element of an array of its values if it is deep."""
         if array.shape is None or not self._is_closable(body, MAX_TERM_DEPTH):
             return body
-        return self._closed(body, array.shape, own_index(array.shape))
+        return self._closed_element(body, array.shape, own_index(array.shape))
 
     def _is_closable(self, body: Formula, depth: int) -> bool:
         """Return True for a deeper formula whose variables are dimensions of its array."""
         return body.depth > depth and not body.free & self.table.unbound
 
-    def _closed(self, body: Formula, shape: Shape, index: Sequence[Expr]) -> Formula:
+    def _closed_element(self, body: Formula, shape: Shape, index: Sequence[Expr]) -> Formula:
         """Return the element at an index of the array of a formula's values."""
         let = self.table.array("let", ("let", shape.dims), body.type, shape.dims, [body])
         return self.table.read(let, index)
@@ -131,7 +137,7 @@ class Elements:
         if not values:
             return body
         if self.shares and self._is_closable(body, MAX_COPIED_DEPTH):
-            return self._closed(body, array.shape, index)
+            return self._closed_element(body, array.shape, index)
         return self.algebra.rewriting(values)(body)
 
     # ------------------------------------------------------------ rules
@@ -152,13 +158,13 @@ class Elements:
             return self.table.constant(0, shape.element_type)
         if is_unique(instruction):
             return self._opaque(array, frame)
-        body = self._defined(array, frame)
+        body = self._defined_formula(array, frame)
         if body is not None:
             return body
         made = self._step(array, frame).element(element_of(instruction, array.leaf))
         return self._opaque(array, frame) if isinstance(made, Unknown) else made
 
-    def _defined(self, array: NumberedArray, frame: Frame) -> Formula | None:
+    def _defined_formula(self, array: NumberedArray, frame: Frame) -> Formula | None:
         """Return the formula of an op that is not made from its maps; None for other ops."""
         for definition in DEFINITIONS:
             body = definition(self, array, frame)
@@ -179,7 +185,7 @@ class Elements:
             read=lambda number, index: self.at(leaves[number][0], frame, index),
             function=self.function,
             combiner=self.combiner,
-            applied=self.applied,
+            applied=self.apply_computation,
         )
 
     def combiner(self, computation: Computation) -> str:
@@ -192,14 +198,16 @@ class Elements:
         opcode = results[0].instruction.opcode
         return opcode if is_pair and opcode in COMBINERS else ""
 
-    def applied(self, computation: Computation, arguments: Sequence[Formula]) -> Formula | Unknown:
+    def apply_computation(
+        self, computation: Computation, arguments: Sequence[Formula]
+    ) -> Formula | Unknown:
         """Return the result of a computation of scalars; unknown if it has other arrays.
 
         The arguments depend on the index of an array that calls the computation.  Therefore, the
         result is also unknown if the computation has an op that is known by its operands only.
         """
         results = list(self.numbering.result(computation).values())
-        arrays = list(needed(results))
+        arrays = list(needed_arrays(results))
         if len(results) != 1 or any(a.shape is None or a.shape.dims for a in arrays):
             return Unknown(f"`{computation.name}` has arrays", computation.root)
         frame = Frame({(k, ()): term for k, term in enumerate(arguments)})
@@ -257,7 +265,7 @@ class Elements:
     ]:  # fmt: skip
         """Return symbols for the arguments on which arrays of a computation depend."""
         made = {}
-        for array in needed(list(results)):
+        for array in needed_arrays(list(results)):
             if array.argument is not None:
                 made[array.argument] = self.symbol(array, *name)
         return made

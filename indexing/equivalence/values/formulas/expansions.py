@@ -41,7 +41,7 @@ class Expansion:
     law: str = ""
 
 
-def expanded(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
+def expanded_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
     """Return an element of an op by its definition; None if it has none."""
     instruction = array.instruction
     assert instruction is not None
@@ -51,12 +51,12 @@ def expanded(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | No
         return None
     if expansion.law:
         bodies.trusted[expansion.law] += 1
-    result = bodies.numbering.inlined(_parsed(text).entry, array.operands)
+    result = bodies.numbering.inline(_parse_once(text).entry, array.operands)
     return bodies.body(result[array.path], frame)
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str) -> Module:
+def _parse_once(text: str) -> Module:
     return hlo.parse(text)
 
 
@@ -175,7 +175,7 @@ def _all_to_all(instruction: Instruction) -> str:
     return _header(instruction) + _computation("ENTRY expansion", lines)
 
 
-def _promoted(instruction: Instruction) -> str:
+def _promoted_text(instruction: Instruction) -> str:
     """A reduction among devices of narrow floats, in f32.
 
     Source: XLA ``xla/service/all_reduce_promotion.cc``.
@@ -240,8 +240,8 @@ EXPANSIONS: Final[Mapping[str, Expansion]] = MappingProxyType(
     {
         "select-and-scatter": Expansion(_select_and_scatter, SELECT_AND_SCATTER),
         "all-to-all": Expansion(_all_to_all),
-        "all-reduce": Expansion(_promoted, PROMOTED),
-        "reduce-scatter": Expansion(_promoted, PROMOTED),
+        "all-reduce": Expansion(_promoted_text, PROMOTED),
+        "reduce-scatter": Expansion(_promoted_text, PROMOTED),
     }
 )
 DEFINED: Final = frozenset(

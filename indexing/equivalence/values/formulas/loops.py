@@ -17,7 +17,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
 from indexing.equivalence.values.formulas.element_algebra import own_index
-from indexing.equivalence.values.formulas.numbering import Leaves, NumberedArray, needed
+from indexing.equivalence.values.formulas.numbering import Leaves, NumberedArray, needed_arrays
 from indexing.equivalence.values.laws.symbols import Renaming, symbols_in
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.arrays import Path
@@ -31,13 +31,13 @@ MAX_ROUNDS: Final = 12
 """Limit on the rounds in which assumptions are given up; then none is made."""
 
 
-def controlled(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
+def controlled_formula(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
     """Return the formula of a leaf of a loop or a conditional; None for other ops."""
     instruction = array.instruction
     if instruction is None or array.shape is None:
         return None
     if isinstance(instruction.op, Conditional):
-        return _chosen(bodies, array, instruction, frame)
+        return _chosen_branch(bodies, array, instruction, frame)
     if not isinstance(instruction.op, While):
         return None
     inside = {leaf.shape is None for leaf in array.operands[0].values()}
@@ -47,7 +47,7 @@ def controlled(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | 
     return loop.result(array.path)
 
 
-def _chosen(
+def _chosen_branch(
     bodies: Bodies, array: NumberedArray, instruction: Instruction, frame: Frame
 ) -> Formula | None:
     """Return the element of a conditional: a selection among the elements of its branches."""
@@ -118,17 +118,17 @@ class _Loop:
     def result(self, path: Path) -> Formula:
         """Return the formula of the leaf after the loop."""
         if self.unrolled is None:
-            self.unrolled = self._unrolled()
+            self.unrolled = self._unrolled_leaves()
         if self.unrolled:
             return self.unrolled[path]
         if self.preserved is None:
-            self.preserved = self._preserved()
+            self.preserved = self._preserved_leaves()
         state, after, truth = self.preserved
         if state[path] is self.inits[path]:
             return state[path]
-        return self._closed(path, state, after, truth)
+        return self._closed_leaf(path, state, after, truth)
 
-    def _unrolled(self) -> Mapping[Path, Formula]:
+    def _unrolled_leaves(self) -> Mapping[Path, Formula]:
         """Return the leaves after a loop of few iterations; {} for other loops."""
         count = self._iterations(MAX_EXPANDED if self.bodies.expands else MAX_UNROLLED)
         values: Mapping[Path, Formula] = self.inits if count is not None else {}
@@ -155,7 +155,7 @@ class _Loop:
         deciding: list[Path] = []
         pending = [self.condition]
         while pending:
-            for array in needed([pending.pop()]):
+            for array in needed_arrays([pending.pop()]):
                 if array.argument is not None and array.argument[1] not in deciding:
                     deciding.append(array.argument[1])
                     pending.append(self.results[array.argument[1]])
@@ -175,7 +175,7 @@ class _Loop:
 
     # ------------------------------------------------------------ assumptions
 
-    def _preserved(self) -> tuple[dict[Path, Formula], dict[Path, Formula], Formula]:
+    def _preserved_leaves(self) -> tuple[dict[Path, Formula], dict[Path, Formula], Formula]:
         """Return values of the carried leaves that one iteration preserves, with their successors.
 
         The value of a leaf is its initial value, if that is invariant, or the symbol of the first
@@ -187,13 +187,13 @@ class _Loop:
                 state = {path: self._symbol(path) for path in self.inits}
             frame = self._frame(state) if count else self.first
             after = self._after(frame)
-            following = self._weakened(state, after)
+            following = self._weaken_assumptions(state, after)
             if following == state or count == MAX_ROUNDS:
                 break
             state = following
         return state, after, self.bodies.body(self.condition, frame)
 
-    def _weakened(
+    def _weaken_assumptions(
         self, state: Mapping[Path, Formula], after: Mapping[Path, Formula]
     ) -> dict[Path, Formula]:
         """Return the assumptions without those that one iteration does not preserve."""
@@ -212,7 +212,7 @@ class _Loop:
 
     # ------------------------------------------------------------ canonical form
 
-    def _closed(
+    def _closed_leaf(
         self,
         result: Path,
         state: Mapping[Path, Formula],

@@ -105,7 +105,7 @@ class Numbering(ProgramArrays[NumberedArray]):
         """Return the result of a computation as a function of its arguments."""
         if computation not in self.results:
             inputs = self.arguments(computation, {})
-            self.results[computation] = self.inlined(computation, inputs)
+            self.results[computation] = self.inline(computation, inputs)
         return self.results[computation]
 
     def arguments(self, computation: Computation, numbers: Mapping[int, int]) -> list[Leaves]:
@@ -130,7 +130,7 @@ class Numbering(ProgramArrays[NumberedArray]):
         for parameter, value in values.items():
             _require_equal_types(parameter, value)
 
-    def computed(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
+    def compute_value(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
         """Return the value of an instruction; equal ones have one."""
         key = self._key(instruction, operands)
         result = {}
@@ -275,7 +275,9 @@ def _require_equal_types(parameter: Instruction, value: Leaves) -> None:
             raise NoFormula(Unknown(reason, parameter))
 
 
-def needed(roots: Sequence[NumberedArray], known: Container[int] = ()) -> Iterator[NumberedArray]:
+def needed_arrays(
+    roots: Sequence[NumberedArray], known: Container[int] = ()
+) -> Iterator[NumberedArray]:
     """Yield the arrays that the roots depend on, operands first, without those that are known."""
     visited: dict[int, NumberedArray] = {}
     pending = list(roots)

@@ -17,7 +17,7 @@ import numpy as np
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, dtype
 from indexing.equivalence.values.folds.fold_ranges import Fold
-from indexing.equivalence.values.folds.folds import folded
+from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.formulas.applications import Bodies, Frame, element_at
 from indexing.equivalence.values.formulas.element_algebra import own_index
 from indexing.equivalence.values.formulas.numbering import NumberedArray
@@ -31,7 +31,7 @@ from simplifier.linear import as_expr
 _LE: Final = ("direction", "LE"), ("type", "")
 
 
-def updated(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
+def updated_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
     """Return an element of a scatter of one update; None for other ops."""
     instruction = array.instruction
     assert instruction is not None
@@ -72,7 +72,7 @@ def _element(
     inside = [v if n == 1 else e for e, v, n in zip(own, clamped, window, strict=True)]
     old = element_at(bodies, base, frame, inside)
     update = element_at(bodies, updates, frame, index)
-    value = bodies.applied(instruction.called_computations[0], [old, update])
+    value = bodies.apply_computation(instruction.called_computations[0], [old, update])
     if isinstance(value, Unknown):
         return None
     guards = [Constraint(e, 0, taken - 1) for e, taken in zip(offsets, window, strict=True)]
@@ -105,9 +105,9 @@ def _is_within(bodies: Bodies, starts: Sequence[Formula], largest: Sequence[int]
     k = Variable("s0", 0, len(starts) - 1)
     place = k.as_expr() if len(starts) > 1 else as_expr(0)
     start = algebra.choose(place, list(enumerate(starts)))
-    last = algebra.tabulated(np.array(largest, dtype(kind)), kind, (place,))
+    last = algebra.table_element(np.array(largest, dtype(kind)), kind, (place,))
     zero = bodies.table.constant(0, kind)
     sides = [algebra.apply("compare", _LE, "pred", pair) for pair in ((zero, start), (start, last))]
     both = algebra.apply("and", (), "pred", sides)
     ranges = (k,) if len(starts) > 1 else ()
-    return folded(algebra, Fold("and", (), 0, "pred", (true,), (both,), ranges))
+    return fold_formula(algebra, Fold("and", (), 0, "pred", (true,), (both,), ranges))

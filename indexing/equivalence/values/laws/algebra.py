@@ -22,18 +22,18 @@ from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.laws.integers import integer_expr
 from indexing.equivalence.values.laws.law import Application, ValueLaw
 from indexing.equivalence.values.laws.table import EXACT_LAWS
-from indexing.equivalence.values.terms.decision_diagrams import chosen, piece_at
+from indexing.equivalence.values.terms.decision_diagrams import choose_piece, piece_at
 from indexing.equivalence.values.terms.functions import (
     ROUNDED,
     Attributes,
-    evaluated,
+    evaluate,
     function_of,
     is_integral,
 )
 from indexing.equivalence.values.terms.terms import Formula, FormulaSubstitution, FormulaTable
 from indexing.ops import combiners
 from indexing.ops.functions import ScalarFunction
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval, contains
 from simplifier.linear import Expr, as_expr
@@ -82,7 +82,7 @@ class FormulaAlgebra:
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula:
         """Return a function of terms, with a result of this type."""
-        folded = self._folded(opcode, attributes, element_type, arguments)
+        folded = self._fold_constants(opcode, attributes, element_type, arguments)
         folded = folded or self._by_piece(opcode, attributes, element_type, arguments)
         folded = folded or self._by_entry(opcode, attributes, element_type, arguments)
         if folded is not None:
@@ -106,7 +106,7 @@ class FormulaAlgebra:
         head = call.opcode, call.attributes
         return self.table.make("apply", head, call.element_type, arguments)
 
-    def _folded(
+    def _fold_constants(
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula | None:
         """Return the value of a function of constants; None if it is not evaluated."""
@@ -116,7 +116,7 @@ class FormulaAlgebra:
         if function is None:
             return None
         values = [t.value for t in arguments]
-        return self.table.constant(evaluated(function, values, element_type), element_type)
+        return self.table.constant(evaluate(function, values, element_type), element_type)
 
     def _function(
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
@@ -168,8 +168,8 @@ class FormulaAlgebra:
             return None
         size = len(tables[first])
         values = [tables[t] if t in tables else np.full(size, t.value) for t in arguments]
-        result = evaluated(function, values, element_type)
-        return self.tabulated(result, element_type, first.index)
+        result = evaluate(function, values, element_type)
+        return self.table_element(result, element_type, first.index)
 
     # ------------------------------------------------------------ indices
 
@@ -184,9 +184,9 @@ class FormulaAlgebra:
 
     def rewriting(self, values: Mapping[Variable, Expr]) -> FormulaSubstitution:
         """Return the substitution of expressions for variables."""
-        return FormulaSubstitution(self.table, values, self.rebuilt, self.index_of)
+        return FormulaSubstitution(self.table, values, self.rebuild, self.index_of)
 
-    def rebuilt(
+    def rebuild(
         self, term: Formula, arguments: tuple[Formula, ...], index: tuple[Expr, ...]
     ) -> Formula:
         """Return a term of the same kind with other subterms, by the laws."""
@@ -200,7 +200,9 @@ class FormulaAlgebra:
             case "index":
                 known = self._values_by_entry(index[0])
                 if known is not None:
-                    return self.tabulated(np.array(known[0], dtype(term.type)), term.type, known[1])
+                    return self.table_element(
+                        np.array(known[0], dtype(term.type)), term.type, known[1]
+                    )
                 return self.table.index(index[0], term.type)
             case "read":
                 assert term.array is not None
@@ -228,11 +230,11 @@ class FormulaAlgebra:
         values = entries(array)
         if known is None or not all(0 <= i < len(values) for i in known[0]):
             return None
-        return self.tabulated(values[known[0]], array.type, known[1])
+        return self.table_element(values[known[0]], array.type, known[1])
 
     def _values_by_entry(self, index: Expr) -> tuple[list[int], Sequence[Expr]] | None:
         """Return the values of an expression of an entry of a table, and the entry's place."""
-        variables = mentioned([index])
+        variables = variables_in([index])
         if len(variables) != 1 or not variables <= self.table.runtime.keys():
             return None
         (v,) = variables
@@ -242,7 +244,7 @@ class FormulaAlgebra:
         places = [min(max(int(i), v.lower), v.upper) for i in entries(place.array)]
         return [index.value({v: i}) for i in places], place.index
 
-    def tabulated(self, values: Any, element_type: str, index: Sequence[Expr]) -> Formula:
+    def table_element(self, values: Any, element_type: str, index: Sequence[Expr]) -> Formula:
         """Return the element of an array of constants at an index."""
         flat = np.ascontiguousarray(values).reshape(-1)
         rows = np.frombuffer(flat.tobytes(), np.uint8).reshape(len(flat), -1)  # 0 is not -0
@@ -273,7 +275,7 @@ class FormulaAlgebra:
 
         The upper bound of the last piece is ignored.
         """
-        return chosen(self.table, expr, pieces)
+        return choose_piece(self.table, expr, pieces)
 
 
 def _is_entry(term: Formula) -> bool:
@@ -293,10 +295,10 @@ def _numbers_at(term: Formula, place: Expr, size: int) -> Any:
     ((v, factor),) = place.parts.items()
     if factor != 1 or place.constant or not isinstance(v, Variable) or v.lower < 0:
         return None
-    if mentioned(term.index) != {v}:
+    if variables_in(term.index) != {v}:
         return None
     wide = Substitution({v: Variable(v.name, 0, size - 1).as_expr()})(term.index[0])
-    (own,) = mentioned([wide])
+    (own,) = variables_in([wide])
     numbers = [wide.value({own: k}) for k in range(size)]
     if term.kind == "index":
         return np.array(numbers, dtype(term.type))

@@ -210,7 +210,7 @@ def _bitwise(algebra: Constructors, call: Application) -> Formula | None:
     kind, opcode = call.element_type, call.opcode
     if not _is_bitwise(kind):
         return None
-    terms, constant = _flattened(algebra, call)
+    terms, constant = _flatten_operands(algebra, call)
     ones = algebra.table.constant(_all_ones(kind), kind)
     zero = algebra.table.constant(0, kind)
     neutral, absorbing = (ones, zero) if opcode == "and" else (zero, ones)
@@ -225,7 +225,9 @@ def _bitwise(algebra: Constructors, call: Application) -> Formula | None:
     return algebra.raw(Application(opcode, (), kind, tuple(terms)))
 
 
-def _flattened(algebra: Constructors, call: Application) -> tuple[list[Formula], Formula | None]:
+def _flatten_operands(
+    algebra: Constructors, call: Application
+) -> tuple[list[Formula], Formula | None]:
     """Return the distinct operands of a bitwise op, nested ones included, and the constant."""
     terms: list[Formula] = []
     pending = list(call.arguments)
@@ -298,10 +300,10 @@ def _convert(algebra: Constructors, call: Application) -> Formula | None:
         source = x.arguments[0].type
         if keeps_values(source, x.type) and same_rounding(source, x.type, target):
             return algebra.apply("convert", (), target, x.arguments)
-    return _selected(algebra, x, target)
+    return _selected_conversion(algebra, x, target)
 
 
-def _selected(algebra: Constructors, x: Formula, target: str) -> Formula | None:
+def _selected_conversion(algebra: Constructors, x: Formula, target: str) -> Formula | None:
     """``convert(select(p, convert(x), convert(y))) = select(p, x, y)``, widened first."""
     if not is_call(x, "select") or not keeps_values(target, x.type):
         return None

@@ -50,7 +50,7 @@ def sum_of(
 ) -> Formula:
     """Return ``constant + Σ factor · term`` modulo ``2^bits``, like terms merged."""
     modulus = 1 << bits_of(element_type)
-    total, indices, constant = _collected(parts, constant)
+    total, indices, constant = _collect_factors(parts, constant)
     if indices:
         whole = as_expr(constant)
         for factor, term in indices:
@@ -66,7 +66,7 @@ def sum_of(
     return _ring_sum(algebra, element_type, total, constant)
 
 
-def _collected(
+def _collect_factors(
     parts: Iterable[tuple[int, Formula]], constant: int
 ) -> tuple[dict[Formula, int], list[tuple[int, Formula]], int]:
     """Return the factors of terms, the indices with factors, and the constant of a sum."""
@@ -213,7 +213,7 @@ def _mask(algebra: Constructors, call: Application) -> Formula | None:
     return None
 
 
-def _clamped(algebra: Constructors, call: Application) -> Formula | None:
+def _clamped_index(algebra: Constructors, call: Application) -> Formula | None:
     """``min(max(x, lo), hi)`` as an index: the value of `x` clamped, as starts of slices are."""
     for inner, upper in (call.arguments, call.arguments[::-1]):
         high = value_of(upper)
@@ -281,7 +281,8 @@ LAWS: Final = (
     ValueLaw(
         "min(max(x, lo), hi) is an index", "exact", ("minimum",),
         "integers; lo <= hi are constants",
-        "The starts of slices are clamped by the same formula; the value is in [lo, hi].", _clamped,
+        "The starts of slices are clamped by the same formula; the value is in [lo, hi].",
+        _clamped_index,
     ),
     ValueLaw(
         "comparisons of indices are choices", "exact", ("compare",), "both operands are indices",

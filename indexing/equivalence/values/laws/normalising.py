@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from indexing.equivalence.values.folds.folds import folded, opened
+from indexing.equivalence.values.folds.folds import fold_formula, open_fold
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.reals import DEFINITIONS, REAL_LAWS
 from indexing.equivalence.values.laws.symbols import Renaming, parts_of
@@ -40,7 +40,7 @@ class Normalising(Renaming):
         super().__init__(algebra, {})
         self.laws: dict[int, tuple[str, ...]] = {}
 
-    def _rebuilt(self, term: Formula) -> Formula:
+    def _rebuild(self, term: Formula) -> Formula:
         self.algebra.uses.clear()
         result = self._normal(term)
         if self.algebra.uses:
@@ -56,16 +56,16 @@ class Normalising(Renaming):
             return self.algebra.rewriting(dict(zip(dims, index, strict=True)))(array)
         if term.kind == "fold":  # the formula of an element over d0, d1, …
             arguments = [renamed[t.number] for t in term.arguments]
-            return folded(
-                self.algebra, opened(term, arguments, [self._expr(e) for e in term.index])
+            return fold_formula(
+                self.algebra, open_fold(term, arguments, [self._expr(e) for e in term.index])
             )
         if term.kind == "apply":
             opcode, attributes = term.head
             arguments = [renamed[t.number] for t in term.arguments]
             if opcode == "sum":
-                return self.algebra.rebuilt(term, tuple(arguments), ())
+                return self.algebra.rebuild(term, tuple(arguments), ())
             return self.algebra.apply(opcode, attributes, term.type, arguments)
-        return super()._rebuilt(term)
+        return super()._rebuild(term)
 
     def uses(self, before: Formula, after: Formula) -> Counter[str]:
         """Return the uses of laws at subterms that only one of two terms has."""

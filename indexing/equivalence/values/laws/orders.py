@@ -39,7 +39,7 @@ def _ordered_bits(algebra: Constructors, term: Formula, kind: str) -> Formula:
     return algebra.apply("select", (), kind, [is_negative, flipped, bits])
 
 
-def _unsigned(algebra: Constructors, call: Application) -> Formula | None:
+def _unsigned_comparison(algebra: Constructors, call: Application) -> Formula | None:
     """``x < 0`` of numbers that are not negative."""
     direction = dict(call.attributes)["direction"]
     left, right = call.arguments
@@ -104,7 +104,7 @@ ORDER_LAWS: Final = (
              _total_order),
     ValueLaw("x < 0 is false", "exact", ("compare",),
              "x is unsigned, or max(y, c) with c >= 0; also 0 <= x is true",
-             "The least unsigned number is 0.", _unsigned),
+             "The least unsigned number is 0.", _unsigned_comparison),
     ValueLaw("x / 2^k = select(x < 0, -(|x| >> k), |x| >> k)", "exact", ("divide", "remainder"),
              "signed integers, k > 0; also x % 2^k = select(x < 0, -(|x| and 2^k - 1), ..)",
              "Division truncates; |x| of the least number is 2^(bits - 1) as unsigned number.",

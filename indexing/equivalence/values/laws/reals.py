@@ -12,7 +12,7 @@ from typing import Final
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call, is_negative_choice
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
-from indexing.equivalence.values.terms.functions import ROUNDED, evaluated, function_of, is_float
+from indexing.equivalence.values.terms.functions import ROUNDED, evaluate, function_of, is_float
 from indexing.equivalence.values.terms.terms import Formula
 
 MAX_FACTORS: Final = 64
@@ -49,10 +49,10 @@ def _sum(algebra: Constructors, call: Application) -> Formula | None:
         return None
     constant = 0.0
     for value in constants:
-        constant = _rounded(algebra, "add", kind, constant, value)
+        constant = _rounded_result(algebra, "add", kind, constant, value)
     count = len(constants)
     if constant:
-        terms.append(_computed(algebra, constant, kind, is_computed=count > 1))
+        terms.append(_computed_constant(algebra, constant, kind, is_computed=count > 1))
     elif len(terms) < len(call.arguments):
         uses.add(ZERO)
     together = _reduced_together(algebra, terms)
@@ -119,7 +119,9 @@ def _addends(
     return terms, constants, uses
 
 
-def _computed(algebra: Constructors, value: float, kind: str, *, is_computed: bool) -> Formula:
+def _computed_constant(
+    algebra: Constructors, value: float, kind: str, *, is_computed: bool
+) -> Formula:
     """Return a constant; if laws computed it, its rounding may differ from the program's."""
     term = algebra.table.constant(value, kind)
     if is_computed:
@@ -127,12 +129,12 @@ def _computed(algebra: Constructors, value: float, kind: str, *, is_computed: bo
     return term
 
 
-def _rounded(algebra: Constructors, opcode: str, kind: str, x: float, y: float) -> float:
+def _rounded_result(algebra: Constructors, opcode: str, kind: str, x: float, y: float) -> float:
     """Return a sum or product of constants in the arithmetic of the type."""
     function = function_of(opcode, (), kind)
     assert function is not None
     values = [algebra.table.constant(value, kind).value for value in (x, y)]
-    return float(evaluated(function, values, kind))
+    return float(evaluate(function, values, kind))
 
 
 def _negate(algebra: Constructors, call: Application) -> Formula | None:
@@ -189,8 +191,8 @@ class _Factors:
     def _constant(self, value: float, inverse: bool) -> None:
         self.is_computed |= inverse or self.constant != 1
         if inverse:
-            value = _rounded(self.algebra, "divide", self.kind, 1.0, value)
-        self.constant = _rounded(self.algebra, "multiply", self.kind, self.constant, value)
+            value = _rounded_result(self.algebra, "divide", self.kind, 1.0, value)
+        self.constant = _rounded_result(self.algebra, "multiply", self.kind, self.constant, value)
 
     def _factor(self, term: Formula, inverse: bool) -> None:
         if is_call(term, "exponential"):
@@ -215,7 +217,7 @@ class _Factors:
         if any(float_value(term) == 0 for term in self.numerators):
             algebra.note({ZERO_PRODUCT})
             return algebra.table.constant(0, kind)
-        masked = self._masked()
+        masked = self._masked_product()
         if masked is not None:
             return masked
         terms = list(self.numerators)
@@ -229,10 +231,10 @@ class _Factors:
         if constant == -1 and terms:
             return algebra.raw(Application("negate", (), kind, (self._raw(terms),)))
         if constant != 1 or not terms:
-            terms.append(_computed(algebra, constant, kind, is_computed=self.is_computed))
+            terms.append(_computed_constant(algebra, constant, kind, is_computed=self.is_computed))
         return self._raw(terms)
 
-    def _masked(self) -> Formula | None:
+    def _masked_product(self) -> Formula | None:
         """Return a product with a factor that a predicate masks, as a masked product."""
         for place, term in enumerate(self.numerators):
             zeros = [float_value(t) == 0 for t in term.arguments[1:]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
@@ -46,16 +46,16 @@ class Renaming:
             if top.number in renamed or not waiting:
                 pending.pop()
                 if top.number not in renamed:
-                    renamed[top.number] = self._rebuilt(top)
+                    renamed[top.number] = self._rebuild(top)
             else:
                 pending += waiting
         return renamed[term.number]
 
-    def known(self, number: int) -> Formula | None:
+    def renamed_term(self, number: int) -> Formula | None:
         """Return the term made for the term with a number, if it is made."""
         return self._renamed.get(number)
 
-    def _rebuilt(self, term: Formula) -> Formula:
+    def _rebuild(self, term: Formula) -> Formula:
         renamed = self._renamed
         if all(renamed[t.number] is t for t in parts_of(term)):
             return term
@@ -63,12 +63,12 @@ class Renaming:
         index = tuple([self._expr(e) for e in term.index])
         if term.array is not None:
             return self.algebra.read(renamed[term.array.number], index)
-        return self.algebra.rebuilt(term, arguments, index)
+        return self.algebra.rebuild(term, arguments, index)
 
     def _expr(self, expr: Expr) -> Expr:
         table = self.algebra.table
         values: dict[Variable, Expr] = {}
-        for v in mentioned([expr]):
+        for v in variables_in([expr]):
             if v in table.runtime:
                 values[v] = self.algebra.index_of(self._renamed[table.runtime[v].number], v.bounds)
         return Substitution(values)(expr) if values else expr

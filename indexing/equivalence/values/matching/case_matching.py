@@ -23,14 +23,14 @@ from itertools import permutations
 from typing import Final, TypeAlias
 
 from indexing.equivalence.values.folds.fold_ranges import Fold
-from indexing.equivalence.values.folds.folds import opened
+from indexing.equivalence.values.folds.folds import open_fold
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.matching.sorted_rows import SortedRow, sorted_row
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import is_empty
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -75,7 +75,7 @@ class CaseMatching:
         return self._decided[key]
 
     def _cases(self, before: Formula, after: Formula, domain: Domain) -> bool:
-        before, after = self.resolved(before, domain), self.resolved(after, domain)
+        before, after = self.resolve_choices(before, domain), self.resolve_choices(after, domain)
         if before is after:
             return True
         choice = _first_choice(before) or _first_choice(after)
@@ -94,7 +94,7 @@ class CaseMatching:
         """Return True if a domain is proved to have no points."""
         if domain not in self._empty:
             exprs = [c.expr for c in domain]
-            m = IndexingMap.of(_sorted(mentioned(exprs)), [], constraints=domain)
+            m = IndexingMap.of(_sort_by_name(variables_in(exprs)), [], constraints=domain)
             self._empty[domain] = is_empty(m) is True
         return self._empty[domain]
 
@@ -112,20 +112,20 @@ class CaseMatching:
                     yield term, part
             lower = max(lower, end + 1)
 
-    def resolved(self, term: Formula, domain: Domain) -> Formula:
+    def resolve_choices(self, term: Formula, domain: Domain) -> Formula:
         """Return a term without the choices that the domain decides; arrays stay as they are."""
         if term.kind == "choose":
             parts = list(self.parts(term, domain))
             if len(parts) == 1:
-                return self.resolved(parts[0][0], domain)
+                return self.resolve_choices(parts[0][0], domain)
             return term
         if term.kind != "apply":
             return term
-        arguments = tuple([self.resolved(t, domain) for t in term.arguments])
+        arguments = tuple([self.resolve_choices(t, domain) for t in term.arguments])
         if all(a is b for a, b in zip(arguments, term.arguments, strict=True)):
             return term
-        rebuilt = self.algebra.rebuilt(term, arguments, ())
-        return rebuilt if rebuilt.kind == "apply" else self.resolved(rebuilt, domain)
+        rebuilt = self.algebra.rebuild(term, arguments, ())
+        return rebuilt if rebuilt.kind == "apply" else self.resolve_choices(rebuilt, domain)
 
     # ------------------------------------------------------------ structure
 
@@ -188,7 +188,7 @@ class CaseMatching:
         if all((a - b).bounds == (0, 0) for a, b in zip(before, after, strict=True)):
             return True
         exprs = [c.expr for c in domain]
-        variables = _sorted(mentioned([*before, *after, *exprs]))
+        variables = _sort_by_name(variables_in([*before, *after, *exprs]))
         if len({v.name for v in variables}) < len(variables):
             return False  # bounds of equally named variables differ
         ours, theirs = (
@@ -201,9 +201,11 @@ class CaseMatching:
     ) -> list[Expr]:
         """Return expressions with the runtime variables of `before` that have equal terms."""
         runtime = self.algebra.table.runtime
-        ours = _sorted(v for v in mentioned(before) if v in runtime)
+        ours = _sort_by_name(v for v in variables_in(before) if v in runtime)
         values = {}
-        for theirs in _sorted(v for v in mentioned(after) if v in runtime and v not in ours):
+        for theirs in _sort_by_name(
+            v for v in variables_in(after) if v in runtime and v not in ours
+        ):
             for v in ours:
                 if v.bounds == theirs.bounds and self.equal(runtime[v], runtime[theirs], domain):
                     values[theirs] = v.as_expr()
@@ -225,7 +227,7 @@ class CaseMatching:
 
     def _same_folds(self, before: Formula, after: Formula, domain: Domain) -> bool:
         """Return True if folds have equal values, over corresponding ranges."""
-        ours, theirs = self._opened(before), self._opened(after)
+        ours, theirs = self._open_read(before), self._open_read(after)
         if (ours.combiner, ours.leaf, ours.element_type, ours.inits, ours.functions) != (
             *(theirs.combiner, theirs.leaf, theirs.element_type, theirs.inits, theirs.functions),
         ):
@@ -258,11 +260,11 @@ class CaseMatching:
         values = zip(ours.values, theirs.values, strict=True)
         return all(self.equal(a, swap(b), domain) for a, b in values)
 
-    def _opened(self, read: Formula) -> Fold:
+    def _open_read(self, read: Formula) -> Fold:
         """Return the fold of an element, with ranges of its own."""
         array = read.array
         assert array is not None
-        fold = opened(array, array.arguments, array.index)
+        fold = open_fold(array, array.arguments, array.index)
         self._ranges += 1
         own = [replace_name(v, f"s{self._ranges}_{k}") for k, v in enumerate(fold.ranges)]
         values = dict(zip(fold.ranges, [v.as_expr() for v in own], strict=True))
@@ -294,14 +296,14 @@ def _correspondences(
         return
     count = 0
     for order in permutations(others):
-        for swap, guards in _matched(ranges, order):
+        for swap, guards in _match_ranges(ranges, order):
             yield swap, guards
             count += 1
             if count == MAX_ORDERS:
                 return
 
 
-def _matched(
+def _match_ranges(
     ranges: Sequence[Variable], order: Sequence[Variable]
 ) -> Iterator[tuple[dict[Variable, Expr], list[Constraint]]]:
     """Yield values of ranges as numbers with the digits of successive variables."""
@@ -320,7 +322,7 @@ def _matched(
         for v in digits:
             number = number * (v.upper + 1) + v
         guards = [] if total == size else [Constraint(number, 0, size - 1)]
-        for swap, others in _matched(rest, order[k:]):
+        for swap, others in _match_ranges(rest, order[k:]):
             yield {first: number} | swap, [*guards, *others]
 
 
@@ -340,5 +342,5 @@ def _is_call(term: Formula) -> bool:
     return term.kind == "apply"
 
 
-def _sorted(variables: object) -> list[Variable]:
+def _sort_by_name(variables: object) -> list[Variable]:
     return sorted(variables, key=lambda v: v.name)  # type: ignore[call-overload, no-any-return]

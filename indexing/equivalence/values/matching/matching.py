@@ -18,7 +18,7 @@ from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.terms.functions import MANTISSA, is_float
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
-from simplifier.atoms import mentioned
+from simplifier.atoms import variables_in
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
@@ -209,13 +209,13 @@ class Matching:
             return TermComparison(difference)
         if not self._equal_exprs(before.index, after.index):
             return TermComparison("index")
-        pairs = self._paired(before, after)
+        pairs = self._pair_arguments(before, after)
         comparison.unequal = [pair for pair in pairs if not self.equal(*pair)]
         inside = [self._comparison(a, b).uses for a, b in pairs if a is not b]
         comparison.uses = comparison.uses.union(*inside)
         return comparison
 
-    def _paired(self, before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
+    def _pair_arguments(self, before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
         """Return pairs of arguments; those of commutative functions by equality."""
         ours, theirs = list(before.arguments), list(after.arguments)
         opcode = before.head[0] if before.kind == "apply" else ""
@@ -239,9 +239,9 @@ class Matching:
     def _with_equal_runtime(self, before: Sequence[Expr], after: Sequence[Expr]) -> list[Expr]:
         """Return expressions with the runtime variables of `before` that have equal terms."""
         runtime = self.algebra.table.runtime
-        ours = [v for v in mentioned(before) if v in runtime]
+        ours = [v for v in variables_in(before) if v in runtime]
         values = {}
-        for theirs in sorted(mentioned(after), key=lambda v: v.name):
+        for theirs in sorted(variables_in(after), key=lambda v: v.name):
             if theirs not in runtime or theirs in ours:
                 continue
             term = runtime[theirs]
@@ -263,9 +263,9 @@ class Matching:
         after = self._with_equal_runtime(before, after)
         if tuple(before) == tuple(after):
             return True
-        if any(v in self.algebra.table.runtime for v in mentioned([*before, *after])):
+        if any(v in self.algebra.table.runtime for v in variables_in([*before, *after])):
             return False
-        variables = sorted(mentioned([*before, *after]), key=lambda v: v.name)
+        variables = sorted(variables_in([*before, *after]), key=lambda v: v.name)
         if len({v.name for v in variables}) < len(variables):
             return False  # bounds of equally named variables differ
         ours, theirs = (IndexingMap.of(variables, exprs) for exprs in (before, after))

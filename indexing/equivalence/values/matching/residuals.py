@@ -59,7 +59,7 @@ def _instructions(sources: Sources) -> str:
 
 
 def _difference(pair: UnequalTerms, before: Formula, after: Formula, sources: Sources) -> str:
-    names = _name(before), _name(after)
+    names = _kind_of_term(before), _kind_of_term(after)
     if before.type != after.type:
         return f"{names[0]} of type {before.type} before, {names[1]} of type {after.type} after"
     if names[0] != names[1]:
@@ -161,7 +161,7 @@ def _array(term: Formula) -> Formula:
     return term.array if term.array is not None else term
 
 
-def _name(term: Formula) -> str:
+def _kind_of_term(term: Formula) -> str:
     array = _array(term)
     match array.kind:
         case "apply":

@@ -93,7 +93,7 @@ class OpenBody:
                 pending += [e for atom in expr.parts for e in getattr(atom, "operands", ())]
         return forms
 
-    def rewritten(self, rewrite: Rewrite, values: Mapping[Variable, Expr],
+    def rewrite_body(self, rewrite: Rewrite, values: Mapping[Variable, Expr],
                   ranges: Sequence[Variable]) -> OpenBody:  # fmt: skip
         """Return the body with expressions for variables."""
         swap = rewrite(values)
@@ -109,7 +109,7 @@ class _Change:
     parts: dict[Variable, Expr]
 
 
-def closed(
+def close_body(
     table: FormulaTable,
     rewrite: Rewrite,
     terms: Sequence[Formula],
@@ -128,7 +128,7 @@ def closed(
         keeps_ranges: the order of the range variables matters, so they are kept.
     """
     body = OpenBody(table, tuple(terms), tuple(exprs), tuple(ranges))
-    body, index = _changed(body, rewrite, keeps_ranges)
+    body, index = _change_variables(body, rewrite, keeps_ranges)
     order = body.variables()
     outer = [v for v in order if v not in body.ranges]
     inner = [] if keeps_ranges else [v for v in order if v in body.ranges]
@@ -136,19 +136,21 @@ def closed(
     dims = [Variable(f"d{k}", v.lower, v.upper) for k, v in enumerate(outer)]
     bound = [Variable(f"s{k}", v.lower, v.upper) for k, v in enumerate(inner)]
     news = [v.as_expr() for v in (*dims, *bound)]
-    body = body.rewritten(rewrite, dict(zip((*outer, *inner), news, strict=True)), bound)
+    body = body.rewrite_body(rewrite, dict(zip((*outer, *inner), news, strict=True)), bound)
     assert set(body.variables()) <= {*dims, *bound}, "a closed body has no other variables"
     at_dims = tuple([index[v] for v in outer])
     return ClosedBody(tuple(dims), tuple(bound), body.terms, body.exprs, at_dims)
 
 
-def _changed(
+def _change_variables(
     body: OpenBody, rewrite: Rewrite, keeps_ranges: bool
 ) -> tuple[OpenBody, dict[Variable, Expr]]:
     """Merge and split the variables of a body; also return the values of its dimensions."""
     index = {v: v.as_expr() for v in body.variables() if v not in body.ranges}
     for count in range(MAX_CHANGES):
-        change = _merged(body, keeps_ranges, count) or _split(body, keeps_ranges, count)
+        change = _merge_variables(body, keeps_ranges, count) or _split_variable(
+            body, keeps_ranges, count
+        )
         if change is None:
             break
         bound = [v for v in body.ranges if v not in change.values]
@@ -158,11 +160,11 @@ def _changed(
             index = kept | {new: at(expr) for new, expr in change.parts.items()}
         else:
             bound += change.parts
-        body = body.rewritten(rewrite, change.values, bound)
+        body = body.rewrite_body(rewrite, change.values, bound)
     return body, index
 
 
-def _merged(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
+def _merge_variables(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
     """Return the change to ``z = x * size(y) + y`` for variables that occur only so, if any."""
     forms = [expr for expr in body.linear_forms() if expr.parts]
     variables = body.variables()
@@ -182,7 +184,7 @@ def _merged(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
     return None
 
 
-def _split(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
+def _split_variable(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
     """Return the change to digits of a variable of which digits occur, if any."""
     divisors = _divisors(body)
     for v in body.variables():

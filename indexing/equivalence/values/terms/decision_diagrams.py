@@ -4,9 +4,9 @@
 >>> table = FormulaTable()
 >>> i = Variable("d0", 0, 9).as_expr()
 >>> one, two = table.constant(1, "s32"), table.constant(2, "s32")
->>> print(chosen(table, i * -1 + 3, [(-1, one), (99, two)]))
+>>> print(choose_piece(table, i * -1 + 3, [(-1, one), (99, two)]))
 choose(d0 <= (3, 9): s32 2, s32 1)
->>> chosen(table, i, [(4, one), (9, one)]) is one
+>>> choose_piece(table, i, [(4, one), (9, one)]) is one
 True
 """
 
@@ -24,20 +24,20 @@ MAX_PIECES: Final = 256
 Piece: TypeAlias = tuple[int, Formula]
 
 
-def chosen(table: FormulaTable, expr: Expr, pieces: Sequence[Piece]) -> Formula:
+def choose_piece(table: FormulaTable, expr: Expr, pieces: Sequence[Piece]) -> Formula:
     """Return the term of the first piece whose upper bound `expr` does not exceed.
 
     The upper bound of the last piece is ignored.
     """
     expr, pieces = _normal(expr, pieces)
-    merged = _merged(expr, pieces)
+    merged = _merge_pieces(expr, pieces)
     if len(merged) == 1:
         return merged[0][1]
     terms = [term for _, term in merged]
     inner = dict.fromkeys([t.index[0] for t in terms if t.kind == "choose"])
     first = min([expr, *inner], key=table.expr_order)
     if first != expr and len(merged) < MAX_PIECES:
-        return _reordered(table, expr, merged, first)
+        return _reorder_choice(table, expr, merged, first)
     bounds = tuple([bound for bound, _ in merged])
     return table.make("choose", bounds, terms[0].type, terms, (expr,))
 
@@ -63,7 +63,7 @@ def _normal(expr: Expr, pieces: Sequence[Piece]) -> tuple[Expr, list[Piece]]:
     return -expr, flipped[::-1]
 
 
-def _merged(expr: Expr, pieces: Sequence[Piece]) -> list[Piece]:
+def _merge_pieces(expr: Expr, pieces: Sequence[Piece]) -> list[Piece]:
     """Return the pieces within the bounds of the expression, equal neighbours merged."""
     start, upper = expr.bounds
     flat: list[Piece] = []
@@ -73,7 +73,7 @@ def _merged(expr: Expr, pieces: Sequence[Piece]) -> list[Piece]:
         if end < start:
             continue
         if term.kind == "choose" and term.index == (expr,) and len(flat) < MAX_PIECES:
-            flat += _restricted(term, start, end)
+            flat += _restrict_choice(term, start, end)
         else:
             flat.append((end, term))
         start = end + 1
@@ -85,7 +85,7 @@ def _merged(expr: Expr, pieces: Sequence[Piece]) -> list[Piece]:
     return merged
 
 
-def _restricted(term: Formula, start: int, end: int) -> list[Piece]:
+def _restrict_choice(term: Formula, start: int, end: int) -> list[Piece]:
     """Return the pieces of a choice between two values of its expression, both included."""
     pieces: list[Piece] = []
     for bound, inner in zip(term.head, term.arguments, strict=True):
@@ -96,7 +96,9 @@ def _restricted(term: Formula, start: int, end: int) -> list[Piece]:
     return pieces
 
 
-def _reordered(table: FormulaTable, expr: Expr, pieces: Sequence[Piece], first: Expr) -> Formula:
+def _reorder_choice(
+    table: FormulaTable, expr: Expr, pieces: Sequence[Piece], first: Expr
+) -> Formula:
     """Return a choice by `first`, an expression of inner choices, of choices by `expr`."""
     inner = [t for _, t in pieces if t.kind == "choose" and t.index[0] == first]
     bounds = sorted({bound for term in inner for bound in term.head})
@@ -104,5 +106,5 @@ def _reordered(table: FormulaTable, expr: Expr, pieces: Sequence[Piece], first: 
     for bound in bounds:
         parts = [(end, piece_at(t, bound) if any(t is each for each in inner) else t)
                  for end, t in pieces]  # fmt: skip
-        outer.append((bound, chosen(table, expr, parts)))
-    return chosen(table, first, outer)
+        outer.append((bound, choose_piece(table, expr, parts)))
+    return choose_piece(table, first, outer)

@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> function = function_of("add", (), "u8")
->>> int(evaluated(function, [np.uint8(200), np.uint8(100)], "u8"))
+>>> int(evaluate(function, [np.uint8(200), np.uint8(100)], "u8"))
 44
 """
 
@@ -53,7 +53,7 @@ def function_of(opcode: str, attributes: Attributes, element_type: str) -> Scala
     return rule.function if isinstance(rule, ElementwiseRule) else None
 
 
-def evaluated(function: ScalarFunction, values: Sequence[Any], element_type: str) -> Any:
+def evaluate(function: ScalarFunction, values: Sequence[Any], element_type: str) -> Any:
     """Return the value of a function of constants, rounded to the element type."""
     kind = dtype(element_type)
     with np.errstate(all="ignore"):

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from hlo.shapes.shape import dtype
-from simplifier.atoms import Atom, Variable, mentioned
+from simplifier.atoms import Atom, Variable, variables_in
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
@@ -144,7 +144,7 @@ class FormulaTable:
 
     def _relate(self, term: Formula) -> None:
         """Compute the children, the free variables, the number and the depth of a new term."""
-        variables = mentioned(term.index) if term.index else ()
+        variables = variables_in(term.index) if term.index else ()
         inside = [self.runtime[v] for v in variables if v in self.runtime]
         term.children = (*term.arguments, *sorted(inside, key=lambda t: t.number))
         term.free = NO_VARIABLES
@@ -294,7 +294,7 @@ class FormulaSubstitution:
 
     def expr(self, expr: Expr) -> Expr:
         """Return an expression with the values of its variables; their terms are rebuilt."""
-        runtime = [v for v in mentioned([expr]) if v in self.table.runtime]
+        runtime = [v for v in variables_in([expr]) if v in self.table.runtime]
         if not runtime:
             return Substitution(self.values)(expr)
         values = dict(self.values)
@@ -325,8 +325,8 @@ def _stable(head: Hashable) -> str:
 
 def text_of(term: Formula, characters: int = MAX_SHOWN) -> str:
     """Return a term as text; the deepest subterms are elided if it is long."""
-    texts = (_text(term, depth, listed) for listed in (99, MAX_LISTED) for depth in range(8, 2, -1))
-    return next((text for text in texts if len(text) <= characters), _text(term, 2, MAX_LISTED))
+    texts = (_spell(term, depth, n) for n in (99, MAX_LISTED) for depth in range(8, 2, -1))
+    return next((text for text in texts if len(text) <= characters), _spell(term, 2, MAX_LISTED))
 
 
 def _runtime_text(term: Formula, depth: int, listed: int) -> str:
@@ -334,7 +334,7 @@ def _runtime_text(term: Formula, depth: int, listed: int) -> str:
     inside = term.children[len(term.arguments) :]
     if not inside or depth < MIN_DETAILED:
         return ""
-    values = [f"v{t.number} = {_text(t, depth - 1, listed)}" for t in inside]
+    values = [f"v{t.number} = {_spell(t, depth - 1, listed)}" for t in inside]
     return f"{{{', '.join(values)}}}"
 
 
@@ -342,11 +342,11 @@ MIN_DETAILED: Final = 5
 """Depth of a text from which runtime variables are shown with their terms."""
 
 
-def _text(term: Formula, depth: int, listed: int) -> str:
+def _spell(term: Formula, depth: int, listed: int) -> str:
     """Return a term as text; subterms below `depth` and operands after `listed` are elided."""
     if not depth and term.kind not in ("constant", "symbol"):
         return "…"
-    inner = [_text(t, depth - 1, listed) for t in term.arguments[:listed]]
+    inner = [_spell(t, depth - 1, listed) for t in term.arguments[:listed]]
     more = len(term.arguments) - len(inner)
     inner += [f"… {more} more"] * (more > 0)
     at = ", ".join(map(str, term.index))
@@ -363,7 +363,7 @@ def _text(term: Formula, depth: int, listed: int) -> str:
         case "read":
             assert term.array is not None
             runtime = _runtime_text(term, depth, listed)
-            return f"{_text(term.array, depth - 1, listed)}[{at}]{runtime}"
+            return f"{_spell(term.array, depth - 1, listed)}[{at}]{runtime}"
         case "symbol":
             *name, number, path = term.head
             return " ".join(map(str, name)) + f" {'.'.join(map(str, (number, *path)))}"
