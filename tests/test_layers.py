@@ -1,6 +1,7 @@
 """Dependencies between layers and restrictions of single modules, checked on the source."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -151,7 +152,9 @@ def test_every_folder_is_a_room() -> None:
 @pytest.mark.parametrize("room", [f"{p}/{room}" for p, rooms in ROOMS.items() for room in rooms])
 def test_a_room_documents_its_purpose_and_imports(room: str) -> None:
     text = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text())) or ""
-    assert 2 <= len(text.partition(">>>")[0].strip().splitlines()) <= 8
+    prose = text.partition(">>>")[0].strip()
+    assert 3 <= len(prose.splitlines()) <= 10
+    assert re.search(r"^In comes? .*; out comes? .*\bRead `[\w.]+`\s+first\.", prose, re.M | re.S)
     assert "Imports" in text
 
 

@@ -1,5 +1,7 @@
 """The command `hlo-indexing`: its exit status, and its response to signals and closed streams.
 
+In come arguments and files; out come an answer and an exit status.  Read `group` first.
+
 Imports every room.  This module loads at once, so that an interrupt finds a handler; `group` has
 the commands.  Exit status: 0 success, 1 error in the input, 2 usage error, 130 interrupted, 141
 output closed by its reader, 128 + n ended by signal n.

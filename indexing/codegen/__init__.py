@@ -1,5 +1,7 @@
 """Loop nests and NumPy programs generated from maps, and validation of maps by executing them.
 
+In comes an instruction; out come a loop nest and what executions of it show.  Read `build` first.
+
 `lowering` builds the element graph from maps and the ops' per-element rules, `staging` decides
 which arrays get buffers, `loops` and `numpy` print the result.
 Imports `maps`, `ops`, `dataflow` and `execution`.

@@ -1,5 +1,7 @@
 """Indexing maps through programs: the walk over arrays, constant folding, and the queries.
 
+In come an instruction and a direction; out come the maps of an `Answer`.  Read `queries` first.
+
 Imports `maps`, `devices` and `ops`.  Invariants: every answer is exact or an over-approximation,
 every path respects the budgets, and all queries agree.
 """

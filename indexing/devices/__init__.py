@@ -1,5 +1,7 @@
 """Replica groups, and the data movement of collectives between devices as indexing maps.
 
+In come the groups of a collective; out come maps between devices.  Read `exchange` first.
+
 `indexing.devices.gpus` has facts of GPU models, `indexing.devices.grid` the schedules of threads.
 
 Imports `maps`.  Invariants: the first dimension and the first result of every map are the device;

@@ -1,5 +1,7 @@
 """Drawing: pictures of answers, as SVG text or with matplotlib.
 
+In come answers; out come pictures.  Read `drawing` first.
+
 `figures` is plain data: grids of cells, links, bars, rooflines.  `svg_text` and `matplotlib_axes`
 draw it; the other modules make it from regions, tilings, layouts, accesses, plans and traffic.
 Imports the analyses, from `maps` to `frontends`; contains no analysis.  Every drawn cell has its

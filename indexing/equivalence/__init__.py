@@ -1,5 +1,7 @@
 """Equivalence: whether two programs compute the same, with a proof or a witness.
 
+In come two programs; out comes `Proved`, `Differs` or `Undecided`.  Read `compare` first.
+
 Imports `maps`, `ops`, `dataflow`, `execution` and `codegen`.  Nothing is `Proved` by sampling, and
 every `Differs` names an element at which executions of both programs differ.
 """

@@ -1,5 +1,7 @@
 """Execution of modules on NumPy with XLA's semantics: kernels, called computations, devices.
 
+In come a module and its inputs; out come its results.  Read `program` first.
+
 `machine` is the state of a device, `interpreter` executes its instructions through the ops'
 reference kernels.  Ops that need more than their operands register a handler with `handles`.
 Invariants: results equal XLA's up to rounding; every error is an `ExecutionError` with a location.

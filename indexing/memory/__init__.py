@@ -1,5 +1,7 @@
 """Memory: read counts, the sectors and lines that warps touch, caches, and layouts of CuTe.
 
+In come instructions; out come bytes, sectors, misses and layouts.  Read `movement.analysis` first.
+
 Imports `maps`, `devices`, `ops`, `dataflow` and `tiling`.  Counts are exact or `Unknown`.
 """
 

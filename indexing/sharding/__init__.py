@@ -1,5 +1,8 @@
 """Sharding: which splits of arrays over devices an instruction admits, and programs on shards.
 
+In come an instruction or program and a mesh; out come rules, signatures and plans.
+Read `signatures` first.
+
 Imports `maps`, `devices`, `ops` and `dataflow`.  Nothing is stated by op: maps and element rules
 decide, and every refusal names an element that breaks the split.
 """

@@ -1,5 +1,8 @@
 """Tiling: GPU grids, collapsed dimensions, and gathers along one axis.
 
+In come an instruction and sizes of tiles; out come the elements that each tile needs.
+Read `sets.tiling` first.
+
 Imports `maps`, `ops` and `dataflow`.
 """
 

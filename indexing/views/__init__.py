@@ -1,5 +1,7 @@
 """Presentation: answers as text, JSON and HTML, summaries of modules, tables of ops.
 
+In come answers; out come texts, records and pages.  Read `map_answers` first.
+
 Imports every room except `cli`; contains no analysis.
 """
 
