@@ -14,11 +14,17 @@ from typing import NamedTuple
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.memoised import memoised_maps
-from indexing.maps.regions.boxes import Box, Progression, progression
+from indexing.maps.regions.boxes import Box
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.sizes.size_constraints import ALWAYS, SizeConstraints
 from indexing.tiling.sizes.tile_sizes import dimension_of
-from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, closed_form, symbolic_tile
+from indexing.tiling.symbolic.progressions import TileSide, box_at
+from indexing.tiling.symbolic.symbolic_tiles import (
+    SymbolicTile,
+    closed_form,
+    sides_of_tile,
+    symbolic_tile,
+)
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr, constant
 from simplifier.substitute import Substitution
@@ -50,24 +56,18 @@ class TileCondition(NamedTuple):
 
 
 class TileBox(NamedTuple):
-    """The elements ``offset + stride * i`` for ``0 <= i < size``, cut to ``[lower, upper)``.
+    """The elements that a tile needs: a strided box, cut to bounds.
 
     Attributes:
-        offsets, sizes, strides: for each dimension an expression of ``tid_k``, and of ``ts_k``
-            before sizes are given.  The offsets may have runtime variables.
-            A stride is 0 where the size is 1 for all sizes of tiles; its text is 1, as in XLA.
-        lower_bounds, upper_bounds: for each dimension the bounds of the needed elements.
+        sides: the indices in each dimension, by ``tid_k``, and by ``ts_k`` before sizes are given.
+            The offsets may have runtime variables.  The text of a stride of 0 is 1, as in XLA.
         conditions: the tiles that have elements; by default all.
         runtime: the runtime variables.
         grade: "may" if the box may have elements that are not needed.
         constraints: the tile sizes for which this holds.
     """
 
-    offsets: tuple[Expr, ...]
-    sizes: tuple[Expr, ...]
-    strides: tuple[Expr, ...]
-    lower_bounds: tuple[Expr, ...]
-    upper_bounds: tuple[Expr, ...]
+    sides: tuple[TileSide, ...]
     conditions: tuple[TileCondition, ...] = ()
     runtime: tuple[RuntimeVariable, ...] = ()
     grade: str = "exact"
@@ -79,34 +79,28 @@ class TileBox(NamedTuple):
 
     def free(self) -> set[Variable]:
         """Return the variables of all expressions."""
-        exprs = chain(self.offsets, self.sizes, self.strides, self.lower_bounds, self.upper_bounds)
-        parts = chain(exprs, *self.conditions, *[rt.index for rt in self.runtime])
-        return {v for expr in parts for v in expr.variables()}
+        parts = chain(*self.sides, *self.conditions, *[rt.index for rt in self.runtime])
+        return {v for expr in parts if expr is not None for v in expr.variables()}
 
     def substitute(self, swap: Substitution) -> TileBox:
         """Return the box with variables replaced."""
         return self._replace(
-            offsets=tuple(map(swap, self.offsets)),
-            sizes=tuple(map(swap, self.sizes)),
-            strides=tuple(map(swap, self.strides)),
-            lower_bounds=tuple(map(swap, self.lower_bounds)),
-            upper_bounds=tuple(map(swap, self.upper_bounds)),
+            sides=tuple([side.substitute(swap) for side in self.sides]),
             conditions=tuple([condition.substitute(swap) for condition in self.conditions]),
             runtime=tuple([rt.substituted(swap) for rt in self.runtime]),
         )
 
     def __str__(self) -> str:
         one, zero = constant(1), constant(0)
-        strides = [one if stride == zero else stride for stride in self.strides]
-        lists = {
-            "offsets": self.offsets,
-            "sizes": self.sizes,
-            "strides": strides,
-            "upper bounds": self.upper_bounds,
+        lists: dict[str, list[Expr | None]] = {
+            "offsets": [side.offset for side in self.sides],
+            "sizes": [side.size for side in self.sides],
+            "strides": [one if side.stride == zero else side.stride for side in self.sides],
+            "upper bounds": [side.upper for side in self.sides],
         }
-        pairs = zip(self.lower_bounds, self.offsets, strict=True)
-        if any(low != zero and (offset - low).bounds[0] < 0 for low, offset in pairs):
-            lists["lower bounds"] = self.lower_bounds
+        lows = [(s.lower, s.offset) for s in self.sides if s.lower is not None and s.lower != zero]
+        if any((offset - low).bounds[0] < 0 for low, offset in lows):
+            lists["lower bounds"] = [side.lower for side in self.sides]
         text = " ".join([f"{name} [{_expr_list(exprs)}]" for name, exprs in lists.items()])
         if self.conditions:
             text += f" constraints {{{', '.join(map(str, self.conditions))}}}"
@@ -125,22 +119,10 @@ class TileBox(NamedTuple):
             start, lower, upper = [expr.value(values) for expr in each]
             if not lower <= start <= upper:
                 return None
-        sides: list[Progression] = []
-        rows = zip(
-            *(self.offsets, self.sizes, self.strides, self.lower_bounds, self.upper_bounds),
-            strict=True,
-        )
-        for row in rows:
-            first, size, stride, low, high = [expr.value(values) for expr in row]
-            step = stride or 1
-            start, stop = max(0, -((first - low) // step)), min(size, -((first - high) // step))
-            if start >= stop:
-                return None
-            sides.append(progression(first + start * step, stop - start, step))
-        return Box.of(sides)
+        return box_at(self.sides, values)
 
 
-def _expr_list(exprs: Iterable[Expr]) -> str:
+def _expr_list(exprs: Iterable[Expr | None]) -> str:
     return ", ".join(map(str, exprs))
 
 
@@ -171,17 +153,7 @@ def _symbolic_box(
     tile = symbolic_tile(to_array)
     if isinstance(tile, Unknown):
         return tile
-    box = TileBox(
-        tile.offsets.results,
-        tile.sizes.results,
-        tile.strides.results,
-        tile.lower_bounds,
-        tile.upper_bounds,
-        (),
-        tile.runtime,
-        to_array.grade,
-        tile.constraints,
-    )
+    box = TileBox(sides_of_tile(tile), (), tile.runtime, to_array.grade, tile.constraints)
     swap = _renumber_dims(tile, [dimension_of(d) for d in to_array.dims])
     if swap:
         box = box.substitute(Substitution(swap))._replace(constraints=box.constraints.bind(swap))
@@ -237,17 +209,14 @@ def concrete_box(
     form = closed_form(used, [tile_sizes[k] for k in numbers], limits)
     if isinstance(form, Unknown):
         return _better_reason(box, tile_sizes, form)
-    exprs = chain(form.offsets, form.sizes)
+    zero, uppers = constant(0), [as_expr(result.bounds[1] + 1) for result in used.results]
+    sides = [TileSide(*side[:3], zero, upper) for side, upper in zip(form, uppers, strict=True)]
+    exact = TileBox(tuple(sides), grade=used.grade)
     swap = {
         v: v.rename(f"tid_{numbers[dimension_of(v)]}").as_expr()
-        for expr in exprs
-        for v in expr.variables()
+        for v in exact.free()
         if v.name.startswith("tid_")
     }
-    upper = tuple([as_expr(result.bounds[1] + 1) for result in used.results])
-    zero = (constant(0),) * len(upper)
-    strides = tuple(map(as_expr, form.strides))
-    exact = TileBox(form.offsets, form.sizes, strides, zero, upper, grade=used.grade)
     own = [sizes[dimension_of(d)] for d in to_array.dims]
     located = exact.substitute(Substitution(swap))._replace(
         conditions=_conditions(to_array, own), runtime=_runtime_at(used, tile_sizes)
@@ -275,11 +244,12 @@ def _at_sizes(box: TileBox, tile_sizes: Sequence[int], sizes: Sequence[int]) -> 
             last = -(-sizes[number] // min(tile_sizes[number], sizes[number])) - 1
             values[v] = Variable(v.name, 0, last).as_expr() if last else constant(0)
     concrete = box.substitute(Substitution(values))
+    variables = [_variable(side.size) for side in box.sides]
     return concrete._replace(
-        sizes=tuple(
+        sides=tuple(
             [
-                as_expr(tile_sizes[dimension_of(v)]) if v is not None else size
-                for v, size in zip(map(_variable, box.sizes), concrete.sizes, strict=True)
+                side if v is None else side._replace(size=as_expr(tile_sizes[dimension_of(v)]))
+                for v, side in zip(variables, concrete.sides, strict=True)
             ]
         ),
         conditions=tuple([each for each in concrete.conditions if not each.is_true]),

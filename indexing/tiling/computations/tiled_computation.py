@@ -119,12 +119,13 @@ class TiledComputation(Displayed):
                 dims[f"tid_{k}"] = Variable(f"d{k}", 0, grid[k] - 1)
         index = {
             v: dims[v.name].as_expr()
-            for offset in tiled.tile.offsets
-            for v in offset.variables()
+            for side in tiled.tile.sides
+            for v in side.offset.variables()
             if v.name in dims
         }
         located = tiled.tile.substitute(Substitution(index))
-        return IndexingMap.of(dims.values(), located.offsets, runtime=located.runtime)
+        offsets = [side.offset for side in located.sides]
+        return IndexingMap.of(dims.values(), offsets, runtime=located.runtime)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

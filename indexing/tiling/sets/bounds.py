@@ -2,8 +2,8 @@
 
 >>> from indexing.maps.indexing_map import IndexingMap
 >>> window = IndexingMap.over((100,), lambda d, s: [d[0] * 2 + s[0]], ranges=(3,))
->>> ((offset, size, stride),) = bounding_ranges([window], TileGrid((100,), (8,)), (201,))
->>> print(offset, size, stride)
+>>> (side,) = bounding_ranges([window], TileGrid((100,), (8,)), (201,))
+>>> print(*side[:3])
 tid_0 * 16 min(tid_0 * -16 + 201, 17) 1
 """
 
@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from indexing.maps.indexing_map import IndexingMap
-from indexing.tiling.sets.formulas import EMPTY, TileRange
+from indexing.tiling.sets.formulas import EMPTY
 from indexing.tiling.sets.tile_grid import TileGrid
 from indexing.tiling.sets.tiled_maps import Place, TiledMap, tiled_maps
 from indexing.tiling.sets.translations import Separator
+from indexing.tiling.symbolic.progressions import TileSide
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
 
 
 def bounding_ranges(
     maps: Sequence[IndexingMap], grid: TileGrid, dims: Sequence[int]
-) -> tuple[TileRange, ...]:
+) -> tuple[TileSide, ...]:
     """Return a box for each tile that contains the elements that it needs.
 
     Args:
@@ -36,11 +37,11 @@ def bounding_ranges(
     return tuple([_range(tiled, k, n) for k, n in enumerate(dims)])
 
 
-def _range(tiled: Sequence[TiledMap], k: int, size: int) -> TileRange:
+def _range(tiled: Sequence[TiledMap], k: int, size: int) -> TileSide:
     sides = [_side(m, m.places[k]) for m in tiled]
     low = maximum(minimum(*[low for low, _ in sides]), 0)
     high = maximum(*[high for _, high in sides])
-    return TileRange(low, minimum(high - low + 1, size - low), as_expr(1))
+    return TileSide(low, minimum(high - low + 1, size - low), as_expr(1))
 
 
 def _side(m: TiledMap, place: Place) -> tuple[Expr, Expr]:

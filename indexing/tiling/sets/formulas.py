@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from indexing.maps.regions.boxes import Box, Progression
 from indexing.tiling.sets.tile_sets import TileSets, shape_of, tile_points
+from indexing.tiling.symbolic.progressions import TileSide
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
@@ -23,19 +24,7 @@ from simplifier.semiaffine import maximum, minimum
 Array = NDArray[Any]
 
 
-class TileRange(NamedTuple):
-    """The indices that a tile needs in one dimension: ``offset + stride * i`` with ``i < size``.
-
-    Attributes:
-        offset, size, stride: expressions of the tile index; a size of 0 means an empty set.
-    """
-
-    offset: Expr
-    size: Expr
-    stride: Expr
-
-
-EMPTY = TileRange(as_expr(0), as_expr(0), as_expr(1))
+EMPTY = TileSide(as_expr(0), as_expr(0), as_expr(1))
 """The indices of an array that no tile needs."""
 
 
@@ -108,7 +97,7 @@ def _most_common(values: Array) -> list[int]:
     return [int(v) for v in each[order][:2]]
 
 
-def range_of(sets: TileSets, k: int, boxes: Sequence[Box | None]) -> TileRange | None:
+def range_of(sets: TileSets, k: int, boxes: Sequence[Box | None]) -> TileSide | None:
     """Return the indices of a box of all tiles in the k-th of the places of `sets`.
 
     Args:
@@ -137,9 +126,9 @@ def range_of(sets: TileSets, k: int, boxes: Sequence[Box | None]) -> TileRange |
     lasts = offsets + stride * (sizes - 1)
     widths = {p.size for p in sides}
     if len(widths) == 1:
-        return TileRange(offset, as_expr(min(widths)), as_expr(stride))
+        return TileSide(offset, as_expr(min(widths)), as_expr(stride))
     size = _size(tiles, sizes, offset, lasts, shifts, stride)
-    return None if size is None else TileRange(offset, size, as_expr(stride))
+    return None if size is None else TileSide(offset, size, as_expr(stride))
 
 
 def _size(
@@ -213,7 +202,7 @@ def _conditions(sets: TileSets) -> list[tuple[Expr, int, int]] | None:
     return conditions if (inside == inhabited).all() else None
 
 
-def ranges_of(product: Sequence[TileSets]) -> tuple[TileRange, ...] | None:
+def ranges_of(product: Sequence[TileSets]) -> tuple[TileSide, ...] | None:
     """Return the indices of the smallest boxes of all tiles in each dimension of an array.
 
     Args:
@@ -222,7 +211,7 @@ def ranges_of(product: Sequence[TileSets]) -> tuple[TileRange, ...] | None:
     return _ranges_at(product, [[c.hull for c in own.classes] for own in product])
 
 
-def pieces_of(product: Sequence[TileSets], limit: int) -> list[tuple[TileRange, ...]] | None:
+def pieces_of(product: Sequence[TileSets], limit: int) -> list[tuple[TileSide, ...]] | None:
     """Return the indices of disjoint boxes whose union each tile needs.
 
     Returns:
@@ -248,8 +237,8 @@ def pieces_of(product: Sequence[TileSets], limit: int) -> list[tuple[TileRange, 
 
 def _ranges_at(
     product: Sequence[TileSets], boxes: Sequence[Sequence[Box | None]]
-) -> tuple[TileRange, ...] | None:
-    ranges: dict[int, TileRange] = {}
+) -> tuple[TileSide, ...] | None:
+    ranges: dict[int, TileSide] = {}
     conditions: list[TileSets] = []
     for own, chosen in zip(product, boxes, strict=True):
         if not own.places and any(not c.count for c in own.classes):
@@ -268,7 +257,7 @@ def _ranges_at(
     return tuple(listed)
 
 
-def _limit_range(line: TileRange, conditions: Iterable[TileSets]) -> TileRange | None:
+def _limit_range(line: TileSide, conditions: Iterable[TileSets]) -> TileSide | None:
     """The range with a size of 0 for tiles whose conditions do not hold."""
     size = line.size
     largest = size.bounds[1]

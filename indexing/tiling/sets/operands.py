@@ -16,11 +16,12 @@ from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.sets.bounds import bounding_ranges
 from indexing.tiling.sets.contiguity import MemoryRuns, box_runs, largest_box
-from indexing.tiling.sets.formulas import EMPTY, TileRange, pieces_of, ranges_of
+from indexing.tiling.sets.formulas import EMPTY, pieces_of, ranges_of
 from indexing.tiling.sets.operand_sets import OperandSets, operand_sets
 from indexing.tiling.sets.runtime_values import Starts
 from indexing.tiling.sets.tile_grid import TileGrid
 from indexing.tiling.sets.tile_sets import AddedStarts, BudgetError
+from indexing.tiling.symbolic.progressions import TileSide
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown
 
@@ -143,7 +144,7 @@ class TiledOperand:
     # ------------------------------------------------------------ boxes
 
     @cached_property
-    def ranges(self) -> tuple[TileRange, ...] | None:
+    def ranges(self) -> tuple[TileSide, ...] | None:
         """The indices of the box of each tile in each dimension; `None` without formulas."""
         if self.unknown is not None:
             return None
@@ -157,7 +158,7 @@ class TiledOperand:
         return None if ranges is None else self._move_ranges(ranges, sets)
 
     @cached_property
-    def pieces(self) -> tuple[tuple[TileRange, ...], ...] | None:
+    def pieces(self) -> tuple[tuple[TileSide, ...], ...] | None:
         """Disjoint boxes whose union each tile needs, for the kinds "box" and "boxes".
 
         Each box has the indices in each dimension, as expressions of the tile index; boxes may be
@@ -175,7 +176,7 @@ class TiledOperand:
             None if pieces is None else tuple([self._move_ranges(piece, sets) for piece in pieces])
         )
 
-    def _move_ranges(self, ranges: Sequence[TileRange], sets: OperandSets) -> tuple[TileRange, ...]:
+    def _move_ranges(self, ranges: Sequence[TileSide], sets: OperandSets) -> tuple[TileSide, ...]:
         """The indices translated by the runtime values that are added to them."""
         if sets.starts is None:
             return tuple(ranges)
@@ -302,13 +303,13 @@ class TiledOperand:
         return methods.operand_text(self)
 
 
-def _with_starts(line: TileRange, added: AddedStarts, starts: Starts, rows: int) -> TileRange:
+def _with_starts(line: TileSide, added: AddedStarts, starts: Starts, rows: int) -> TileSide:
     """The line with runtime values added to its offset; for several rows, with their bounds."""
     for start, factor in added:
         if rows > 1:
             low, high = sorted([start.bounds[0] * factor, start.bounds[1] * factor])
             last = line.stride * (line.size - 1) + (high - low)
-            line = TileRange(line.offset + low, last + 1, as_expr(1))
+            line = TileSide(line.offset + low, last + 1, as_expr(1))
         else:
             line = line._replace(offset=line.offset + starts.names[start] * factor)
     return line

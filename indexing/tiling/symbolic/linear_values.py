@@ -61,8 +61,8 @@ class Base:
         self.ranges = [t for t in exact if t.dim is None and t.size != ONE]
         full = [_full(term, self.factors) for term in exact]
         self.terms = sorted([t for t in full if t.size != ONE], key=lambda t: t.step)
-        self.exact = sum_of(exact, self.fixed)
-        self.full = sum_of(full, self.fixed)
+        self.exact, _ = sum_of(exact, self.fixed)
+        self.full, self.constraints = sum_of(full, self.fixed)
         self.is_partial = any(map(tile.is_partial, self.dims))
         if self.is_partial and (len(self.dims) > 1 or self.ranges):
             raise NotTileable(f"{base} on a part of the tiled array")
@@ -76,19 +76,19 @@ class Base:
     def contiguous(self) -> SizeConstraints:
         """The condition that the values of the base follow each other without a gap."""
         if self.full.stride == ONE or self.full.size == ONE:
-            return self.full.constraints
+            return self.constraints
         lowest = self.terms[0]
         if lowest.step != 1 or lowest.dim is None:
             return self.single
         several = lowest.dim.has_at_least(2)
-        return any_of([self.single, all_of([self.full.constraints, several])])
+        return any_of([self.single, all_of([self.constraints, several])])
 
     def contiguous_or_coarse(self, place: int) -> SizeConstraints:
         """The condition that the quotients by `place` are a progression."""
         if self.is_partial:
             raise NotTileable("a quotient on a part of the tiled array")
         if self._step(place):
-            return self.full.constraints
+            return self.constraints
         return self.contiguous
 
     def _step(self, place: int) -> int:

@@ -8,11 +8,12 @@ tile sizes ``ts_0, ts_1, …``, so the answer is a condition on tile sizes (`Siz
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.tiling.sizes.size_constraints import (
     ALWAYS,
     NEVER,
@@ -24,6 +25,7 @@ from indexing.tiling.sizes.size_constraints import (
 from simplifier.atoms import Variable
 from simplifier.linear import Affine, Expr, as_expr, constant
 from simplifier.semiaffine import maximum, minimum
+from simplifier.substitute import Substitution
 
 ONE: Final = constant(1)
 
@@ -161,24 +163,75 @@ def _full_tile(dim: TiledDim) -> Term:
     return Term(dim.start, 1, dim.size, dim, dim.size, (dim,), dim.limit)
 
 
-class SymbolicProgression(NamedTuple):
-    """The values ``offset + stride * i`` for ``0 <= i < size``, if the constraints hold.
+Number = TypeVar("Number", int, Expr)
 
-    The stride is 0 where a tile has a single value by construction, as in XLA's symbolic tiles.
+
+class TileSide(NamedTuple):
+    """The values of a tile in one dimension: ``offset + stride * i`` for ``0 <= i < size``.
+
+    Attributes:
+        offset, size, stride: expressions of the tile index, and of the tile sizes before these are
+            given; a size of 0 means an empty set.  In symbolic tiles the stride is 0 where a tile
+            has a single value by construction, as in XLA's.
+        lower, upper: the values are cut to ``[lower, upper)``; `None` where they need no cut.
     """
 
     offset: Expr
     size: Expr
     stride: Expr
-    constraints: SizeConstraints = ALWAYS
+    lower: Expr | None = None
+    upper: Expr | None = None
+
+    def substitute(self, swap: Substitution) -> TileSide:
+        """Return the side with variables replaced."""
+        lower, upper = [None if end is None else swap(end) for end in self[3:]]
+        return TileSide(swap(self.offset), swap(self.size), swap(self.stride), lower, upper)
+
+    def cut(self) -> TileSide:
+        """Return the side within its bounds, by expressions; its stride is constant."""
+        step = self.stride.constant or 1
+        cut = _cut(self.offset, self.size, step, (self.lower, self.upper), minimum, maximum)
+        return TileSide(*cut, as_expr(step))
 
 
-def sum_of(terms: Sequence[Term], offset: Affine = 0) -> SymbolicProgression:
+def _cut(
+    first: Number,
+    size: Number,
+    step: int,
+    ends: Sequence[Number | None],
+    smallest: Callable[..., Number],
+    largest: Callable[..., Number],
+) -> tuple[Number, Number]:
+    """The first value and the number of values of a progression within its bounds."""
+    lower, upper = ends
+    if upper is not None:
+        size = smallest(size, -((first - upper) // step))
+    if lower is not None:
+        skipped = largest(0, -((first - lower) // step))
+        first, size = first + skipped * step, size - skipped
+    return first, size
+
+
+def box_at(sides: Iterable[TileSide], values: Mapping[Variable, int]) -> Box | None:
+    """Return the elements of one tile; `None` without any."""
+    progressions: list[Progression] = []
+    for side in sides:
+        first, size, stride = [expr.value(values) for expr in side[:3]]
+        ends = [None if end is None else end.value(values) for end in side[3:]]
+        first, size = _cut(first, size, stride or 1, ends, min, max)
+        if size <= 0:
+            return None
+        progressions.append(progression(first, size, stride or 1))
+    return Box.of(progressions)
+
+
+def sum_of(terms: Sequence[Term], offset: Affine = 0) -> tuple[TileSide, SizeConstraints]:
     """Return the sums of one value of each term, and the condition that they are a progression.
 
     >>> from simplifier.linear import variable
     >>> d0 = TiledDim(Variable("d0", 0, 7), variable("tid_0", 0, 7), variable("ts_0", 1, 8), 8)
-    >>> print(*sum_of([Term.tile(d0).scale(2), Term.constant(0, 3)])[2:])
+    >>> side, constraints = sum_of([Term.tile(d0).scale(2), Term.constant(0, 3)])
+    >>> print(side.stride, constraints)
     1 always satisfied
     """
     start = sum([term.offset for term in terms], as_expr(offset))
@@ -186,9 +239,9 @@ def sum_of(terms: Sequence[Term], offset: Affine = 0) -> SymbolicProgression:
         [t for t in terms if t.size != ONE], key=lambda t: (t.step, -_constant(t.size))
     )
     if not several:
-        return SymbolicProgression(start, as_expr(1), as_expr(0))
+        return TileSide(start, as_expr(1), as_expr(0)), ALWAYS
     if len(several) == 1:
-        return SymbolicProgression(start, several[0].size, as_expr(several[0].step))
+        return TileSide(start, several[0].size, as_expr(several[0].step)), ALWAYS
     extent = sum([(t.size - 1) * t.step for t in several], as_expr(0))
     separate = are_separate(several)
     stride = _stride(several, 0 if separate else several[-1].step)
@@ -201,7 +254,7 @@ def sum_of(terms: Sequence[Term], offset: Affine = 0) -> SymbolicProgression:
         for term in several:
             if term.may_be_empty:
                 size = size * minimum(term.size, 1)
-    return SymbolicProgression(start, size, stride, any_of(_alternatives(several)))
+    return TileSide(start, size, stride), any_of(_alternatives(several))
 
 
 def _constant(size: Expr) -> int:

@@ -23,9 +23,9 @@ from indexing.tiling.symbolic.domain_conditions import windows, with_conditions_
 from indexing.tiling.symbolic.linear_values import Base, NotTileable, Phase
 from indexing.tiling.symbolic.parts import Part, groups_of, parts_of
 from indexing.tiling.symbolic.progressions import (
-    SymbolicProgression,
     Term,
     TiledDim,
+    TileSide,
     are_separate,
     sum_of,
 )
@@ -35,19 +35,6 @@ from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
-
-
-class TileSide(NamedTuple):
-    """The values of one result on a tile: a progression, cut to ``[lower, upper)``.
-
-    `lower` and `upper` are `None` where the progression does not need to be cut.
-    """
-
-    offset: Expr
-    size: Expr
-    stride: Expr
-    lower: Expr | None = None
-    upper: Expr | None = None
 
 
 class TileSides(NamedTuple):
@@ -320,15 +307,9 @@ class _Tile:
             terms = self._cut_largest(k, terms, rest)
         if not alone and any(t.dim and t.dim.variable.lower > 0 for t in terms):
             raise NotTileable(f"{self.map.results[k]} on a part of the tiled array")
-        values: SymbolicProgression = sum_of(terms, rest)
-        self._require(values.constraints, self.map.results[k])
-        return TileSide(
-            values.offset,
-            values.size,
-            values.stride,
-            _of_all(maximum, lower),
-            _of_all(minimum, upper),
-        )
+        side, constraints = sum_of(terms, rest)
+        self._require(constraints, self.map.results[k])
+        return side._replace(lower=_of_all(maximum, lower), upper=_of_all(minimum, upper))
 
     def _cut_alone(self, k: int, terms: list[Term], rest: Expr) -> list[Term]:
         """Terms with a full tile of the only dimension; the result is cut to its bounds."""

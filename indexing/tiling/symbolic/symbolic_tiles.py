@@ -28,15 +28,14 @@ from hlo.arguments import checked, checked_constructor
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.memoised import memoised_maps
-from indexing.maps.regions.boxes import Box, progression
+from indexing.maps.regions.boxes import Box
 from indexing.maps.runtime_variable import RuntimeVariable, source_text
 from indexing.tiling.sizes.size_constraints import ALWAYS, SizeConstraints
 from indexing.tiling.sizes.tile_sizes import size_point
-from indexing.tiling.symbolic.progressions import TiledDim
-from indexing.tiling.symbolic.result_values import TileSide, sides_or_unknown
+from indexing.tiling.symbolic.progressions import TiledDim, TileSide, box_at
+from indexing.tiling.symbolic.result_values import sides_or_unknown
 from simplifier.atoms import Variable, variables_in
 from simplifier.linear import Expr, as_expr, constant
-from simplifier.semiaffine import maximum, minimum
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
 
@@ -112,17 +111,7 @@ class SymbolicTile(Displayed):
             if rt.name not in runtime:
                 raise ValueError(f"the offsets depend on {rt.name}: write {rt.name}=…")
             values[rt.variable] = runtime[rt.name]
-        sides = []
-        for k, stride in enumerate(self.strides.results):
-            step = stride.value(values) or 1
-            low, high = (b[k].value(values) for b in (self.lower_bounds, self.upper_bounds))
-            first, size = self.offsets.results[k].value(values), self.sizes.results[k].value(values)
-            start = max(0, -((first - low) // step))
-            stop = min(size, -((first - high) // step))
-            if start >= stop:
-                return None
-            sides.append(progression(first + start * step, stop - start, step))
-        return Box.of(sides)
+        return box_at(sides_of_tile(self), values)
 
     def __str__(self) -> str:
         index = ", ".join([v.name for v in self.offsets.dims[len(self.map.dims) :]])
@@ -142,6 +131,12 @@ class SymbolicTile(Displayed):
 
     def __repr__(self) -> str:
         return f"SymbolicTile({str(self.map)!r})"
+
+
+def sides_of_tile(tile: SymbolicTile) -> tuple[TileSide, ...]:
+    """Return the values of a tile in each dimension."""
+    columns = [each.results for each in (tile.offsets, tile.sizes, tile.strides)]
+    return tuple(map(TileSide, *columns, tile.lower_bounds, tile.upper_bounds))
 
 
 def _runtime_text(rt: RuntimeVariable) -> str:
@@ -197,8 +192,7 @@ def _symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
         *[Variable(f"tid_{k}", 0, limit - 1) for k, limit in enumerate(limits)],
     )
     bounds = [_own_bounds(side, k, m) for k, side in enumerate(tile.sides)]
-    sides = [(side.offset, side.size, side.stride) for side in tile.sides]
-    runtime = _runtime(m, tiled, chain(*sides, *bounds))
+    runtime = _runtime(m, tiled, chain(*[side[:3] for side in tile.sides], *bounds))
 
     def over(exprs: Iterable[Expr]) -> IndexingMap:
         return IndexingMap(variables, (), runtime, tuple(exprs), (), m.grade)
@@ -240,36 +234,22 @@ def _runtime(
 # ---------------------------------------------------------------- given sizes
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedForm:
-    """The elements that each tile of given sizes needs, as one strided box, exactly.
-
-    Attributes:
-        offsets, sizes, strides: expressions over ``tid_0, …`` and runtime variables; a tile needs
-            no element where a size is 0 or less.
-    """
-
-    offsets: tuple[Expr, ...]
-    sizes: tuple[Expr, ...]
-    strides: tuple[int, ...]
-
-
 def closed_form(
     m: IndexingMap, tile_sizes: Sequence[int], sizes: Sequence[int]
-) -> ClosedForm | Unknown:
-    """Return the box that each tile needs, as expressions of the tile index.
+) -> tuple[TileSide, ...] | Unknown:
+    """Return the box that each tile needs, exactly, as expressions of the tile index.
 
     Args:
         m: a map from the tiled array.
         tile_sizes: the sizes of a tile.
         sizes: the sizes of the tiled array, of which the map may cover a part.
     Returns:
-        The boxes; `Unknown` if they are not known to be boxes of this form: the needed elements of
-        each tile may be a box nevertheless.
+        The sides of the boxes, of which one is empty if its size is 0 or less; `Unknown` if the
+        elements are not known to be boxes of this form: they may be boxes nevertheless.
 
     >>> wide = IndexingMap.over((9,), lambda d, s: [d[0] + s[0]], ranges=(3,))
-    >>> form = closed_form(wide, [4], [9])
-    >>> print(*form.offsets, *form.sizes, *form.strides)
+    >>> (side,) = closed_form(wide, [4], [9])
+    >>> print(*side[:3])
     tid_0 * 4 min(tid_0 * -4 + 9, 4) + 2 1
     """
     tiled = []
@@ -285,18 +265,4 @@ def closed_form(
         return Unknown("the tiles of these sizes are not known to be boxes")
     if not all(side.stride.is_constant for side in tile.sides):
         return Unknown("the strides differ between tiles")
-    boxes = [_cut_progression(side) for side in tile.sides]
-    offsets, extents, strides = zip(*boxes, strict=True) if boxes else ((), (), ())
-    return ClosedForm(offsets, extents, strides)
-
-
-def _cut_progression(side: TileSide) -> tuple[Expr, Expr, int]:
-    """The part of a progression within its bounds."""
-    step = side.stride.constant or 1
-    first, size = side.offset, side.size
-    if side.upper is not None:
-        size = minimum(size, -((first - side.upper) // step))
-    if side.lower is not None:
-        skipped = maximum(0, -((first - side.lower) // step))
-        first, size = first + skipped * step, size - skipped
-    return first, size, step
+    return tuple([side.cut() for side in tile.sides])

@@ -40,9 +40,8 @@ def elements(box: TileBox, index: Index) -> Elements:
         if not lower <= start <= upper:
             return frozenset()
     sides = []
-    rows = zip(box.offsets, box.sizes, box.strides, box.lower_bounds, box.upper_bounds, strict=True)
-    for row in rows:
-        offset, size, stride, low, high = [_value(expr, values) for expr in row]
+    for each in box.sides:
+        offset, size, stride, low, high = [_value(e, values) for e in each if e is not None]
         side = [offset + stride * i for i in range(size)]
         sides.append(sorted({x for x in side if low <= x < high}))
     return frozenset(product(*sides))

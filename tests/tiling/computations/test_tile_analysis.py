@@ -74,8 +74,8 @@ def test_case_of_xla(case: dict[str, Any]) -> None:
         for expected in case.get("tiles", ()):
             tile = at(each, expected["path"])
             assert tile.instruction.name == expected["name"]
-            assert [str(size) for size in box_of(tile).sizes] == expected["sizes"]
-            assert [str(stride) for stride in box_of(tile).strides] == expected["strides"]
+            assert [str(side.size) for side in box_of(tile).sides] == expected["sizes"]
+            assert [str(side.stride) for side in box_of(tile).sides] == expected["strides"]
             assert str(each.offsets(tile)) == expected["offsets"]
         for paths in case.get("same", ()):
             assert len({at(each, path) for path in paths}) == 1
@@ -191,7 +191,7 @@ def test_each_runtime_value_has_one_name() -> None:
     tiled = analysed(SLICES).tiled([8])
     assert [rt.source_name for rt in tiled.runtime] == ["i", "j"]
     tiles = [
-        str(box_of(each).offsets[0])
+        str(box_of(each).sides[0].offset)
         for each in tiled.tiles_of(tiled.roots[0].array.instruction.computation["p"])
     ]
     assert tiles == ["rt_0 + tid_0 * 8", "rt_1 + tid_0 * 8"]

@@ -171,7 +171,7 @@ def check_pieces(operand: TiledOperand, sets: Sets, values: RuntimeValues) -> No
         at |= {rt.variable: values.value(rt, at) for rt in operand.runtime}
         listed: list[tuple[int, ...]] = []
         for piece in operand.pieces or ():
-            sides = [[e.value(at) for e in side] for side in piece]
+            sides = [[e.value(at) for e in side[:3]] for side in piece]
             lines = [[offset + stride * i for i in range(size)] for offset, size, stride in sides]
             listed += product(*lines)
         if operand.shape.rank:

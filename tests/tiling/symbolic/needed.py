@@ -16,13 +16,10 @@ import numpy as np
 
 from indexing import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.tiling.symbolic.symbolic_tiles import (
-    ClosedForm,
-    SymbolicTile,
-    closed_form,
-    symbolic_tile,
-)
+from indexing.tiling.symbolic.progressions import TileSide
+from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, closed_form, symbolic_tile
 from simplifier import Variable
+from simplifier.unknown import Unknown
 
 Point: TypeAlias = tuple[int, ...]
 Elements: TypeAlias = set[Point]
@@ -116,7 +113,7 @@ def box_of(tile: SymbolicTile, sizes: Sequence[int], index: Point, seed: int = 1
 
 
 def closed_box(
-    m: IndexingMap, form: ClosedForm, index: Point, tile: Sequence[range], seed: int = 1
+    m: IndexingMap, form: Sequence[TileSide], index: Point, tile: Sequence[range], seed: int = 1
 ) -> Elements:
     """The elements of the box that a closed form states for one tile."""
     at = {f"tid_{k}": i for k, i in enumerate(index)}
@@ -125,10 +122,10 @@ def closed_box(
         place = [e.value({v: start.get(v, v.lower) for v in e.variables()}) for e in rt.index]
         at[rt.name] = int(runtime_value(rt, place, seed))
     sides = []
-    for offset, size, stride in zip(form.offsets, form.sizes, form.strides, strict=True):
+    for offset, size, stride, *_ in form:
         point = {v: at[v.name] for e in (offset, size) for v in e.variables()}
         first, count = offset.value(point), max(0, size.value(point))
-        sides.append(range(first, first + stride * count, stride))
+        sides.append(range(first, first + stride.constant * count, stride.constant))
     return set(product(*sides))
 
 
@@ -142,10 +139,10 @@ def check_tiles(m: IndexingMap, sizes: Sequence[int], array: Sequence[int], seed
         if is_legal and isinstance(tile, SymbolicTile):
             box = box_of(tile, sizes, index, seed) if inside else set()
             assert box == elements, f"{m}, sizes {sizes}, tile {index}\n{tile}"
-        if isinstance(form, ClosedForm):
+        if isinstance(form, tuple):
             box = closed_box(m, form, index, own, seed)
             assert box == elements, f"{m}, sizes {sizes}, tile {index}\n{form}"
-    return is_legal or isinstance(form, ClosedForm)
+    return is_legal or not isinstance(form, Unknown)
 
 
 def is_box(elements: Elements) -> bool:
