@@ -38,7 +38,9 @@ class Convert(UnaryElementwise):
     @property
     def function(self) -> ScalarFunction:
         name = f"to_{self.shape.element_type}"
-        return ScalarFunction(name, "call", self.kernel, integer_rules.identity)
+        to_pred = self.shape.element_type == "pred"
+        rule = integer_rules.truth if to_pred else integer_rules.identity
+        return ScalarFunction(name, "call", self.kernel, rule)
 
     def infer_shape(self, operand: Shape) -> Shape:
         return operand.with_element_type(self.shape.element_type).with_layout(None)

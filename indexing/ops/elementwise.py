@@ -10,7 +10,7 @@ Source: XLA ``docs/operation_semantics.md``; ``xla/service/shape_inference.cc``,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -223,6 +223,10 @@ class TableOp(ElementwiseOp):
     @property
     def function(self) -> ScalarFunction:
         return ScalarFunction.of(self.row.function)
+
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
+        rule = integer_rules.rule_of(self.row.function, out.element_type)
+        return ElementwiseRule(replace(self.function, integer=rule))
 
     def infer_shape(self, *operands: Shape) -> Shape:
         first = operands[0]

@@ -210,6 +210,13 @@ def comparison(direction: str) -> IntegerRule:
     return rule
 
 
+def truth(x: Sequence[Expr]) -> Cases:
+    """``x[0] ≠ 0``, as a conversion to ``pred``."""
+    if contains((0, 1), x[0].bounds):
+        return identity(x)
+    return comparison("NE")([x[0], constant(0)]) or []
+
+
 def selection(x: Sequence[Expr]) -> Cases:
     """``x[1] if x[0] else x[2]``, for a predicate ``x[0]`` in ``[0, 1]``."""
     chosen = [*_where(x[1], x[0], (1, 1)), *_where(x[2], x[0], (0, 0))]
@@ -232,3 +239,14 @@ RULES: Final[Mapping[Any, IntegerRule]] = {
     numerics.shift_logical: shift_right,
 }
 """The rules of array functions; a function without rule is not folded."""
+
+_RULES_OF_KINDS: Final[Mapping[tuple[Any, str], IntegerRule | None]] = {
+    (np.add, "pred"): disjunction,
+    (numerics.shift_arithmetic, "unsigned"): None,  # the highest bit counts as a sign
+}
+
+
+def rule_of(function: Any, element_type: str) -> IntegerRule | None:
+    """Return the rule of an array function for values of one type; None if it is not folded."""
+    kind = ELEMENT_TYPES[element_type].kind
+    return _RULES_OF_KINDS.get((function, kind), RULES.get(function))
