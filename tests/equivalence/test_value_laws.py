@@ -12,8 +12,20 @@ from indexing.equivalence.values.laws.law import Application, Constructors, Valu
 from indexing.equivalence.values.laws.normalising import RealAlgebra
 from indexing.equivalence.values.laws.table import EXACT_LAWS, TABLE
 from indexing.equivalence.values.laws_page import page
+from indexing.equivalence.values.terms.functions import Attributes
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
-from tests.equivalence.value_terms import TYPES, Array, RandomTerms, Twin, edges, same, value
+from indexing.ops.integer_rules import range_of
+from tests.equivalence.value_terms import (
+    BINARY,
+    TYPES,
+    Array,
+    RandomTerms,
+    Twin,
+    edges,
+    parameter,
+    same,
+    value,
+)
 
 INDICES = {  # laws of indices, which few random terms have: `test_values` has programs
     "i and 2^k - 1 = i mod 2^k",
@@ -56,6 +68,37 @@ def test_exact_laws_keep_every_bit(seed: int) -> None:
         assert agree.all(), (seed, turn, str(plain), str(simplified), int(agree.argmin()))
     unused = {law.name for law in TABLE if law.grade == "exact"} - uses.keys() - INDICES
     assert len(unused) <= 4, unused
+
+
+@pytest.mark.parametrize("kind", ["s8", "u8", "s32", "u32"])
+def test_laws_of_indices_keep_every_bit(kind: str) -> None:
+    """Functions of an index and of a constant have the values of the same terms without laws."""
+    table, (low, high) = FormulaTable(), range_of(kind) or (0, 0)
+    plain, algebra = FormulaAlgebra(table, laws={}), FormulaAlgebra(table)
+    number = parameter(table, kind, 0)
+    values = {number: np.array(edges(kind)).astype(dtype(kind))}
+    memo: dict[int, Array] = {}
+    for bounds in ((low, high), (0, high), (0, 7), (1, high // 2 + 1), (max(low, -5), 3)):
+        index = table.index(table.variable(number, bounds).as_expr(), kind)
+        calls: list[tuple[str, Attributes, str, list[Formula]]] = [
+            ("convert", (), target, [index]) for target in TYPES
+        ]
+        for constant in edges(kind):
+            with np.errstate(all="ignore"):
+                other = table.constant(constant, kind)
+            for pair in ([index, other], [other, index]):
+                calls += [(opcode, (), kind, pair) for opcode in BINARY["integer"]]
+                calls += [
+                    ("compare", (("direction", direction), ("type", "")), "pred", pair)
+                    for direction in ("LT", "LE", "EQ", "NE", "GE", "GT")
+                ]
+        for call in calls:
+            simplified, unchanged = algebra.apply(*call), plain.apply(*call)
+            ours, theirs = value(simplified, values, memo), value(unchanged, values, memo)
+            assert same(np.asarray(ours), np.asarray(theirs)).all(), (
+                str(unchanged),
+                str(simplified),
+            )
 
 
 def test_inexact_laws_hold_in_the_reals() -> None:

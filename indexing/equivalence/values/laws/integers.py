@@ -197,7 +197,8 @@ def _shift_right(algebra: Constructors, call: Application) -> Formula | None:
         return None
     if count == 0:
         return value
-    if value.kind == "index" and value.index[0].bounds[0] >= 0:
+    bits = bits_of(call.element_type) - (call.opcode == "shift-right-arithmetic")
+    if value.kind == "index" and contains((0, (1 << bits) - 1), value.index[0].bounds):
         return algebra.table.index(value.index[0] // (1 << count), call.element_type)
     return None
 
@@ -271,8 +272,10 @@ LAWS: Final = (
     ),
     ValueLaw(
         "i >> k = i floordiv 2^k", "exact", ("shift-right-logical", "shift-right-arithmetic"),
-        "i is an index that is not negative, or k is 0",
-        "Both shifts are the floor of the quotient then.", _shift_right,
+        "i is an index that is not negative, for an arithmetic shift also below 2^(bits - 1); "
+        "or k is 0",
+        "The bits that enter are zeros, so both shifts are the floor of the quotient.",
+        _shift_right,
     ),
     ValueLaw(
         "i and 2^k - 1 = i mod 2^k", "exact", ("and",), "i is an index that is not negative",
