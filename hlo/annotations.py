@@ -183,22 +183,22 @@ _FITS: Final[dict[Any, Predicate]] = {
 
 
 def words(hint: Any) -> str:
-    return join_with_or([_words_of_one(each) for each in alternatives(hint)])
+    return _join_with_or([_words_of_one(each) for each in alternatives(hint)])
 
 
 def _plural(hint: Any) -> str:
-    kinds = [_PLURALS.get(hint_name(each), f"{hint_name(each)}s") for each in alternatives(hint)]
-    return join_with_or(kinds)
+    kinds = [_PLURALS.get(_hint_name(each), f"{_hint_name(each)}s") for each in alternatives(hint)]
+    return _join_with_or(kinds)
 
 
-def join_with_or(words: Sequence[str]) -> str:
+def _join_with_or(words: Sequence[str]) -> str:
     """Words as a list with "or"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _words_of_one(hint: Any) -> str:
     if get_origin(hint) is Literal:
-        return join_with_or(list(map(repr, choices(hint))))
+        return _join_with_or(list(map(repr, choices(hint))))
     element = element_of(hint)
     if element is not None:
         return f"a sequence of {_plural(element)}"
@@ -206,11 +206,11 @@ def _words_of_one(hint: Any) -> str:
         return f"a mapping of {_plural(pair[0])} to {_plural(pair[1])}"
     if hint in _WORDS:
         return _WORDS[hint]
-    name = hint_name(hint)
+    name = _hint_name(hint)
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
-def hint_name(hint: Any) -> str:
+def _hint_name(hint: Any) -> str:
     origin = get_origin(hint)
     cls = hint if origin is None else origin
     return {Callable: "function"}.get(cls, getattr(cls, "__name__", str(cls)))

@@ -127,7 +127,7 @@ def check_argument(function: Callable[..., Any], name: str, value: object) -> No
     """Raise the error for an argument of a function or constructor if it is of the wrong kind."""
     hint = hints_of(function)[name]
     if not fits(value, hint):
-        raise wrong_argument(callable_name(function), name, hint, value)
+        raise wrong_argument(_callable_name(function), name, hint, value)
 
 
 def check_call(function: Callable[..., Any], *args: object, **kwargs: object) -> None:
@@ -198,7 +198,7 @@ class _Parameters:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = callable_name(function)
+        self._function = _callable_name(function)
         self._parameters = list(signature(function).parameters.values())
         self._hints = hints_of(function)
         self._options: Mapping[str, Any] = {}
@@ -259,6 +259,6 @@ def _test(hint: Any) -> ArgumentTest:
     return own_classes(hint), predicate(hint)
 
 
-def callable_name(function: Callable[..., Any]) -> str:
+def _callable_name(function: Callable[..., Any]) -> str:
     """The name of a function, or of the class whose constructor it is."""
     return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]

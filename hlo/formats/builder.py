@@ -228,12 +228,12 @@ class Builder:
     def _program(self) -> str:
         return "\n\n".join(
             [
-                *(b._computation_text() for b in self.called_builders()),
+                *(b._computation_text() for b in self._called_builders()),
                 f"ENTRY {self._computation_text()}\n",
             ]
         )
 
-    def called_builders(self) -> list[Builder]:
+    def _called_builders(self) -> list[Builder]:
         """Return the computations called directly or transitively, callees first."""
         finished: dict[Builder, None] = {}
         waiting: list[tuple[Builder, bool]] = [(b, False) for b in reversed(self._uses)]

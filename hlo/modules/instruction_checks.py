@@ -269,7 +269,9 @@ def _inference(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:
     return _Inference(violation=violation) if violation else _Inference(op.infer_shape(*shapes))
 
 
-_COMPATIBLE: Final = OpConstraint("C0", "the operands must have compatible shapes", "unified")
+_COMPATIBLE: Final = OpConstraint(
+    "C0", "the operands must have compatible shapes", "unify_operands"
+)
 
 
 def _operands_error(

@@ -16,7 +16,7 @@ from indexing.execution.values import Value
 @handles("rng")
 def _rng(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
-    return op.drawn(machine.random, *operands)
+    return op.draw(machine.random, *operands)
 
 
 @handles("rng-get-and-update-state")

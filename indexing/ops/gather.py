@@ -90,7 +90,7 @@ class Gather(BinaryOp):
 
     # ------------------------------------------------------------ constraints
 
-    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
+    def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         batching = zip(self.operand_batching_dims, self.start_indices_batching_dims, strict=False)
         base = with_rank(operands[0], len(self.slice_sizes))
         return same_sizes([base, operands[1]], *[((0, k), (1, n)) for k, n in batching])

@@ -181,7 +181,15 @@ def test_every_path_of_a_command_has_a_type_that_is_checked(name: str) -> None:
     assert reads == any(line.startswith(f"{name} ") for line in LINES)
 
 
-WRITERS = {"archive.write", "write_text", "write_bytes", "savez", "save", "replaced", "continued"}
+WRITERS = {
+    "archive.write",
+    "write_text",
+    "write_bytes",
+    "savez",
+    "save",
+    "replace_file",
+    "continue_file",
+}
 
 
 def test_only_these_modules_write_files() -> None:
@@ -201,10 +209,10 @@ def test_only_these_modules_write_files() -> None:
     assert writers == {
         ("__init__.py", "open"),  # /dev/null
         ("commands/diff.py", "archive.write"),  # --save-inputs
-        ("commands/passes.py", "replaced"),  # --bisect
+        ("commands/passes.py", "replace_file"),  # --bisect
         ("commands/run.py", "archive.write"),  # --output
         ("journal.py", "open"),  # --resume
         ("manual.py", "write_text"),  # pages of this project
-        ("reporter.py", "continued"),  # --output-file
-        ("reporter.py", "replaced"),
+        ("reporter.py", "continue_file"),  # --output-file
+        ("reporter.py", "replace_file"),
     }
