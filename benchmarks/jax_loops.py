@@ -23,7 +23,7 @@ from jax import lax
 
 from indexing import from_jax
 
-FOLDER: Final = Path(__file__).parent.parent / "tests" / "indexing" / "data" / "loops" / "jax"
+FOLDER: Final = Path(__file__).parent.parent / "tests" / "dataflow" / "data" / "loops" / "jax"
 STAGES: Final = ("lowered", "optimized")
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 _TYPES: Final = {"f32": np.float32, "s32": np.int32, "pred": np.bool_}

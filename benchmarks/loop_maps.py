@@ -27,7 +27,7 @@ from hlo.shapes.shape import AnyShape, leaves
 from indexing import IndexingMap
 from tests.dataflow.influence import MAX_POINTS, Mask, Pokes, related
 
-FOLDER: Final = Path(__file__).parent.parent / "tests" / "indexing" / "data" / "loops" / "jax"
+FOLDER: Final = Path(__file__).parent.parent / "tests" / "dataflow" / "data" / "loops" / "jax"
 KINDS: Final = ("none", "exact", "subset", "everything", "unknown")
 MAX_ELEMENTS: Final = 300
 """Limit on the elements of all parameters; no element of larger programs is changed."""

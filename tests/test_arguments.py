@@ -337,7 +337,7 @@ MADE_BY_QUERIES = {
 """Classes whose constructors users do not call."""
 
 INTERNAL = {
-    *("memoised", "moved", "value_of", "rebuilt", "value", "tree_value"),
+    *("memoised", "moved", "value_of", "rebuild", "value", "tree_value"),
     *("line_text", "position", "span"),
 }
 """Methods for other modules, and those called for each point or instruction."""

@@ -178,7 +178,7 @@ COMMAND = """\
 import multiprocessing, os, signal, time
 from indexing import cli
 from indexing.cli import tasks
-answer = tasks.answered
+answer = tasks.answer_task
 def answered(task):
     match os.path.basename(task.file):
         case "killed.hlo":
@@ -188,7 +188,7 @@ def answered(task):
             while True:
                 time.sleep(1000)
     return answer(task)
-tasks.answered = answered
+tasks.answer_task = answered
 multiprocessing.set_start_method("fork")  # so that workers have the function above
 cli.main()
 """

@@ -25,7 +25,7 @@ from indexing.execution.values import ExecutionError
 from indexing.maps.arrays import array_leaves
 from tests.dataflow.loop_programs import LoopText, RandomLoop
 
-DATA = Path(__file__).parent.parent / "indexing" / "data" / "loops"
+DATA = Path(__file__).parent.parent / "dataflow" / "data" / "loops"
 SCAN = """
 less { s = (s32[], s32[], s32[6], s32[6]) parameter(0)  i = s32[] get-tuple-element(s), index=0
   n = s32[] constant(6)  ROOT r = pred[] compare(i, n), direction=LT }

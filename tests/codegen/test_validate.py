@@ -403,7 +403,7 @@ def test_sizes_that_do_not_fit_are_no_difference_from_xla(
     assert lines[-1].endswith("0 wrong")
 
 
-LOOPS = Path(__file__).parents[1] / "indexing" / "data" / "loops" / "jax"
+LOOPS = Path(__file__).parents[1] / "dataflow" / "data" / "loops" / "jax"
 
 
 def test_a_call_of_a_loop_is_validated_with_the_counters_that_the_program_passes() -> None:

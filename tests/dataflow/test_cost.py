@@ -12,7 +12,7 @@ import pytest
 
 import hlo
 import indexing
-from indexing import IndexingMap
+from indexing import IndexingMap, methods
 from indexing.maps.options import Options
 from tests.growth.work import calls_of
 from tests.oracles import union
@@ -105,14 +105,12 @@ def test_exact_maps_of_updates_cost_as_much_for_each_further_update(
 
 def test_bounds_tell_the_pieces_of_updates_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their runtime variables have different bounds: no two are compared by ISL or enumeration."""
-    from indexing.maps import deduplicate
-
     pairs: list[tuple[IndexingMap, IndexingMap]] = []
 
     def compared(a: IndexingMap, b: IndexingMap, **_: int) -> None:
         pairs.append((a, b))
 
-    monkeypatch.setattr(deduplicate, "difference", compared)
+    monkeypatch.setattr(methods, "difference", compared)
     answer = indexing.to_parameters(updates(32).root, exact=True)
     assert answer.unknown == (None,) * 65
     assert not pairs

@@ -26,7 +26,7 @@ from tests.growth.work import calls_of
 for _family in ("chains", "wide"):
     import_module(f"tests.growth.{_family}")
 
-DATA = File(__file__).parent.parent / "indexing" / "data" / "loops" / "jax"
+DATA = File(__file__).parent.parent / "dataflow" / "data" / "loops" / "jax"
 
 
 def loop_of(module: Module) -> Instruction:

@@ -430,7 +430,7 @@ def test_mismatched_arguments_raise_with_both_values(
 def test_properties_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     from simplifier.exact import unions
 
-    for name in ("point", "only_first", "uncovered", "union_image", "union_inverse"):
+    for name in ("point", "only_first", "uncovered_point", "union_image", "union_inverse"):
         real = getattr(unions, name)
         monkeypatch.setattr(unions, name, lambda *a, real=real, **more: real(*a, **more, budget=1))
     box = "domain: d0 in [0, 999], d1 in [0, 999]"  # too many points to enumerate
