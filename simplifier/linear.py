@@ -322,7 +322,7 @@ class Variable(Atom):
     def __mod__(self, modulus: Affine) -> Expr:
         return self.as_expr() % modulus
 
-    def rename(self, name: str) -> Variable:
+    def renamed(self, name: str) -> Variable:
         """Return a variable with another name and the same bounds."""
         return Variable(name, self.lower, self.upper)
 

@@ -266,7 +266,7 @@ class Lowering:
         array = self.array
         answer = element_writes(array.instruction, rule.values[0])
         (indexing_map,) = answer.maps[array.leaf]
-        fresh = {v: v.rename(v.name.replace("d", "u")) for v in indexing_map.dims}
+        fresh = {v: v.renamed(v.name.replace("d", "u")) for v in indexing_map.dims}
         index = tuple([fresh[v].as_expr() for v in indexing_map.dims])
         values = [self.scope.read(array.operand(number), index) for number in rule.values]
         sizes = array.operand(rule.values[0]).dims

@@ -132,7 +132,7 @@ def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
     if name in taken:
         name = next(f"{prefix}{k}" for k in count() if f"{prefix}{k}" not in taken)
     taken.add(name)
-    return variable.rename(name)
+    return variable.renamed(name)
 
 
 def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVariable]:

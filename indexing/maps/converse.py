@@ -30,7 +30,7 @@ def converse(m: IndexingMap, dims: Sequence[Variable]) -> IndexingMap:
         is_free = variable in m.ranges and variable.name not in taken
         name = variable.name if is_free else _free_name(taken)
         taken.add(name)
-        ranges.append(variable.rename(name))
+        ranges.append(variable.renamed(name))
         renamed[variable] = ranges[-1].as_expr()
     results, constraints = m.substituted(renamed)
     equal = [Constraint(r - d, 0, 0) for r, d in zip(results, dims, strict=True)]

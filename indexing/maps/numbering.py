@@ -30,7 +30,7 @@ def number_ranges(indexing_map: IndexingMap) -> IndexingMap:
     if names is None:
         return indexing_map
     free = [*ranges, *[rt.variable for rt in indexing_map.runtime]]
-    renamed = {v: v.rename(names.get(v, v.name)) for v in free}
+    renamed = {v: v.renamed(names.get(v, v.name)) for v in free}
     changed = {v: new.as_expr() for v, new in renamed.items() if v is not new}
     if tuple(ranges) == indexing_map.ranges and not changed:
         return indexing_map

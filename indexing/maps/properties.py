@@ -125,7 +125,7 @@ def is_surjective_onto(maps: MapOrMaps, onto: Extents) -> Decision:
     'not surjective: element [1] is never reached'
     """
     maps = as_maps(maps)
-    target = tuple([v.rename(f"e{k}") for k, v in enumerate(dims(onto))])
+    target = tuple([v.renamed(f"e{k}") for k, v in enumerate(dims(onto))])
     check_spaces(maps, results=len(target))
     witness = unreached_element(maps, target)
     if isinstance(witness, Unknown):

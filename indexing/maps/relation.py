@@ -246,7 +246,7 @@ def map_of_piece(
 
 def _rename_inputs(relation: exact.Relation, names: Sequence[str]) -> exact.Relation:
     """The same relation with other names of its inputs."""
-    inputs = tuple([v.rename(name) for v, name in zip(relation.inputs, names, strict=True)])
+    inputs = tuple([v.renamed(name) for v, name in zip(relation.inputs, names, strict=True)])
     pairs = zip(relation.inputs, inputs, strict=True)
     swap = Substitution({old: new.as_expr() for old, new in pairs})
     return exact.Relation(

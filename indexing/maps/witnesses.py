@@ -135,7 +135,7 @@ class _Copy:
 
     @classmethod
     def of(cls, m: IndexingMap, prefix: str) -> _Copy:
-        new = {v: v.rename(prefix + v.name) for v in m.variables}
+        new = {v: v.renamed(prefix + v.name) for v in m.variables}
         constraints = list(m.constraints)
         reads: list[_Read] = []
         for rt in m.runtime:

@@ -49,7 +49,7 @@ def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
         return None
     own = {equation.variable for equation in equations}
     kept = [v for v in (*read.dims, *read.ranges) if v not in own]
-    free = [v.rename(name) for v, name in zip(kept, range_names(kept), strict=True)]
+    free = [v.renamed(name) for v, name in zip(kept, range_names(kept), strict=True)]
     values = {old: new.as_expr() for old, new in zip(kept, free, strict=True)}
     rename = Substitution(dict(values))
     indices, constraints = [], []

@@ -74,7 +74,7 @@ def _general(ctx: Any, part: ConvexSet, names: Sequence[str]) -> Relation:
     for box in boxes[inputs:]:
         expr = _determined_expr(ctx, part, known)
         if expr is None:
-            hidden.append(box.rename(next(free)))
+            hidden.append(box.renamed(next(free)))
         known.append(hidden[-1] if expr is None else expr)
     results = tuple([as_expr(result) for result in known[inputs:]])
     return Relation(boxes[:inputs], tuple(hidden), results, _constraints(part, known))

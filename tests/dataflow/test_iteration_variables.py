@@ -138,7 +138,7 @@ def test_random_kinds_are_kept(first: list[str], second: list[str]) -> None:
 
 def test_a_dimension_with_the_name_of_an_iteration_does_not_clash() -> None:
     (row,) = dims((4,))
-    first = IndexingMap.of([row.rename("i0")], [row.rename("i0")])
+    first = IndexingMap.of([row.renamed("i0")], [row.renamed("i0")])
     composite = first.then(IndexingMap.of(dims((4,)), iterations(5), ranges=iterations(5)))
     assert str(composite) == "(i0)[i1] -> (i1), domain: i0 in [0, 3], i1 in [0, 4]"
     assert composite.simplify() == composite
@@ -146,8 +146,8 @@ def test_a_dimension_with_the_name_of_an_iteration_does_not_clash() -> None:
 
 def test_an_index_of_a_source_names_the_iteration() -> None:
     d, (s,), (i,) = dims((4,)), ranges(3), iterations(5)
-    row = RuntimeVariable(Variable("rt0", 0, 9), 1, (i.rename("i3").as_expr(),), (0, 9))
-    m = IndexingMap.of(d, [row.expr, s], ranges=[s, i.rename("i3")], runtime=[row])
+    row = RuntimeVariable(Variable("rt0", 0, 9), 1, (i.renamed("i3").as_expr(),), (0, 9))
+    m = IndexingMap.of(d, [row.expr, s], ranges=[s, i.renamed("i3")], runtime=[row])
     simple = m.simplify()
     assert simple.ranges == (s, i)
     assert simple.runtime[0].index == (i.as_expr(),)

@@ -81,13 +81,13 @@ class IslClosures:
                 upper = max(known.variable.upper, rt.variable.upper)
                 variable = Variable(f"rt{len(self.symbols)}_", lower, upper)
                 if known is not rt:
-                    variable = variable.rename(known.name)
+                    variable = variable.renamed(known.name)
                 self.symbols[_key(rt)] = replace(known, variable=variable)
         return True
 
     def _box(self, leaf: Path) -> Relation:
         sizes = self.component.sizes[leaf]
-        symbols = [rt.variable.rename(f"y{k}") for k, rt in enumerate(self.symbols.values())]
+        symbols = [rt.variable.renamed(f"y{k}") for k, rt in enumerate(self.symbols.values())]
         index = [Variable(f"e{k}", 0, size - 1) for k, size in enumerate(sizes)]
         time = Variable("t", 0, self.component.last)
         zeros = [constant(0)] * (self.rank - len(sizes))
@@ -100,7 +100,7 @@ class IslClosures:
         """Return a map as a relation in the space of all arrays."""
         own = {_key(rt): rt.variable for rt in m.runtime}
         symbols = [
-            own.get(key, rt.variable.rename(f"y{k}"))
+            own.get(key, rt.variable.renamed(f"y{k}"))
             for k, (key, rt) in enumerate(self.symbols.items())
         ]
         number = self.leaves.index(source)

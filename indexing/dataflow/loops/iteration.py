@@ -172,7 +172,7 @@ class Iteration:
             if (known.array, known.index) == (key.array, key.index):
                 return self._symbols[name].expr
         name = f"invariant{len(self._sources)}"
-        variable = rt.variable.rename(name)
+        variable = rt.variable.renamed(name)
         self._sources[name] = replace(key, variable=variable)
         self._symbols[name] = RuntimeVariable(variable)
         return self._symbols[name].expr

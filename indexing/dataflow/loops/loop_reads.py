@@ -130,7 +130,7 @@ class LoopReads:
             return
         for m in changes:
             *dims, old = m.dims
-            after = old.rename("after")
+            after = old.renamed("after")
             swap = Substitution({old: after.as_expr()})
             _, constraints = m.substituted({old: after.as_expr()})
             within = Constraint(after - 1 - time, 0, self.last)

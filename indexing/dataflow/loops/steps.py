@@ -203,4 +203,4 @@ def _rename_taken(variables: Iterable[Variable], taken: Iterable[Variable]) -> I
         while name in names:
             name += "_"
         names.add(name)
-        yield variable.rename(name)
+        yield variable.renamed(name)

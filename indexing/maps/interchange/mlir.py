@@ -177,7 +177,7 @@ _WORDS: Final = frozenset(
 def _with_names(indexing_map: IndexingMap, names: dict[Variable, str]) -> IndexingMap:
     if all(v.name == name for v, name in names.items()):
         return indexing_map
-    new = {v: v.rename(name) for v, name in names.items()}
+    new = {v: v.renamed(name) for v, name in names.items()}
     results, constraints = indexing_map.substituted({v: new[v].as_expr() for v in new})
     return IndexingMap.of(
         [new[v] for v in indexing_map.dims],

@@ -119,7 +119,7 @@ def common_elements(first: Piece, second: Piece) -> Piece | None:
 
 def _rename_as_ranges(m: IndexingMap, first: int) -> IndexingMap:
     """`m` with all its variables as range variables, numbered from `first`."""
-    ranges = [v.rename(f"{range_prefix(v)}{k}") for k, v in enumerate(m.variables, first)]
+    ranges = [v.renamed(f"{range_prefix(v)}{k}") for k, v in enumerate(m.variables, first)]
     swap = dict(zip(m.variables, [v.as_expr() for v in ranges], strict=True))
     results, constraints = m.substituted(swap)
     return IndexingMap.of((), results, ranges=ranges, constraints=constraints)

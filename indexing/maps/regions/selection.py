@@ -253,7 +253,7 @@ def rename_variables(m: IndexingMap, names: Mapping[Variable, str]) -> IndexingM
     >>> print(rename_variables(m, {m.dims[0]: "row"}))
     (row) -> (row), domain: row in [0, 3]
     """
-    new = {v: v.rename(name) for v, name in names.items() if v.name != name}
+    new = {v: v.renamed(name) for v, name in names.items() if v.name != name}
     return (
         with_replaced_variables(m, {v: other.as_expr() for v, other in new.items()}, new)
         if new

@@ -181,8 +181,8 @@ def _renumber_dims(tile: SymbolicTile, numbers: Sequence[int]) -> dict[Variable,
     if list(range(rank)) == list(numbers):
         return {}
     variables = tile.offsets.dims
-    renamed = [v.rename(f"ts_{k}") for v, k in zip(variables[:rank], numbers, strict=True)]
-    renamed += [v.rename(f"tid_{k}") for v, k in zip(variables[rank:], numbers, strict=True)]
+    renamed = [v.renamed(f"ts_{k}") for v, k in zip(variables[:rank], numbers, strict=True)]
+    renamed += [v.renamed(f"tid_{k}") for v, k in zip(variables[rank:], numbers, strict=True)]
     pairs = zip(variables, renamed, strict=True)
     return {old: new.as_expr() for old, new in pairs if old.name != new.name}
 
@@ -213,7 +213,7 @@ def concrete_box(
     sides = [TileSide(*side[:3], zero, upper) for side, upper in zip(form, uppers, strict=True)]
     exact = TileBox(tuple(sides), grade=used.grade)
     swap = {
-        v: v.rename(f"tid_{numbers[dimension_of(v)]}").as_expr()
+        v: v.renamed(f"tid_{numbers[dimension_of(v)]}").as_expr()
         for v in exact.free()
         if v.name.startswith("tid_")
     }
@@ -291,7 +291,7 @@ def with_whole_loops(to_array: IndexingMap, rank: int) -> IndexingMap:
     if not loops:
         return to_array
     taken = len(to_array.ranges)
-    ranges = [loop.rename(f"s{k}") for k, loop in enumerate(loops, taken)]
+    ranges = [loop.renamed(f"s{k}") for k, loop in enumerate(loops, taken)]
     swap = dict(zip(loops, [s.as_expr() for s in ranges], strict=True))
     results, constraints = to_array.substituted(swap)
     change = Substitution(swap)

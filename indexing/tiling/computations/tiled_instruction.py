@@ -73,10 +73,10 @@ def numbered_values(
         for rt in _innermost_first(tile.runtime):
             index = tuple(map(Substitution(swap), rt.index))
             number = numbers.setdefault((rt.array, index, rt.clamp), len(numbers))
-            swap[rt.variable] = rt.variable.rename(f"rt_{number}").as_expr()
+            swap[rt.variable] = rt.variable.renamed(f"rt_{number}").as_expr()
         change = Substitution(swap)
         runtime = [
-            rt.substituted(change, rt.variable.rename(str(swap[rt.variable])))
+            rt.substituted(change, rt.variable.renamed(str(swap[rt.variable])))
             for rt in tile.runtime
         ]
         numbered[node] = tile.substitute(change)._replace(runtime=tuple(runtime))

@@ -35,8 +35,8 @@ def text_2025(m: IndexingMap) -> str:
     rank = len(m.dims)
     values: dict[Variable, Expr] = {v: constant(0) for v in tile.offsets.dims[rank:]}
     for k, v in enumerate(tile.offsets.dims[:rank]):
-        values[v] = v.rename(f"d{k}").as_expr()
-    symbols = [rt.variable.rename(f"s{k}") for k, rt in enumerate(tile.runtime)]
+        values[v] = v.renamed(f"d{k}").as_expr()
+    symbols = [rt.variable.renamed(f"s{k}") for k, rt in enumerate(tile.runtime)]
     values |= {
         rt.variable: symbol.as_expr() for rt, symbol in zip(tile.runtime, symbols, strict=True)
     }
