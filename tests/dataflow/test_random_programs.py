@@ -4,6 +4,7 @@ All ops add non-negative multiples of their inputs.  If one input element is 1 a
 the non-zero elements of the result are those that depend on it.
 """
 
+from collections import Counter
 from math import prod
 from typing import Any
 
@@ -202,4 +203,5 @@ def test_maps_of_a_fusion_are_those_of_its_computation(program: Program) -> None
     module = program.module()
     outside = indexing.output_to_input(module.entry.root)
     inside = indexing.to_parameters(module.computations["fused"].root)
-    assert outside.maps == inside.maps
+    # The maps of one operand are a union: their order depends on the walk.
+    assert list(map(Counter, outside.maps)) == list(map(Counter, inside.maps))
