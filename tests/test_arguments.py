@@ -25,7 +25,7 @@ from indexing.devices.groups import GroupList
 from indexing.maps import Box, Constraint, RuntimeVariable
 from indexing.maps.regions.boxes import Progression
 from indexing.sharding import Factor
-from indexing.sharding.assignment import Assignment
+from indexing.sharding.partition.assignment import Assignment
 from indexing.tiling import XlaCandidates
 from indexing.tiling.sizes.size_constraints import ALWAYS
 from simplifier import Variable

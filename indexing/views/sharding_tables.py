@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlo.shapes.shape import AnyShape, Shape, leaves
-from indexing.sharding.rules import Factors, ShardingRule, factor_name
+from indexing.sharding.rules.sharding_rules import Factors, ShardingRule, factor_name
 from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain
 from indexing.views.plans import (

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, leaves
-from indexing.sharding.partial_laws import has_reduction
-from indexing.sharding.signature_checks import Refused, check_signature
-from indexing.sharding.signatures import SbpSignature, SbpSignatures, sbp
+from indexing.sharding.partial_values.laws import has_reduction
+from indexing.sharding.signatures.checks import Refused, check_signature
+from indexing.sharding.signatures.sbp_signatures import SbpSignature, SbpSignatures, sbp
 from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.sharding_tables import instruction_record

@@ -13,7 +13,7 @@ from hlo.shardings.mesh import Axis, Mesh
 from indexing.devices.devices import Devices
 from indexing.drawing.plan_pictures import plan_figure
 from indexing.drawing.svg_text import svg_text
-from indexing.sharding.collectives import collective_costs, group_axes
+from indexing.sharding.partition.collective_costs import collective_costs, group_axes
 from tests.growth.work import calls_in
 
 SIZES: Final = 64, 256

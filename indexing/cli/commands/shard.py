@@ -227,7 +227,7 @@ class PlanRequest(NamedTuple):
 def _print_plans(
     reporter: Reporter, file: str, names: tuple[str, ...], request: PlanRequest, notation: str
 ) -> None:
-    from indexing.sharding.planning.sharded import shard
+    from indexing.sharding.planning.sharded_programs import shard
     from indexing.views.sharding_tables import plan_lines, plan_record
 
     import_module("indexing.ops")  # registers the ops
@@ -320,7 +320,7 @@ def _names_shown(reporter: Reporter, plan: Plan, names: tuple[str, ...]) -> set[
 
 
 def _print_rules(reporter: Reporter, file: str, names: tuple[str, ...], notation: str) -> None:
-    from indexing.sharding.derived_rules import sharding_rule
+    from indexing.sharding.rules.derived_rules import sharding_rule
     from indexing.views.sharding_tables import rule_lines, rule_records
 
     for module, instructions in _selected_modules(reporter, file, names):

@@ -16,11 +16,11 @@ from indexing.ops.convolution import Convolution
 from indexing.ops.dynamic import DynamicSlice
 from indexing.ops.gather import Gather
 from indexing.ops.iota import Iota
-from indexing.sharding.combiners import COMBINERS
-from indexing.sharding.partition import indexed, windows
+from indexing.sharding.partition import runtime_indices, windows
 from indexing.sharding.partition.masks import mask_padding, on_first_device
 from indexing.sharding.partition.split_instruction import SplitInstruction, add_local
 from indexing.sharding.partition.writer import LocalBody, LocalValue
+from indexing.sharding.rules.combiners import COMBINERS
 
 
 def local_results(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
@@ -106,8 +106,8 @@ def _gather(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
     for dim, axes in enumerate(split.needed[0].dims):
         if axes and sizes[dim] == shape.dims[dim] and not split.is_reduced(0, dim):
             sizes[dim] = split.operands[0].array.dims[dim]
-    changed = {"slice_sizes": indexed.size_list(sizes)}
-    return indexed.gather(body, split, lambda: add_local(body, split, **changed))
+    changed = {"slice_sizes": runtime_indices.size_list(sizes)}
+    return runtime_indices.gather(body, split, lambda: add_local(body, split, **changed))
 
 
 def _dynamic_slice(body: LocalBody, split: SplitInstruction) -> list[LocalValue]:
@@ -117,8 +117,8 @@ def _dynamic_slice(body: LocalBody, split: SplitInstruction) -> list[LocalValue]
     for dim, axes in enumerate(split.needed[0].dims):
         if axes and not split.is_reduced(0, dim):
             sizes[dim] = split.operands[0].array.dims[dim]
-    changed = {"dynamic_slice_sizes": indexed.size_list(sizes)}
-    return indexed.dynamic_slice(body, split, lambda: add_local(body, split, **changed))
+    changed = {"dynamic_slice_sizes": runtime_indices.size_list(sizes)}
+    return runtime_indices.dynamic_slice(body, split, lambda: add_local(body, split, **changed))
 
 
 Handler: TypeAlias = Callable[[LocalBody, SplitInstruction], list[LocalValue]]
@@ -136,6 +136,6 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "convolution": _convolution,
     "gather": _gather,
     "dynamic-slice": _dynamic_slice,
-    "dynamic-update-slice": indexed.dynamic_update_slice,
-    "scatter": indexed.scatter,
+    "dynamic-update-slice": runtime_indices.dynamic_update_slice,
+    "scatter": runtime_indices.scatter,
 }

@@ -16,11 +16,10 @@ from hlo.shardings.sharding import Sharding
 from indexing.maps.arrays import Path, array_leaves
 from indexing.ops.element import declarations_of
 from indexing.ops.structure import ForwardingOp, GetTupleElement
-from indexing.sharding.assignment import Assignment, InstructionAssignment
-from indexing.sharding.partition.executed import computations_of, require_local_form
+from indexing.sharding.partition.assignment import Assignment, InstructionAssignment
+from indexing.sharding.partition.executed_computations import computations_of, require_local_form
 from indexing.sharding.partition.local_ops import local_results
 from indexing.sharding.partition.moves import Axes, cheapest_moves, same_axes
-from indexing.sharding.partition.needs import usable_axes
 from indexing.sharding.partition.reshard import reshard
 from indexing.sharding.partition.split_instruction import (
     SplitInstruction,
@@ -28,13 +27,14 @@ from indexing.sharding.partition.split_instruction import (
     local_shape,
     sharding_of,
 )
+from indexing.sharding.partition.usable_splits import usable_axes
 from indexing.sharding.partition.writer import (
     LocalBody,
     LocalProgram,
     LocalValue,
     ShardCollective,
 )
-from indexing.sharding.rules import ShardingRule
+from indexing.sharding.rules.sharding_rules import ShardingRule
 
 
 @dataclass(frozen=True, slots=True)

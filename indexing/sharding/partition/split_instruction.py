@@ -15,7 +15,7 @@ from hlo.text.syntax import AttributeText, attributes_text
 from indexing.maps.arrays import array_leaves
 from indexing.sharding.partition.moves import Axes
 from indexing.sharding.partition.writer import LocalBody, LocalValue
-from indexing.sharding.rules import Factors, ShardingRule
+from indexing.sharding.rules.sharding_rules import Factors, ShardingRule
 
 _DROPPED: Final = frozenset(
     [

@@ -16,7 +16,6 @@ from indexing.ops.pad import Pad
 from indexing.ops.reduce_window import ReduceWindow
 from indexing.ops.slicing import Slice
 from indexing.ops.transpose import Reverse
-from indexing.sharding.combiners import COMBINERS, reducing_function
 from indexing.sharding.partition.halos import Halo, exchange_halo
 from indexing.sharding.partition.masks import sharding_count
 from indexing.sharding.partition.moves import Axes, array_bytes
@@ -26,7 +25,8 @@ from indexing.sharding.partition.split_instruction import (
     sharding_of,
 )
 from indexing.sharding.partition.writer import LocalBody, LocalValue
-from indexing.sharding.rules import ShardingRule
+from indexing.sharding.rules.combiners import COMBINERS, reducing_function
+from indexing.sharding.rules.sharding_rules import ShardingRule
 
 HaloOf: TypeAlias = Callable[[Sequence[int], int], Halo]
 """Returns the halo of the first elements that shards need, and their number."""

@@ -13,7 +13,7 @@ from hlo.formats.parser import parse
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape, dtype
 from hlo.shardings.mesh import Axis, Mesh
-from indexing.sharding.combiners import COMBINERS
+from indexing.sharding.rules.combiners import COMBINERS
 
 INDEX: Final = Shape("s32", ())
 

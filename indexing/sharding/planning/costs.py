@@ -16,8 +16,8 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.ops.element import ElementOp, Work
 from indexing.sharding.partition.moves import share_sent
+from indexing.sharding.planning.array_splits import ArraySplit, AxisNames
 from indexing.sharding.planning.elimination import Table
-from indexing.sharding.planning.splits import ArraySplit, AxisNames
 
 IMPOSSIBLE: Final = 1e30
 """The cost of a conversion that does not exist: to a partial value."""

@@ -20,10 +20,10 @@ from hlo.text.source import HloError
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
-from indexing.sharding.assignment import Assignment, InstructionAssignment
+from indexing.sharding.partition.assignment import Assignment, InstructionAssignment
 from indexing.sharding.planning.array_shards import place_of
 from indexing.sharding.planning.leaf_classes import is_structural
-from indexing.sharding.rules import ShardingRule
+from indexing.sharding.rules.sharding_rules import ShardingRule
 from simplifier.unknown import Unknown
 
 MAX_COMPARED_DEVICES: Final = 64

@@ -16,7 +16,7 @@ from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.maps.displayed import Displayed
 from indexing.memory.executions import Executions
-from indexing.sharding.assignment import Assignment
+from indexing.sharding.partition.assignment import Assignment
 from indexing.sharding.planning.array_shards import assembled_array
 from indexing.sharding.planning.exchanges import WholeGather
 

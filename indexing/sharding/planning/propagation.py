@@ -23,10 +23,16 @@ from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.text.source import HloError
 from indexing.memory.executions import executions_from
-from indexing.sharding.assignment import Assignment, InstructionAssignment
-from indexing.sharding.derived_rules import sharding_rule
-from indexing.sharding.partition.needs import usable_axes
+from indexing.sharding.partition.assignment import Assignment, InstructionAssignment
+from indexing.sharding.partition.usable_splits import usable_axes
 from indexing.sharding.partition.windows import halo_bytes
+from indexing.sharding.planning.array_splits import (
+    ArraySplit,
+    AxisNames,
+    Partial,
+    RuleSplits,
+    disjoint_products,
+)
 from indexing.sharding.planning.costs import BYTES_OF_WORK, ResharderCosts, work_of
 from indexing.sharding.planning.elimination import CostGraph
 from indexing.sharding.planning.leaf_classes import (
@@ -35,16 +41,10 @@ from indexing.sharding.planning.leaf_classes import (
     is_structural,
     leaf_classes,
 )
-from indexing.sharding.planning.partial_values import partial_operands
+from indexing.sharding.planning.partial_operands import partial_operands
 from indexing.sharding.planning.reachable import MAX_SPLITS, FactoredInstruction, reach_splits
-from indexing.sharding.planning.splits import (
-    ArraySplit,
-    AxisNames,
-    Partial,
-    RuleSplits,
-    disjoint_products,
-)
-from indexing.sharding.rules import ShardingRule
+from indexing.sharding.rules.derived_rules import sharding_rule
+from indexing.sharding.rules.sharding_rules import ShardingRule
 
 RuleOf: TypeAlias = Callable[[Instruction], ShardingRule]
 

@@ -18,9 +18,14 @@ from typing import Final, NamedTuple
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
+from indexing.sharding.planning.array_splits import (
+    ArraySplit,
+    AxisNames,
+    RuleSplits,
+    disjoint_products,
+)
 from indexing.sharding.planning.leaf_classes import LeafClass, LeafClasses
-from indexing.sharding.planning.partial_values import PartialOperands
-from indexing.sharding.planning.splits import ArraySplit, AxisNames, RuleSplits, disjoint_products
+from indexing.sharding.planning.partial_operands import PartialOperands
 
 MAX_SPLITS: Final = 64
 """Limit on the splits of one array, and of one instruction, that are compared."""

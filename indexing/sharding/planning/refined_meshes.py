@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
-from indexing.sharding.planning.splits import ArraySplit, AxisNames, Partial
+from indexing.sharding.planning.array_splits import ArraySplit, AxisNames, Partial
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
-from indexing.sharding.derived_rules import sharding_rule
 from indexing.sharding.partition.flatten import flatten
+from indexing.sharding.planning.array_splits import ArraySplit, split_of
 from indexing.sharding.planning.given_specs import (
     MeshSpec,
     ShardingSpec,
@@ -26,8 +26,8 @@ from indexing.sharding.planning.given_specs import (
 from indexing.sharding.planning.leaf_classes import is_structural
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.propagation import GivenSplits, propagate
-from indexing.sharding.planning.sharded import shard
-from indexing.sharding.planning.splits import ArraySplit, split_of
+from indexing.sharding.planning.sharded_programs import shard
+from indexing.sharding.rules.derived_rules import sharding_rule
 
 MAX_PLANS: Final = 200
 """Default for the maximum number of plans that a search makes."""
