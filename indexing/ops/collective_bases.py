@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from hlo.modules.module import Instruction
@@ -36,6 +37,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule, Work, bounded_count, no_work
+from indexing.ops.ring_shares import send_operand
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
 
@@ -96,6 +98,11 @@ class Collective(StructuredOp):
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
         """The movement from an operand to the leaf at `output`; None if nothing leaves a device."""
         return Exchange()
+
+    @staticmethod
+    def share_sent(devices: int) -> Fraction | None:
+        """The bytes that a device sends at most, in terms of its operands'; None if unknown."""
+        return None
 
     @abstractmethod
     def participants(self, devices: Devices) -> Participants:
@@ -283,6 +290,7 @@ class PermutingCollective(Collective):
     """
 
     fills_with_zeros: ClassVar[bool] = True
+    share_sent = staticmethod(send_operand)
     source_target_pairs: tuple[tuple[int, int], ...] = attribute(source_target_pairs)
     slice_sizes: str = attribute(raw, default="{}")
     channel_id: int | None = attribute(integer, default=None, in_value=False)

@@ -31,6 +31,7 @@ from indexing.ops.collective_bases import (
     parts_fault,
     whole_to_part,
 )
+from indexing.ops.ring_shares import send_to_others
 from indexing.ops.structure import Done
 from indexing.ops.structured_ops import Summaries
 
@@ -106,6 +107,7 @@ class AllGatherStart(CollectiveStart, GlobalCollective):
 
     written: ClassVar[tuple[int, ...] | None] = (1,)
     takes_arrays: ClassVar[bool] = True
+    share_sent = staticmethod(send_to_others)
     shape: TupleShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 

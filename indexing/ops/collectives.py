@@ -34,6 +34,12 @@ from indexing.ops.collective_bases import (
     whole_to_part,
     with_index,
 )
+from indexing.ops.ring_shares import (
+    reduce_and_gather,
+    send_operand,
+    send_other_parts,
+    send_to_others,
+)
 from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import Summaries
 
@@ -61,6 +67,7 @@ class AllReduce(ReducingCollective):
     """``out[i]`` is the reduction of ``operand[i]`` over the devices of the group."""
 
     takes_ragged_groups: ClassVar[bool] = True
+    share_sent = staticmethod(reduce_and_gather)
     to_apply: str = attribute(computation)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
@@ -105,6 +112,8 @@ class AllReduceStart(AllReduce):
 class CollectiveReduce(AllReduce):
     """The reduction of an all-reduce, on one device of the group only."""
 
+    share_sent = staticmethod(send_operand)
+
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(grade="may")
 
@@ -141,6 +150,7 @@ class AllGather(GlobalCollective):
     n is the size of the operand along the gathered dimension.
     """
 
+    share_sent = staticmethod(send_to_others)
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
@@ -176,6 +186,7 @@ class AllGather(GlobalCollective):
 class ReduceScatter(ReducingCollective):
     """The part of the reduction over the group that belongs to the device's position."""
 
+    share_sent = staticmethod(send_other_parts)
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
@@ -216,6 +227,7 @@ class AllToAll(GroupedCollective):
     Without, there is one operand for each device, and result k comes from the device at position k.
     """
 
+    share_sent = staticmethod(send_other_parts)
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     constrain_layout: bool = attribute(boolean, default=False, in_value=False)
 
@@ -285,6 +297,7 @@ class AllToAll(GroupedCollective):
 class CollectiveBroadcast(GroupedCollective):
     """``out[i] = operand[i]`` of the first device of the group; zeros on devices in no group."""
 
+    share_sent = staticmethod(send_operand)
     fills_with_zeros: ClassVar[bool] = True
     takes_ragged_groups: ClassVar[bool] = True
 

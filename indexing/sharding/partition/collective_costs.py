@@ -1,24 +1,21 @@
-"""Bytes that the collectives of a program send, as rings execute them.
-
-Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations
-in MPICH", 2005.
-"""
+"""Bytes that the collectives of a program send, as rings execute them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from hlo.arguments import checked
 from hlo.modules.module import Instruction, Module
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from hlo.shardings.mesh import Axis, Mesh
 from indexing.devices.devices import Devices
 from indexing.devices.groups import DeviceGroup
 from indexing.memory.executions import Executions, executions
-from indexing.ops.collective_bases import Collective, GroupedCollective
+from indexing.ops.collective_bases import SENT, Collective, GroupedCollective
 from indexing.sharding.partition.moves import bytes_sent
+from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,8 @@ class CollectiveCost:
         kind: its opcode, without ``-start``.
         group_size: the number of devices of a group.
         axes: the mesh axes along which a group extends; empty if the groups follow no axes.
-        bytes_sent: the bytes that one execution sends, on the device that sends most.
+        bytes_sent: the bytes that one execution sends, on the device that sends most; `Unknown`
+            where runtime values decide, as in a ragged-all-to-all.
         executions: the number of executions; loops multiply it by their trip counts.
     """
 
@@ -38,12 +36,14 @@ class CollectiveCost:
     kind: str
     group_size: int
     axes: tuple[Axis, ...]
-    bytes_sent: int
+    bytes_sent: int | Unknown
     executions: Executions
 
     @property
-    def total_bytes(self) -> int:
+    def total_bytes(self) -> int | Unknown:
         """Bytes sent in all executions; in as many as are certain, if the number is unknown."""
+        if isinstance(self.bytes_sent, Unknown):
+            return self.bytes_sent
         count = self.executions.number
         return self.bytes_sent * (max(self.executions.lower, 1) if count is None else count)
 
@@ -74,7 +74,7 @@ def collective_costs(module: Module, mesh: Mesh | None = None) -> tuple[Collecti
             for computation in module.computations.values()
             if computation in counts
             for instruction in computation.instructions
-            if isinstance(instruction.op, Collective) and not instruction.opcode.endswith("-done")
+            if isinstance(instruction.op, Collective)
         ]
     )
 
@@ -92,16 +92,24 @@ def _collective_cost(
     size = max(map(len, groups), default=1)
     kind = instruction.opcode.removesuffix("-start")
     axes = () if mesh is None else group_axes(mesh, groups)
-    operand_bytes = sum(_array_bytes(instruction))
-    sent = bytes_sent(kind, size, operand_bytes) if size > 1 else 0
+    sent = _bytes_sent(op, instruction, size) if size > 1 else 0
     return CollectiveCost(instruction, kind, size, axes, sent, count)
 
 
-def _array_bytes(instruction: Instruction) -> Iterator[int]:
-    for operand in instruction.operands:
-        for _, leaf in leaves(operand.shape):
-            if isinstance(leaf, Shape):
-                yield leaf.bytes
+def _bytes_sent(op: Collective, instruction: Instruction, size: int) -> int | Unknown:
+    name = f"{instruction.opcode} `{instruction.name}`"
+    exchanges = [op.exchange(instruction, path, 0) for path, _ in leaves(instruction.shape)]
+    if any(exchange is not None and exchange.any_element for exchange in exchanges):
+        return Unknown(f"{name}: {SENT}", instruction)
+    arrays = [leaf for operand in instruction.operands for _, leaf in leaves(operand.shape)]
+    if unbounded := unbounded_leaf(*arrays):
+        return Unknown(f"{name}: {unbounded} has a dimension of unknown size", instruction)
+    if op.share_sent(size) is None:
+        return Unknown(
+            f"{name}: the op does not declare which share of its operands it sends", instruction
+        )
+    held = sum([leaf.bytes for leaf in arrays if isinstance(leaf, Shape)])
+    return bytes_sent(instruction.opcode, size, held)
 
 
 def group_axes(mesh: Mesh, groups: Sequence[DeviceGroup]) -> tuple[Axis, ...]:

@@ -21,10 +21,12 @@ from itertools import count, permutations
 from math import prod
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from hlo.ops.op import OPS
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from hlo.shardings.mesh import Axis
 from hlo.shardings.mesh import Mesh as Mesh
 from hlo.shardings.sharding import Sharding
+from indexing.ops.collective_bases import Collective
 
 MoveKind: TypeAlias = Literal[
     "slice", "all-gather", "all-to-all", "collective-permute", "all-reduce", "reduce-scatter"
@@ -82,22 +84,14 @@ def bytes_sent(kind: str, devices: int, size: int) -> int:
 def share_sent(kind: str, devices: int) -> Fraction:
     """Return the bytes that each device of a group sends, as a multiple of those of the operand.
 
-    These are the bytes of ring algorithms, which no algorithm undercuts.
-
     >>> str(share_sent("all-reduce", 4))
     '3/2'
     """
-    match kind:
-        case "all-gather":
-            return Fraction(devices - 1)
-        case "all-reduce":
-            return Fraction(2 * (devices - 1), devices)
-        case "reduce-scatter" | "all-to-all":
-            return Fraction(devices - 1, devices)
-        case "collective-permute":
-            return Fraction(1)
-        case _:
-            return Fraction(0)
+    op = OPS[kind]
+    assert issubclass(op, Collective)
+    share = op.share_sent(devices)
+    assert share is not None
+    return share
 
 
 def array_bytes(element_type: str, dims: tuple[int, ...]) -> int:

@@ -35,6 +35,7 @@ from indexing.sharding.planning.plan import (
 )
 from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagate
 from indexing.sharding.planning.refined_meshes import RefinedMesh
+from simplifier.unknown import Unknown
 
 _MANUAL = "xla.sdy.GlobalToLocalShape"
 
@@ -172,6 +173,7 @@ def _plan(flat: Module, refined: RefinedMesh, result: Propagated, local: Partiti
 def _collectives(refined: RefinedMesh, local: Partitioned) -> Iterator[PlannedCollective]:
     planned = {each.name: each for each in local.collectives}
     for cost in collective_costs(local.module, refined.mesh):
+        assert not isinstance(cost.bytes_sent, Unknown)  # the partitioner writes none of these
         instruction = cost.instruction
         source = planned[instruction.name]
         axes = [axis.name for axis in source.axes or cost.axes]

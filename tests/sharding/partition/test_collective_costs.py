@@ -3,11 +3,15 @@
 import pytest
 
 import hlo
+from hlo.ops.op import OPS
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.execution import xla
+from indexing.ops.collective_bases import SENT, Collective
+from indexing.ops.samples import instruction_of
 from indexing.sharding.partition.collective_costs import collective_costs
 from indexing.sharding.partition.moves import bytes_sent
+from simplifier.unknown import Unknown
 from tests.sharding.partition.xla_partitioner import partitioned
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
@@ -32,6 +36,10 @@ TABLE = [
     # the groups {0,1,2}, {3,4,5} follow no axis
     ("f32[8,6] all-reduce(p), replica_groups={{0,1,2},{3,4,5}}, channel_id=1, "
      "use_global_device_ids=true, to_apply=add", "", 2 * 2 * 192 // 3),
+    # in a chain, every device but the last sends the whole operand on
+    ("f32[8,6] collective-broadcast(p), replica_groups={{0,1,2,3},{4,5,6,7}}, channel_id=1",
+     "x", 192),
+    (f"f32[8,6] collective-reduce(p), {ROWS}, to_apply=add", "x", 192),
 ]
 # fmt: on
 
@@ -41,6 +49,42 @@ def test_bytes_and_axes_of_a_collective(collective: str, axes: str, sent: int) -
     text = f"HloModule m, num_partitions=8\n{ADD}\nENTRY e {{ p = f32[8,6] parameter(0)\n"
     (cost,) = collective_costs(hlo.parse(f"{text}ROOT c = {collective} }}"), MESH)
     assert ("".join(map(str, cost.axes)), cost.bytes_sent) == (axes, sent)
+
+
+OF_RUNTIME_VALUES = [
+    "a = s32[8] iota(), iota_dimension=0\nROOT c = f32[8,6] ragged-all-to-all(p, p, a, a, a, a), "
+    "replica_groups={{0,1,2,3,4,5,6,7}}, channel_id=1",
+    "s = s32[] constant(0)\nt = (s32[], s32[]) tuple(s, s)\n"
+    "ROOT c = f32[8,6] collective-permute(p, p, t, t), channel_id=1, slice_sizes={{2,6}}, "
+    "source_target_pairs={{0,1}}",
+]
+
+
+@pytest.mark.parametrize("collective", OF_RUNTIME_VALUES)
+def test_bytes_that_runtime_values_decide_are_unknown(collective: str) -> None:
+    text = f"HloModule m, num_partitions=8\nENTRY e {{ p = f32[8,6] parameter(0)\n{collective} }}"
+    (cost,) = collective_costs(hlo.parse(text))
+    assert isinstance(cost.bytes_sent, Unknown)
+    assert str(cost.total_bytes).endswith(SENT)
+
+
+def test_bytes_of_arrays_of_unknown_size_are_unknown() -> None:
+    text = f"HloModule m, num_partitions=8\n{ADD}\nENTRY e {{ p = f32[?,6] parameter(0)\n"
+    (cost,) = collective_costs(
+        hlo.parse(f"{text}ROOT c = f32[?,6] all-reduce(p), {ROWS}, to_apply=add }}")
+    )
+    assert str(cost.bytes_sent).endswith("f32[?,6] has a dimension of unknown size")
+
+
+COLLECTIVES = [opcode for opcode, cls in OPS.items() if issubclass(cls, Collective)]
+
+
+@pytest.mark.parametrize("opcode", COLLECTIVES)
+def test_every_collective_sends_bytes_or_says_why_they_are_unknown(opcode: str) -> None:
+    for sample in OPS[opcode].samples:
+        text = str(instruction_of(sample).module).replace("\n", ", replica_count=3\n", 1)
+        (cost,) = collective_costs(hlo.parse(text))
+        assert isinstance(cost.bytes_sent, Unknown) or cost.bytes_sent > 0, sample
 
 
 def ring_all_reduce(devices: int, size: int) -> int:

@@ -17,6 +17,7 @@ from hlo.shardings.mesh import Mesh
 from hlo.shardings.printing import hlo_text
 from hlo.shardings.sharding import Sharding
 from indexing.execution.xla import plain_text
+from indexing.sharding.partition.collective_costs import collective_costs
 
 DEVICES = 8
 
@@ -75,3 +76,12 @@ def partitioned(
     assert mesh.size == DEVICES
     assert mesh.devices == tuple(range(DEVICES))
     return hlo.parse(_compiled(annotated(module, shardings, results)))
+
+
+def bytes_of(module: hlo.Module, mesh: Mesh) -> int:
+    """Return the bytes that all collectives of a module send; none may be unknown."""
+    total = 0
+    for cost in collective_costs(module, mesh):
+        assert isinstance(cost.total_bytes, int)
+        total += cost.total_bytes
+    return total

@@ -14,8 +14,7 @@ from hlo.shapes.shape import dtype, leaves
 from hlo.text.names import UnknownName
 from indexing.execution import xla
 from indexing.execution.program import run
-from indexing.sharding.partition.collective_costs import collective_costs
-from tests.sharding.partition.xla_partitioner import partitioned
+from tests.sharding.partition.xla_partitioner import bytes_of, partitioned
 from tests.sharding.planning.models import ATTENTION, MLP, MODELS, Model
 
 
@@ -60,8 +59,8 @@ def test_models_send_no_more_bytes_than_xla(name: str) -> None:
     names = [parameter.name for parameter in module.entry.parameters]
     shardings = dict(zip(names, plan.parameters, strict=True))
     results = plan.results if MODELS[name].out_specs else ()
-    theirs = collective_costs(partitioned(module, plan.mesh, shardings, results), plan.mesh)
-    assert plan.bytes_sent <= sum(cost.total_bytes for cost in theirs)
+    theirs = bytes_of(partitioned(module, plan.mesh, shardings, results), plan.mesh)
+    assert plan.bytes_sent <= theirs
 
 
 @pytest.mark.skipif(not xla.is_available(), reason="needs jaxlib (extra xla)")
