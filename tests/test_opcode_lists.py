@@ -26,7 +26,6 @@ ALLOWED: Final[dict[str, tuple[int, str]]] = {
     "indexing/codegen/text.py": (1, WORDS),
     "indexing/codegen/whole_modules.py": (1, "bits that XLA draws otherwise"),
     "indexing/dataflow/loops/conditions.py": (1, LAWS),
-    "indexing/dataflow/loops/scalars.py": (1, LAWS),
     "indexing/drawing/region_pictures.py": (1, CALLS),
     "indexing/equivalence/sources.py": (2, LAWS),
     "indexing/equivalence/values/laws/algebra.py": (1, LAWS),

@@ -7,8 +7,9 @@ from typing import Final, TypeAlias
 from indexing.codegen.graph import Index
 from indexing.codegen.program_arrays import ProgramArray, arrays_in
 from indexing.dataflow.constants import element_at
+from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.queries import element_reads
-from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, IotaRule, element_of
+from indexing.ops.element import ConstantRule, CopyRule, IotaRule, element_of
 from indexing.ops.integer_rules import range_of
 from simplifier.interval import contains
 from simplifier.linear import Expr
@@ -44,23 +45,22 @@ def _value(array: ProgramArray, index: Index, values: _Values, depth: int) -> Ex
 def _computed_element(
     array: ProgramArray, index: Index, values: _Values, depth: int
 ) -> Expr | None:
+    function = integer_rule(array.instruction, array.leaf)
+    if function is not None:
+        operands = [
+            _value(operand, index if operand.dims else (), values, depth)
+            for operand in arrays_in(array.operands)
+        ]
+        known = [value for value in operands if value is not None]
+        cases = function(known) if len(known) == len(operands) else None
+        results = dict.fromkeys([result for result, _ in cases or ()])
+        return next(iter(results)) if len(results) == 1 else None
     match element_of(array.instruction, array.leaf):
         case ConstantRule():
             maps = element_at(array.ref, index)
             return maps[0].results[0] if maps else None
         case IotaRule(dimension):
             return index[dimension]
-        case ElementwiseRule(function=function, reads_nothing=False) if function is not None:
-            if function.integer is None:
-                return None
-            operands = [
-                _value(operand, index if operand.dims else (), values, depth)
-                for operand in arrays_in(array.operands)
-            ]
-            known = [value for value in operands if value is not None]
-            cases = function.integer(known) if len(known) == len(operands) else None
-            results = dict.fromkeys([result for result, _ in cases or ()])
-            return next(iter(results)) if len(results) == 1 else None
         case CopyRule(function=None) as rule if len(rule.operands) == 1:
             return _copied_element(array, index, rule.operands[0], values, depth)
     return None

@@ -27,16 +27,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from indexing.dataflow.constants import element_at
-from indexing.dataflow.conversions import is_conversion, keeps_every_value
+from indexing.dataflow.conversions import keeps_every_value
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, source_of
 from indexing.dataflow.soundness import fault_of
 from indexing.dataflow.values import Surroundings, merged_runtime, value_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops.element import (
-    element_of,
-)
+from indexing.ops.element import element_of
 from indexing.ops.integer_rules import MAX_CASES, Cases, clamp_cases
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -193,10 +191,9 @@ def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequ
     if forwarded is not None:
         return forwarded, index
     instruction = array.instruction
-    rule = element_of(instruction)
-    if is_conversion(rule) and keeps_every_value(instruction):
+    if keeps_every_value(instruction):
         return ArrayRef(instruction.operands[0], (), array.calls), index
-    for operand, reads in copied_operands(instruction, rule):
+    for operand, reads in copied_operands(instruction, element_of(instruction)):
         swap = Substitution(dict(zip(reads.dims, index, strict=True)))
         if all(c.is_true for c in _conditions(reads, index)):
             return ArrayRef(operand, (), array.calls), list(map(swap, reads.results))

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import affine_table, is_integral
-from indexing.dataflow.conversions import is_reinterpreted
+from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef
@@ -21,13 +21,7 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
 from indexing.ops.dynamic import DynamicSlice
-from indexing.ops.element import (
-    ConstantRule,
-    CopyRule,
-    ElementwiseRule,
-    IotaRule,
-    element_of,
-)
+from indexing.ops.element import ConstantRule, CopyRule, IotaRule, element_of
 from indexing.ops.integer_rules import (
     MAX_CASES,
     IntegerRule,
@@ -131,17 +125,15 @@ def _sources(array: ArrayRef) -> list[ArrayRef]:
     if forwarded is not None:
         return [forwarded]
     if isinstance(array.instruction.op, DynamicSlice):
-        return [ArrayRef(operand, (), array.calls) for operand in array.instruction.operands]
-    match element_of(array.instruction):
-        case ElementwiseRule(function=function) if function and function.integer:
-            operands = list(array.instruction.operands)
-        case CopyRule() as rule:
-            operands = [operand for operand, _ in copied_operands(array.instruction, rule)]
-            if is_reinterpreted(array.instruction):
-                operands = list(array.instruction.operands)
-        case _:
-            return []
-    return [ArrayRef(operand, (), array.calls) for operand in operands]
+        return _operands(array)
+    if integer_rule(array.instruction) is not None:
+        return _operands(array)
+    copies = copied_operands(array.instruction, element_of(array.instruction))
+    return [ArrayRef(operand, (), array.calls) for operand, _ in copies]
+
+
+def _operands(array: ArrayRef) -> list[ArrayRef]:
+    return [ArrayRef(operand, (), array.calls) for operand in array.instruction.operands]
 
 
 class _Values(dict[ArrayRef, ValueMaps | None]):
@@ -244,17 +236,16 @@ def _formula(array: ArrayRef, shape: Shape, memo: _Values) -> Sequence[IndexingM
         return memo.around.value(array) if memo.around and not array.calls else None
     if isinstance(array.instruction.op, DynamicSlice):
         return _sliced_value(array, shape, memo)
+    function = integer_rule(array.instruction)
+    if function is not None:
+        return _elementwise_value(array, shape, function, memo)
     match element_of(array.instruction):
         case ConstantRule():
             return affine_table(array)
         case IotaRule(dimension):
             return [IndexingMap.over(shape, lambda i: [i[dimension]])]
-        case CopyRule() if is_reinterpreted(array.instruction):
-            return _elementwise_value(array, shape, identity, memo)
         case CopyRule() as rule:
             return _copied_value(array, rule, memo)
-        case ElementwiseRule(function=function) if function and function.integer:
-            return _elementwise_value(array, shape, function.integer, memo)
     return None
 
 
@@ -272,7 +263,7 @@ def _copied_value(array: ArrayRef, rule: CopyRule, memo: _Values) -> list[Indexi
 
 def _sliced_value(array: ArrayRef, shape: Shape, memo: _Values) -> list[IndexingMap] | None:
     """Return the value of a dynamic-slice, whose start indices are clamped."""
-    operands = [ArrayRef(operand, (), array.calls) for operand in array.instruction.operands]
+    operands = _operands(array)
     values = [memo[operand] for operand in operands]
     known = [value for value in values if value is not None]
     source = operands[0].array_shape

@@ -240,6 +240,9 @@ RULES: Final[Mapping[Any, IntegerRule]] = {
 }
 """The rules of array functions; a function without rule is not folded."""
 
+MODULAR: Final = frozenset([sum_rule, difference, negation, identity, product])
+"""The rules whose one case is also the value modulo ``2^bits`` of operands modulo ``2^bits``."""
+
 _RULES_OF_KINDS: Final[Mapping[tuple[Any, str], IntegerRule | None]] = {
     (np.add, "pred"): disjunction,
     (numerics.shift_arithmetic, "unsigned"): None,  # the highest bit counts as a sign

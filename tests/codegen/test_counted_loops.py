@@ -151,6 +151,8 @@ IN_PLACE = [
     # body                                                             in place
     ("y = s32[5] dynamic-update-slice(x, u, i)",                       True),
     ("a = s32[] add(i, i)  y = s32[5] dynamic-update-slice(x, u, a)",  False),  # is clamped
+    ("a = u32[] bitcast-convert(i)  y = s32[5] dynamic-update-slice(x, u, a)",
+                                                                       True),
     ("e = s32[1] slice(x), slice={[1:2]}  y = s32[5] dynamic-update-slice(x, e, i)",
                                                                        False),  # x is read
     ("z = s32[5] dynamic-update-slice(x, u, i)  y = s32[5] dynamic-update-slice(z, u, j)",

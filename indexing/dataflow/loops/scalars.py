@@ -15,7 +15,7 @@ from hlo.modules.module import Instruction
 from hlo.modules.recursion import Recursive, run_recursive
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.dataflow.constants import element_at, is_integral
-from indexing.dataflow.conversions import is_reinterpreted
+from indexing.dataflow.conversions import integer_rule, is_reinterpreted
 from indexing.dataflow.copies import MAX_TRACED, forwarded_from
 from indexing.dataflow.runtime import copied_elements
 from indexing.dataflow.soundness import fault_of
@@ -23,7 +23,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import While, callees
 from indexing.ops.element import ElementwiseRule, element_of
-from indexing.ops.integer_rules import range_of
+from indexing.ops.integer_rules import MODULAR, range_of
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains, join
 from simplifier.linear import Expr, as_expr, constant
@@ -257,10 +257,13 @@ class LoopScalars:
 
 def _affine(scalar: ScalarRef, values: list[WrappedSum], signed: bool) -> WrappedSum | None:
     """Return the value of an affine function; None for other functions."""
-    element_type = scalar.element_type
-    expr = _affine_expr(scalar.array.instruction.opcode, [value.expr for value in values])
-    if expr is None or ELEMENT_TYPES[element_type].kind == "pred":
+    element_type, rule = scalar.element_type, integer_rule(scalar.array.instruction)
+    if rule not in MODULAR or ELEMENT_TYPES[element_type].kind == "pred":
         return None
+    cases = rule([value.expr for value in values])
+    if cases is None:
+        return None
+    ((expr, _),) = cases
     conditions = [condition for value in values for condition in value.conditions]
     bits = ELEMENT_TYPES[element_type].bits
     for value in values:
@@ -268,24 +271,6 @@ def _affine(scalar: ScalarRef, values: list[WrappedSum], signed: bool) -> Wrappe
         if operand_type.bits < bits or operand_type.kind == "pred":  # widened
             conditions.append(value.own_condition)
     return WrappedSum(_reduce_numbers(expr, element_type, signed), element_type, tuple(conditions))
-
-
-def _affine_expr(opcode: str, operands: list[Expr]) -> Expr | None:
-    """Return an affine function of expressions; None for other functions."""
-    match opcode, operands:
-        case "add", [x, y]:
-            return x + y
-        case "subtract", [x, y]:
-            return x - y
-        case "negate", [x]:
-            return -x
-        case "multiply", [x, y] if x.is_constant:
-            return y * x.constant
-        case "multiply", [x, y] if y.is_constant:
-            return x * y.constant
-        case "convert" | "bitcast-convert", [x]:
-            return x
-    return None
 
 
 def _reduce_numbers(expr: Expr, element_type: str, signed: bool) -> Expr:
@@ -309,13 +294,10 @@ def _reduce_numbers(expr: Expr, element_type: str, signed: bool) -> Expr:
 
 def _rule_values(scalar: ScalarRef, values: list[WrappedSum]) -> list[Expr]:
     """Return the different values of a function of exact values; none if no rule gives them."""
-    rule = element_of(scalar.array.instruction)
-    if not isinstance(rule, ElementwiseRule):  # other bits of the operand's value
+    rule = integer_rule(scalar.array.instruction)
+    if rule is None or not all(value.is_exact for value in values):
         return []
-    assert rule.function is not None
-    if rule.function.integer is None or not all(value.is_exact for value in values):
-        return []
-    cases = [value for value, _ in rule.function.integer([value.expr for value in values]) or ()]
+    cases = [value for value, _ in rule([value.expr for value in values]) or ()]
     return cases if all(contains(scalar.limits, case.bounds) for case in cases) else []
 
 
