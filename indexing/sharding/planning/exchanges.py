@@ -97,14 +97,14 @@ def _reason(own: InstructionAssignment, number: int, source: Sharding) -> str:
             proofs = own.rule.proofs[blocked[0]] if own.rule.proofs else ()
             reasons.append(f"dimension {dim} cannot be split: {'; '.join(proofs)}")
         elif others:
-            place = _place_of(own.rule, others[0])
-            reasons.append(f"axis {split} splits {place} instead of dimension {dim}")
+            dimension = _dimension_of(own.rule, others[0])
+            reasons.append(f"axis {split} splits {dimension} instead of dimension {dim}")
         else:
             reasons.append(f"a split of dimension {dim} along {split} costs more")
     return ", ".join(reasons)
 
 
-def _place_of(rule: ShardingRule, factor: int) -> str:
+def _dimension_of(rule: ShardingRule, factor: int) -> str:
     """Return a dimension that a factor splits, as words: of a result, else of an operand."""
     for kind, arrays in (("result", rule.results), ("operand", rule.operands)):
         for number, dim in rule.dims_of(factor, arrays):

@@ -13,9 +13,9 @@ from indexing.ops.base import MappedOp
 from indexing.ops.element import declarations_of
 from indexing.ops.structured_ops import InlineOp
 from indexing.sharding.rules.array_reads import ResultReads, arrays_of, reads_of_op
-from indexing.sharding.rules.axes import Axes
 from indexing.sharding.rules.called_reads import reads_of_computation, reads_of_operands
 from indexing.sharding.rules.combiners import reducing_function
+from indexing.sharding.rules.dimensions import Dimensions
 from indexing.sharding.rules.factors import derived_rule
 from indexing.sharding.rules.sharding_rules import Factors, ShardingRule
 
@@ -87,7 +87,7 @@ def _rule_of_op(
 def _derive_rule(
     out: AnyShape, operands: Sequence[AnyShape], results: Sequence[ResultReads]
 ) -> ShardingRule:
-    return derived_rule(Axes(arrays_of(*operands), arrays_of(out), results))
+    return derived_rule(Dimensions(arrays_of(*operands), arrays_of(out), results))
 
 
 def _no_factors(arrays: Sequence[Shape | OpaqueShape]) -> tuple[Factors, ...]:

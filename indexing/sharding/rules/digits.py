@@ -14,9 +14,9 @@ from simplifier.linear import Expr
 
 
 class IndexDigit(NamedTuple):
-    """A digit of the index along one axis: ``x floordiv stride mod size``."""
+    """A digit of the index along one dimension: ``x floordiv stride mod size``."""
 
-    axis: int
+    dim: int
     stride: int
     size: int
 
@@ -30,7 +30,7 @@ class DigitLink(NamedTuple):
 
 def links_of(
     expr: Expr,
-    axis: int,
+    dim: int,
     size: int,
     roots: Mapping[Variable, tuple[int, int]],
     total: Collection[Variable],
@@ -38,15 +38,15 @@ def links_of(
     """Return the digits of an operand's index that equal digits of variables.
 
     Args:
-        expr: the index along the operand's `axis`, of `size`.
-        roots: for each variable, the number of its axis and the size of that axis.
-        total: the variables that have all values of their axes and are in no constraint.
+        expr: the index along the operand's `dim`, of `size`.
+        roots: for each variable, the number of its dimension and the size of that dimension.
+        total: the variables that have all values of their dimensions and are in no constraint.
     Returns:
         Links for disjoint digits.
     """
     for variable, (root, extent) in roots.items():
         if extent == size and (expr - variable).bounds == (0, 0):
-            return [DigitLink(IndexDigit(axis, 1, size), IndexDigit(root, 1, size))]
+            return [DigitLink(IndexDigit(dim, 1, size), IndexDigit(root, 1, size))]
     variables = expr.variables()
     low, high = expr.bounds
     covers = low <= 0 and high >= size - 1 and prod(v.upper + 1 for v in variables) >= size
@@ -58,13 +58,13 @@ def links_of(
         digit = _minor_digit(rest, size // stride, roots)
         if digit is None:
             break
-        links.append(DigitLink(IndexDigit(axis, stride, digit.size), digit))
+        links.append(DigitLink(IndexDigit(dim, stride, digit.size), digit))
         rest, stride = rest // digit.size, stride * digit.size
-    return [*links, *_major_links(rest, axis, size, stride, roots)]
+    return [*links, *_major_links(rest, dim, size, stride, roots)]
 
 
 def _major_links(
-    expr: Expr, axis: int, size: int, stride: int, roots: Mapping[Variable, tuple[int, int]]
+    expr: Expr, dim: int, size: int, stride: int, roots: Mapping[Variable, tuple[int, int]]
 ) -> Iterator[DigitLink]:
     """Yield links of the major digits of an index ``stride * expr + minor digits``, in order."""
     left = {variable: roots[variable][1] for variable in expr.variables()}
@@ -75,7 +75,7 @@ def _major_links(
         if common == 1:
             return
         rest_size, left[variable] = rest_size // common, minor
-        digit = IndexDigit(axis, stride * rest_size, common)
+        digit = IndexDigit(dim, stride * rest_size, common)
         yield DigitLink(digit, IndexDigit(roots[variable][0], minor, common))
         rest = rest % rest_size
 
@@ -99,13 +99,13 @@ def _minor_digit(
     """Return the largest digit of a variable that is the minor digit of `expr`, if there is one."""
     digits = [IndexDigit(0, 1, 1)]
     for variable in expr.variables():
-        axis, extent = roots[variable]
+        dim, extent = roots[variable]
         for stride in _strides(expr, variable):
             if extent % stride == 0:
                 part = variable // stride
                 for common in _divisors(gcd(size, extent // stride)):
                     if expr % common == part % common:
-                        digits.append(IndexDigit(axis, stride, common))
+                        digits.append(IndexDigit(dim, stride, common))
                         break
     largest = max(digits, key=lambda digit: digit.size)
     return largest if largest.size > 1 else None
