@@ -9,6 +9,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any, Final
 
 from simplifier.interval import Interval
@@ -109,6 +110,17 @@ def inside_atoms(expr: Expr) -> set[Variable]:
     {Variable('d0', 0, 9)}
     """
     return variables_in([operand for atom in expr.parts for operand in atom.operands])
+
+
+def point_count(variables: Iterable[Variable]) -> int:
+    """Return the number of points of the box of `variables`.
+
+    >>> point_count([Variable("d0", 2, 9), Variable("d1", 0, 4)]), point_count([])
+    (40, 1)
+    >>> point_count([Variable("d0", 5, 1), Variable("d1", 0, -4)])  # both are empty
+    0
+    """
+    return prod([v.size for v in variables])
 
 
 def undeclared_variables(exprs: Iterable[Expr], declared: Iterable[Variable]) -> set[Variable]:

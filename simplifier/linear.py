@@ -4,16 +4,11 @@ An atom is a bounded `Variable`, a `Floor` (the floor of an expression in normal
 positive constant), or a semi-affine atom (`simplifier.semiaffine`).  There is no atom for ``mod``:
 ``x mod c`` is ``x - c·floor(x / c)``, so identities such as ``c·(x floordiv c) + x mod c = x`` hold
 by merging like terms.  `simplifier.mods` recovers the mods for bounds and printing;
-`simplifier.divmod` has the laws that apply when a floor is built.
-
-Atoms are unique: the same structure is the same object, so terms merge by identity.  Integers are
-unbounded.
+`simplifier.divmod` has the laws that apply when a floor is built.  Integers are unbounded.
 
 >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 3)
->>> (d0 * 4 + d1) // 4
-Expr('d0')
->>> d0 * 2 + d1 - d0
-Expr('d0 + d1')
+>>> (d0 * 4 + d1) // 4, d0 * 2 + d1 - d0
+(Expr('d0'), Expr('d0 + d1'))
 """
 
 from __future__ import annotations
@@ -282,6 +277,11 @@ class Variable(Atom):
         return self.lower > self.upper
 
     @property
+    def size(self) -> int:
+        """Number of possible values."""
+        return max(0, self.upper - self.lower + 1)
+
+    @property
     def expr(self) -> Expr:
         """The variable as an expression, or a constant if ``lower == upper``."""
         return self.as_expr()
@@ -350,7 +350,7 @@ def without_zero_terms(coefficients: dict[Atom, int], constant: int) -> Expr:
 
 
 def variable(name: str, lower: int, upper: int) -> Expr:
-    """Return the variable `name` in ``[lower, upper]``, both included, as an expression.
+    """Return the variable `name` in ``[lower, upper]`` as an expression.
 
     >>> variable("d0", 0, 9) % 16
     Expr('d0')

@@ -83,7 +83,7 @@ def project(constraint: Constraint, variable: Variable) -> Constraint | None:
     if rest is None or variable in rest.variables():
         return None
     if residues:
-        enough = variable.upper - variable.lower + 1 >= residues.modulus
+        enough = variable.size >= residues.modulus
         if not enough or gcd(coefficient, residues.modulus) != 1:
             return None
         if trace.records:
@@ -176,8 +176,8 @@ def _mixed_radix(candidates: Sequence[Variable], exprs: Iterable[Expr]) -> Chang
     for high, low in permutations(candidates, 2):
         if not where[high] or where[high] != where[low]:
             continue
-        count = low.upper - low.lower + 1
-        both = Variable(low.name, 0, count * (high.upper - high.lower + 1) - 1)
+        count = low.size
+        both = Variable(low.name, 0, count * high.size - 1)
         for end, sign in (high.lower, 1), (high.upper, -1):
             if _remains(high, low, sign * count, factors):
                 continue

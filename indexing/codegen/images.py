@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import prod
 from typing import Any, Final
 
 from hlo.modules.module import Instruction
@@ -13,6 +12,7 @@ from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier.atoms import point_count
 
 MAX_LISTED: Final = 1 << 12
 """Limit on the values of range variables that are enumerated."""
@@ -32,7 +32,7 @@ def images(
         at: the element at which the map starts.
     """
     ranges = indexing_map.ranges
-    if prod(v.upper - v.lower + 1 for v in ranges) > MAX_LISTED:
+    if point_count(ranges) > MAX_LISTED:
         return None
     related: set[ElementIndex] = set()
     for inside in product(*[range(v.lower, v.upper + 1) for v in ranges]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import isfinite, prod
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
 from indexing.codegen.influence import Influence
 from indexing.maps.indexing_map import IndexingMap
+from simplifier.atoms import point_count
 
 MAX_READS: Final = 48
 """Limit on the reads of one map that are poked: all of them, or else a sample."""
@@ -151,7 +152,7 @@ class Observation:
         """Yield all points of a small box, else its corners and random points."""
         variables = (*exact.dims, *exact.ranges)
         every: Iterable[tuple[int, ...]]
-        if prod(v.upper - v.lower + 1 for v in variables) <= MAX_READS:
+        if point_count(variables) <= MAX_READS:
             every = product(*[range(v.lower, v.upper + 1) for v in variables])
         else:
             integers = self.trial.random.integers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from indexing.codegen.graph import (
     with_cases,
 )
 from indexing.maps.displayed import Displayed
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +54,7 @@ class Stage:
     def iterations(self) -> int:
         """The number of iterations of its innermost loop."""
         ranges = self.body.ranges if isinstance(self.body, Reduction) else ()
-        return prod(v.upper - v.lower + 1 for v in (*self.dims, *ranges))
+        return point_count((*self.dims, *ranges))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

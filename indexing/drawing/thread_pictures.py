@@ -17,6 +17,7 @@ from indexing.drawing.layout_pictures import index_grids
 from indexing.drawing.style import Theme
 from indexing.maps.indexing_map import Extents, IndexingMap
 from indexing.memory.warps.thread_loads import THREAD_DIMS, thread_counts
+from simplifier.atoms import point_count
 
 MAX_POINTS: Final = 1 << 18
 """Limit on the points of a schedule: threads, blocks and loop iterations."""
@@ -58,7 +59,7 @@ def plot_threads(
     model = gpu(device)
     counts = thread_counts(schedule)
     owners = _owners(schedule, counts)
-    blocks = prod(v.upper - v.lower + 1 for v in schedule.dims if v.name not in THREAD_DIMS)
+    blocks = point_count([v for v in schedule.dims if v.name not in THREAD_DIMS])
 
     def value_and_shade(index: tuple[int, ...]) -> tuple[int | str, int, str]:
         own = owners.get(index)
@@ -93,7 +94,7 @@ def _owners(
         block = 0
         for v in schedule.dims[::-1]:
             if v.name in named:
-                block = block * (v.upper - v.lower + 1) + named[v.name] - v.lower
+                block = block * v.size + named[v.name] - v.lower
         rest = [f"{name} {value}" for name, value in named.items() if value]
         owners.setdefault(element, (block, thread, ", ".join([f"thread {thread}", *rest])))
     return owners
@@ -104,7 +105,7 @@ def _points(schedule: IndexingMap) -> Iterator[tuple[tuple[int, ...], list[int]]
     if schedule.runtime:
         raise ValueError(f"the schedule has the runtime variable {schedule.runtime[0].name}")
     variables = (*schedule.dims, *schedule.ranges)
-    points = prod(v.upper - v.lower + 1 for v in variables)
+    points = point_count(variables)
     if points > MAX_POINTS:
         raise ValueError(f"the schedule has {points:,} points, more than {MAX_POINTS:,}")
     grid = np.meshgrid(*[np.arange(v.lower, v.upper + 1) for v in variables], indexing="ij")

@@ -23,7 +23,7 @@ from indexing.maps.independence import connected_variables
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
 from indexing.maps.relation import inverse
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.constraints import Constraint
 from simplifier.exact import number_type
 from simplifier.linear import Expr
@@ -194,7 +194,7 @@ class _Part:
         max_work = MAX_LARGE_WORK if self._number is object else MAX_WORK
         if self._box * term_count(self._exprs) > max_work:
             return Unknown(f"{self.map} has too many terms for the budget of {self._box} points")
-        sizes = [max(0, v.upper - v.lower + 1) for v in self.map.dims]
+        sizes = [v.size for v in self.map.dims]
         places = np.unravel_index(np.arange(self._box), sizes) if sizes else ()
         at: dict[Variable, Any] = {
             v: place.astype(self._number) + v.lower
@@ -238,7 +238,7 @@ class _Part:
 
     @property
     def _box(self) -> int:
-        return prod(max(0, v.upper - v.lower + 1) for v in self.map.dims)
+        return point_count(self.map.dims)
 
     def _put_in(self, variable: Variable, at: dict[Variable, Any]) -> None:
         """Add the value of a runtime variable to `at`, after the variables of its index."""

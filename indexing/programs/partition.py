@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from math import prod
 from typing import TypeAlias
 
 from hlo.modules.module import Instruction
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
+from simplifier.atoms import point_count
 
 Box: TypeAlias = "list[tuple[int, int]]"
 """Inclusive bounds in each dimension."""
@@ -23,7 +23,7 @@ def partition_fault(
     if not maps:
         return Unknown(f"no map gives the source of the elements of `{name}`", instruction)
     boxes = [[v.bounds for v in indexing_map.dims] for indexing_map in maps]
-    sizes = [prod(upper - lower + 1 for lower, upper in box) for box in boxes]
+    sizes = [point_count(m.dims) for m in maps]
     is_guarded = any(m.runtime or any(not c.is_true for c in m.constraints) for m in maps)
     if is_guarded or sum(sizes) != size or not are_disjoint(boxes):
         reason = f"the domains of the maps of `{name}` do not partition its elements"

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.exact.encode import Relation
 from simplifier.exact.enumeration import can_enumerate, pairs
 from simplifier.exact.point_arrays import Array, box_arrays, number_type
@@ -22,14 +22,14 @@ MAX_ENUMERATED: Final = 1 << 22
 def distinct_results(relation: Relation) -> Array | None:
     """Return the distinct results in lexicographic order, one row each; `None` beyond the budget.
 
-    >>> from simplifier.atoms import Variable
+    >>> from simplifier.atoms import Variable, point_count
     >>> s0, s1 = Variable("s0", 0, 3), Variable("s1", 0, 1)
     >>> distinct_results(Relation((), (s0, s1), (s0 // 2, s0 % 2 * 5), ())).tolist()
     [[0, 0], [0, 5], [1, 0], [1, 5]]
     """
     variables = (*relation.inputs, *relation.hidden)
     rank = len(relation.results)
-    points = prod([max(0, v.upper - v.lower + 1) for v in variables])
+    points = point_count(variables)
     if not points:
         return np.zeros((0, rank), np.int64)
     exprs = (*relation.results, *[c.expr for c in relation.constraints])
@@ -56,7 +56,7 @@ def first_uncovered(
 
     The box may be much larger than the relations.
 
-    >>> from simplifier.atoms import Variable
+    >>> from simplifier.atoms import Variable, point_count
     >>> d0, e0, e1 = Variable("d0", 0, 9), Variable("e0", 0, 2**80), Variable("e1", 1, 3)
     >>> first_uncovered([Relation((d0,), (), (d0 // 3, d0 % 3 + 1), ())], (e0, e1))
     (3, 2)
@@ -74,9 +74,9 @@ def first_uncovered(
     covered = distinct_rows(list(together.T), len(together))
     # The covered points are in lexicographic order, like the points of the box.
     first: list[list[int]] = [[]] * len(box)  # of as many points of the box, and one more
-    rest = np.arange(min(len(covered) + 1, prod([v.upper - v.lower + 1 for v in box])))
+    rest = np.arange(min(len(covered) + 1, point_count(box)))
     for k, v in reversed(list(enumerate(box))):
-        size = v.upper - v.lower + 1
+        size = v.size
         is_longer = size > len(covered)
         first[k] = ((rest if is_longer else rest % size) + v.lower).tolist()
         rest = rest * 0 if is_longer else rest // size

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from simplifier.atoms import Floor, Variable
+from simplifier.atoms import Floor, Variable, point_count
 from simplifier.constraints import Constraint
 from simplifier.exact.encode import Relation
 from simplifier.exact.point_arrays import number_type, size_bits
@@ -62,7 +62,7 @@ def _exprs(relation: Relation) -> list[Expr]:
 
 def can_enumerate(*relations: Relation, limit: int = MAX_POINTS) -> bool:
     """Return True if the boxes have at most `limit` points together, within `MAX_WORK`."""
-    points = [prod([max(0, v.upper - v.lower + 1) for v in _variables(r)]) for r in relations]
+    points = [point_count(_variables(r)) for r in relations]
     if sum(points) > limit:
         return False
     exprs = [_exprs(relation) for relation in relations]
@@ -208,7 +208,7 @@ def first_unmatched(
 
 def _box(variables: Sequence[Variable], exprs: Sequence[Expr]) -> tuple[Arrays, int]:
     """The points of the box at which no divisor of `exprs` is 0, and their number."""
-    sizes = [max(0, v.upper - v.lower + 1) for v in variables]
+    sizes = [v.size for v in variables]
     count = prod(sizes)
     number = object if number_type(exprs) is object else np.int64
     places = np.unravel_index(np.arange(count), sizes) if sizes and count else ()

@@ -127,7 +127,7 @@ def box_arrays(variables: Sequence[Variable], number: type) -> PointArrays:
     for k, v in enumerate(variables):
         along: Array = np.arange(v.lower, v.upper + 1, dtype=number)
         arrays[v] = along.reshape([-1 if j == k else 1 for j in range(len(variables))])
-    return PointArrays(arrays, tuple([v.upper - v.lower + 1 for v in variables]))
+    return PointArrays(arrays, tuple([v.size for v in variables]))
 
 
 def number_type(exprs: Iterable[Expr]) -> type:

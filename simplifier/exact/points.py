@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.constraints import Constraint, droppable_first
 from simplifier.exact.context import count_query
 from simplifier.exact.point_arrays import Array, PointArrays, box_arrays, number_type
@@ -26,10 +26,6 @@ MAX_AT_ONCE = 1 << 20  # not `Final`, which compiled modules inline: tests lower
 """Maximum number of points of a box, times the atoms of its constraints, to evaluate at once.
 
 A quarter of it if no constraint divides: isl answers such queries in a millisecond."""
-
-
-def _points_in(variables: Iterable[Variable]) -> int:
-    return prod([max(0, v.upper - v.lower + 1) for v in variables])
 
 
 # ---------------------------------------------------------------- probes
@@ -127,7 +123,7 @@ def _probe_of(points: PointArrays, *, is_tight: bool, is_complete: bool) -> Prob
 def _new_probe(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> Probe | None:
-    points = _points_in(variables)
+    points = point_count(variables)
     if not points or False in [c.expr.is_affine for c in constraints]:
         return None
     if number_type(_domain_exprs(variables, constraints)) is object:
@@ -152,7 +148,7 @@ def _random_points(variables: tuple[Variable, ...]) -> PointArrays:
     """Pseudorandom points of a box, many at its faces."""
     unit_points = _unit_points(len(variables))
     arrays = {
-        v: (v.lower + np.floor(coordinates * (v.upper - v.lower + 1))).astype(np.int64)
+        v: (v.lower + np.floor(coordinates * v.size)).astype(np.int64)
         for v, coordinates in zip(variables, unit_points, strict=True)
     }
     return PointArrays(arrays, (PROBE_POINTS,))
@@ -177,7 +173,7 @@ def should_enumerate(variables: Iterable[Variable], constraints: Sequence[Constr
     if False in [constraint.expr.is_affine for constraint in constraints]:
         return False
     divided = any(constraint.expr.divides for constraint in constraints)
-    work = _points_in(variables) * sum([constraint.expr.weight for constraint in constraints])
+    work = point_count(variables) * sum([constraint.expr.weight for constraint in constraints])
     return work <= (MAX_AT_ONCE if divided else MAX_AT_ONCE // 4)
 
 

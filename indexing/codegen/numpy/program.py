@@ -25,7 +25,7 @@ from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
 from indexing.codegen.stages import Nest, Repeat, Stage, all_stages
 from indexing.codegen.text import dtype_text, tuple_text
 from indexing.tiling.sets.tile_grid import TileGrid
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.substitute import Substitution
 
 Box: TypeAlias = tuple[tuple[int, int], ...]
@@ -192,7 +192,7 @@ class Vectorized:
             for buffer in stage.buffers:
                 total += elements * buffer.dtype.itemsize
             if isinstance(stage.body, Reduction) and not stage.body.is_product:
-                iterations = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
+                iterations = point_count(stage.body.ranges)
                 total += 2 * elements * iterations * stage.buffers[0].dtype.itemsize
         return total
 

@@ -25,7 +25,7 @@ from indexing.codegen.numpy.storing import full_text, store
 from indexing.codegen.stages import Stage
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 from indexing.ops.functions import neutral
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
@@ -108,7 +108,7 @@ class ReductionWriter:
         code = f"contract({formula!r}, {sides[0].code}, {sides[1].code})"
         lost = set(space.variables) - set(dims.variables) - read
         if lost:
-            count = np.asarray(prod(v.upper + 1 for v in lost), self._dtype)
+            count = np.asarray(point_count(lost), self._dtype)
             code = f"{code} * {scalar_text(count)}"
         self._store(0, code, out, dims)
 
@@ -122,7 +122,7 @@ class ReductionWriter:
             return False
         if depends_on_axes(reduction.inits[0], space):
             return False
-        count = prod(v.upper + 1 for v in reduced)
+        count = point_count(reduced)
         if count > _SMALL_WINDOW or not _is_windowed(reduction, space):
             return True
         return count >= _WIDE_WINDOW and not _overlaps(reduction, space)

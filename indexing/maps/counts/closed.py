@@ -82,7 +82,7 @@ class _Search:
         return independent(tallies)
 
     def _formula(self, form: Form) -> Tally | None:
-        sizes = [v.upper - v.lower + 1 for v in form.variables]
+        sizes = [v.size for v in form.variables]
         if floors(form):
             return self._changed_tally(form)
         if form.constraints:

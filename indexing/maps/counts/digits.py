@@ -109,9 +109,9 @@ def merged_forms(form: Form) -> Iterator[Form]:
     """
     own = floors(form)
     for high, low in _neighbours(own):
-        size = low.upper - low.lower + 1
+        size = low.size
         if all(_is_number(floor, high, low, size) for floor in own):
-            last = (high.upper - high.lower + 1) * size - 1
+            last = high.size * size - 1
             number = Variable(fresh_names(form)[0], 0, last)
             values = {high: number // size + high.lower, low: number % size + low.lower}
             yield form.with_values(values, (number,))

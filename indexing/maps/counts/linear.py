@@ -27,7 +27,7 @@ def linear_tally(form: Form) -> Tally | None:
     >>> linear_tally(Form((d0, s0), (d0 * 2 + s0,), ())).histogram
     {1: 100002, 2: 99999}
     """
-    sizes = [v.upper - v.lower + 1 for v in form.variables]
+    sizes = [v.size for v in form.variables]
     kernel = kernel_of(form)
     if not kernel:
         return uniform(1, prod(sizes))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
 import indexing.methods as methods
 from hlo.arguments import checked_on_failure
@@ -16,6 +15,7 @@ from indexing.maps.counts.closed import closed_tally
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import MapList, MapOrMaps, as_maps, check_spaces, quotients
 from simplifier import exact
+from simplifier.atoms import point_count
 from simplifier.interval import intersect
 from simplifier.linear import Expr
 from simplifier.unknown import Unknown, with_query
@@ -82,7 +82,7 @@ def _points(m: IndexingMap) -> int | Unknown:
     divided = quotients(m)
     if not divided:
         if not m.constraints:
-            return prod([max(0, v.upper - v.lower + 1) for v in m.variables])
+            return point_count(m.variables)
         tally = closed_tally(m.variables, (), m.constraints)
         if tally is not None:
             return tally.total

@@ -8,7 +8,7 @@ number.  Variables in floors are enumerated.  Constraints select values of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from indexing.maps.counts.forms import Form, constant_difference
 from indexing.maps.counts.tally import Tally
-from simplifier.atoms import Variable, inside_atoms
+from simplifier.atoms import Variable, inside_atoms, point_count
 from simplifier.exact import number_type
 from simplifier.interval import Interval, intersect
 from simplifier.linear import Expr
@@ -70,13 +70,13 @@ def tally_of_sums(
     {1: 2, 3: 2, 5: 2, 6: 997}
     """
     digits = _digits(form)
-    values, points = prod([digit.size for digit in digits]), _points(form.variables)
+    values, points = prod([digit.size for digit in digits]), point_count(form.variables)
     every = [*form.exprs, *[v.as_expr() for v in form.variables]]
     if values >= 1 << 62 or points >= 1 << 62 or number_type(every) is object:
         return None
     free = [] if points <= values else _linear_variables(form)
     enumerated = [v for v in form.variables if v not in free]
-    count = _points(enumerated)
+    count = point_count(enumerated)
     if count > max_enumerated or count * term_count(form.exprs) > MAX_WORK:
         return None
     if free and values > max_sums:
@@ -124,10 +124,6 @@ def _bounds_of(expr: Expr, constrained: Expr, bounds: Interval) -> Interval | No
     return None
 
 
-def _points(variables: Iterable[Variable]) -> int:
-    return prod([v.upper - v.lower + 1 for v in variables])
-
-
 def _linear_variables(form: Form) -> list[Variable]:
     """The variables that occur in no floor."""
     inside = {v for expr in form.exprs for v in inside_atoms(expr)}
@@ -138,7 +134,7 @@ def _numbers(
     digits: Sequence[_Digit], enumerated: Sequence[Variable], free: Sequence[Variable]
 ) -> _Array:
     """The numbers of the sums at each point of some variables, and the lower ends of others."""
-    sizes = [v.upper - v.lower + 1 for v in enumerated]
+    sizes = [v.size for v in enumerated]
     at: dict[Variable, Any] = {v: v.lower for v in free}
     for k, v in enumerate(enumerated):
         shape = [1] * len(sizes)
@@ -157,7 +153,7 @@ def _sum_digits(
     counts = np.bincount(numbers, minlength=values).astype(np.int64)
     for v in free:
         step = sum([digit.expr.parts.get(v, 0) * digit.place for digit in digits])
-        counts = _shifted_sums(counts, step, v.upper - v.lower + 1)
+        counts = _shifted_sums(counts, step, v.size)
     present = np.flatnonzero(counts)
     return present, counts[present]
 

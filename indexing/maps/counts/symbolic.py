@@ -155,7 +155,7 @@ def tile_counts(m: IndexingMap) -> SymbolicCounts | Unknown:
         return Unknown(f"the constraint {m.constraints[0]} depends on the position of the tile")
     if m.runtime:
         return Unknown(f"the tile has the runtime variable {m.runtime[0].name}")
-    sizes |= {s: as_expr(s.upper - s.lower + 1) for s in m.ranges}
+    sizes |= {s: as_expr(s.size) for s in m.ranges}
     form = Form((*m.dims, *m.ranges), m.results, ()).with_values(values, sizes)
     return _counts(form, sizes, [*parameters, *positions])
 

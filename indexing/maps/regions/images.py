@@ -28,7 +28,7 @@ from indexing.maps.regions.boxes import (
 )
 from indexing.maps.relation import image
 from simplifier import exact
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.constraints import Constraint
 from simplifier.exact.elements import distinct_results
 from simplifier.linear import Expr
@@ -142,7 +142,7 @@ def image_box(relation: exact.Relation, max_points: int, budget: int) -> Box | N
         line = _sums(relation.results[0])
         if line is not None:
             return Box.of(line) if len(line) == 1 else None
-    points = prod([v.upper - v.lower + 1 for v in (*relation.inputs, *relation.hidden)])
+    points = point_count((*relation.inputs, *relation.hidden))
     if points > max_points:
         return _counted_hull(relation, budget)
     elements = distinct_results(relation)
@@ -170,7 +170,7 @@ def _counted_hull(relation: exact.Relation, budget: int) -> Box | None:
         stride = gcd(*result.parts.values()) or 1
         sides.append(progression(low, (high - low) // stride + 1, stride))
     hull = Box.of(sides)
-    if hull.count() > prod([v.upper - v.lower + 1 for v in variables]):
+    if hull.count() > point_count(variables):
         return None
     count = exact.count(relation, budget)
     return hull if not isinstance(count, Unknown) and count == hull.count() else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import prod
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +22,7 @@ from indexing.maps.regions.selection import (
 )
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -95,7 +94,7 @@ def _with_runtime_value(m: IndexingMap, name: str, array: NDArray[Any]) -> Itera
         yield m
         return
     used = _variables(rt) if array.ndim else ()
-    points = prod([v.upper - v.lower + 1 for v in used])
+    points = point_count(used)
     if used and points <= MAX_LOOKUPS and not {other.variable for other in m.runtime} & set(used):
         for point in product(*[range(v.lower, v.upper + 1) for v in used]):
             yield _looked_up(m, name, array, dict(zip([v.name for v in used], point, strict=True)))

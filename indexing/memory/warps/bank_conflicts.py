@@ -151,7 +151,7 @@ def tile_positions(
         ValueError: the number of elements or bytes does not fit.
     """
     width = _width(thread_map, element_bits, access_bytes)
-    spans = [v.upper - v.lower + 1 for v in (*thread_map.dims, *thread_map.ranges)]
+    spans = [v.size for v in (*thread_map.dims, *thread_map.ranges)]
     elements = spans[1] if len(thread_map.dims) == 2 else 1
     affine, swizzle = _affine(layout)
     if len(affine.results) != 1 or affine.ranges:
@@ -217,7 +217,7 @@ def _width(thread_map: IndexingMap, element_bits: int, access_bytes: int) -> int
             f"({', '.join(v.name for v in thread_map.dims)})"
         )
     vector = thread_map.dims[1:]
-    elements = vector[0].upper - vector[0].lower + 1 if vector else 1
+    elements = vector[0].size if vector else 1
     if elements % width:
         raise ValueError(
             f"a vector of {elements} elements is no whole number of accesses of {width} elements: "

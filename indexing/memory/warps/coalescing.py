@@ -182,7 +182,7 @@ def _intervals(parts: Parts, sample: IndexingMap) -> list[Interval]:
     (thread,) = sample.dims
     length, start = 1, 0
     if sample.ranges and of_range == sample.ranges[0].as_expr():
-        length, start = sample.ranges[0].upper - sample.ranges[0].lower + 1, sample.ranges[0].lower
+        length, start = sample.ranges[0].size, sample.ranges[0].lower
     step = of_thread.parts.get(thread, 0)
     is_linear = of_thread == thread * step and bool(step)
     if is_linear and abs(step) == 1:

@@ -66,7 +66,7 @@ def digits(exprs: Iterable[Expr], variable: Variable) -> tuple[Expr, Sequence[Va
     >>> parts
     (Variable('bl_x', 0, 2), Variable('bl_x.3', 0, 3), Variable('bl_x.12', 0, 8))
     """
-    size = variable.upper - variable.lower + 1
+    size = variable.size
     weights = [1]
     for period in sorted(_floor_periods(exprs, variable)):
         if weights[-1] < period < size and period % weights[-1] == 0:

@@ -132,9 +132,9 @@ def warp_classes(
         return Unknown("positions in memory exceed 64-bit integers")
     accesses, split = _with_digits(accesses)
     repeated, constraints = _repetitions(accesses)
-    spans = {v: v.upper - v.lower + 1 for v in accesses.outer}
+    spans = {v: v.size for v in accesses.outer}
     spans |= {each.variable: each.period for each in repeated}
-    rows, lanes = prod(spans.values()), accesses.lane.upper - accesses.lane.lower + 1
+    rows, lanes = prod(spans.values()), accesses.lane.size
     classes: list[WarpClass] = []
     points = rows * lanes
     at_once = max(1, _POINTS_AT_ONCE // lanes)
@@ -192,7 +192,7 @@ def _repetitions(accesses: WarpAccesses) -> tuple[tuple[_Repeated, ...], list[Co
     claimed: set[int] = set()
     chosen: list[_Repeated] = []
     for variable in sorted(accesses.outer, key=lambda v: v.lower - v.upper):
-        size = variable.upper - variable.lower + 1
+        size = variable.size
         exprs = [accesses.position, *[constraint.expr for constraint in constraints]]
         steps = [step for expr in exprs if (step := translation(expr, variable)) is not None]
         if len(steps) < len(exprs):

@@ -6,10 +6,10 @@ The digit of an index x with stride a and size b is ``x floordiv a mod b``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from math import gcd, prod
+from math import gcd
 from typing import NamedTuple
 
-from simplifier.atoms import Floor, Variable
+from simplifier.atoms import Floor, Variable, point_count
 from simplifier.linear import Expr
 
 
@@ -49,7 +49,7 @@ def links_of(
             return [DigitLink(IndexDigit(dim, 1, size), IndexDigit(root, 1, size))]
     variables = expr.variables()
     low, high = expr.bounds
-    covers = low <= 0 and high >= size - 1 and prod(v.upper + 1 for v in variables) >= size
+    covers = low <= 0 and high >= size - 1 and point_count(variables) >= size
     if not covers or any(v not in total for v in variables):
         return []
     links: list[DigitLink] = []

@@ -123,7 +123,7 @@ class Dimensions:
     def is_constrained(self, dim: int) -> bool:
         """Return True if a result's dimension decides whether an operand is read."""
         return any(
-            v in read.constrained or v.upper - v.lower + 1 < self.sizes[dim]
+            v in read.constrained or v.size < self.sizes[dim]
             for _, read, roots in self._located
             for v, (root, _) in roots.items()
             if root == dim

@@ -24,7 +24,7 @@ from indexing.tiling.sets.tile_sets import (
 )
 from indexing.tiling.sets.tiled_maps import TiledMap, product_of, tiled_maps
 from indexing.tiling.sets.united_sets import translate_region, unite_sets
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
@@ -80,7 +80,7 @@ class OperandSets:
 
     def _sum(self, sets: tuple[TileSets, ...], value: Callable[[TileClass], int]) -> Interval:
         used = {v for s in sets for v in s.tile_index}
-        repeated = prod([v.upper + 1 for v in self.grid.tile_index if v not in used])
+        repeated = point_count([v for v in self.grid.tile_index if v not in used])
         each = [s.total(value) for s in sets]
         return repeated * prod([low for low, _ in each]), repeated * prod([n for _, n in each])
 

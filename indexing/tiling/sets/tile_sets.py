@@ -23,7 +23,7 @@ from indexing.tiling.sets.distinct_rows import number_rows
 from indexing.tiling.sets.runtime_values import Start
 from indexing.tiling.sets.tiled_maps import TiledMap
 from indexing.tiling.sets.translations import Key, Separator
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -186,7 +186,7 @@ def tile_sets(m: TiledMap) -> TileSets:
     Raises:
         BudgetError: there are more tiles or classes than their budgets.
     """
-    tiles = prod(shape_of(m.tile_index))
+    tiles = point_count(m.tile_index)
     if tiles > MAX_TILES:
         raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
     if tiles > MAX_MEMOISED_TILES or m.refers_to_arrays:  # a cache would keep the module in memory
@@ -201,7 +201,7 @@ def _memoised_sets(m: TiledMap) -> TileSets:
 
 
 def _tile_sets(m: TiledMap) -> TileSets:
-    tiles = prod(shape_of(m.tile_index))
+    tiles = point_count(m.tile_index)
     _check_depth(m)
     separator = Separator(m.tile_index)
     shifts, results = _separate_exprs(separator, [place.expr for place in m.places])
@@ -317,7 +317,7 @@ def _check_depth(m: TiledMap) -> None:
 
 def shape_of(tile_index: Iterable[Variable]) -> tuple[int, ...]:
     """Return the number of values of each variable."""
-    return tuple([v.upper - v.lower + 1 for v in tile_index])
+    return tuple([v.size for v in tile_index])
 
 
 def tile_points(tile_index: Sequence[Variable]) -> dict[Variable, NDArray[Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from math import prod
 from operator import or_
 from typing import TypeAlias
 
@@ -20,10 +19,9 @@ from indexing.tiling.sets.tile_sets import (
     TileSets,
     classes_of,
     count_elements,
-    shape_of,
     tile_points,
 )
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, point_count
 
 Translates: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
 """Translates of sets: the number of the map, the class, and the translation."""
@@ -38,7 +36,7 @@ def unite_sets(sets: Sequence[TileSets], tile_index: Sequence[Variable]) -> Tile
     Raises:
         BudgetError: there are more tiles or classes than their budgets.
     """
-    tiles = prod(shape_of(tile_index))
+    tiles = point_count(tile_index)
     if tiles > MAX_TILES:
         raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
     points = tile_points(tile_index)

@@ -117,7 +117,7 @@ class _Simplification:
 
     def legal(self, tree: SizeConstraints) -> int | None:
         """Return the legal sizes as bits; `None` if `tree` has no single small variable."""
-        if len(tree.variables) != 1 or _count(tree.variables[0]) > MAX_SIZES:
+        if len(tree.variables) != 1 or tree.variables[0].size > MAX_SIZES:
             return None
         if id(tree) not in self._legal:
             (variable,) = tree.variables
@@ -205,9 +205,5 @@ def _without_supersets(parts: list[SizeConstraints]) -> list[SizeConstraints]:
     ]
 
 
-def _count(variable: Variable) -> int:
-    return variable.upper - variable.lower + 1
-
-
 def _all_sizes(variable: Variable) -> int:
-    return (1 << _count(variable)) - 1
+    return (1 << variable.size) - 1

@@ -276,7 +276,7 @@ class _Tile:
         if v in self.windows:
             return self.windows[v].term
         if v in self.ranges:
-            return Term.constant(v.lower, v.upper - v.lower + 1)
+            return Term.constant(v.lower, v.size)
         dim = self.dims[v]
         return Term.short_tile(dim) if self.is_short(dim) else Term.tile(dim)
 

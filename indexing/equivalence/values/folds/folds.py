@@ -33,7 +33,7 @@ from indexing.equivalence.values.terms.closed_terms import close_body
 from indexing.equivalence.values.terms.functions import is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.combiners import COMBINERS
-from simplifier.atoms import Variable, variables_in
+from simplifier.atoms import Variable, point_count, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
@@ -85,7 +85,7 @@ def _evaluate_constants(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     variables = {v for c in fold.guards for v in variables_in([c.expr])} | value.free
     if not variables <= set(fold.ranges) or value.kind == "constant" or init.kind != "constant":
         return None
-    if _size(fold.ranges) > MAX_EVALUATED or not _reorders(algebra, fold):
+    if point_count(fold.ranges) > MAX_EVALUATED or not _reorders(algebra, fold):
         return None
     result = init
     bounds = [range(v.lower, v.upper + 1) for v in fold.ranges]
@@ -243,7 +243,7 @@ def _drop_unused(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     if fold.combiner in IDEMPOTENT:
         return replace(fold, ranges=kept)
     if fold.combiner == "add" and has_ring(fold.element_type):
-        total = sum_of(algebra, fold.element_type, [(_size(unused), fold.values[0])])
+        total = sum_of(algebra, fold.element_type, [(point_count(unused), fold.values[0])])
         return replace(fold, ranges=kept, values=(total,))
     return fold
 
@@ -320,10 +320,6 @@ def _widen_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     return algebra.apply("convert", (), fold.element_type, [fold_formula(algebra, wide)])
 
 
-def _size(ranges: Sequence[Variable]) -> int:
-    return math.prod([v.upper - v.lower + 1 for v in ranges])
-
-
 def _count_repeats(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     """``n * fold`` for a sum of floats that repeats each value n times."""
     unused = _unused_ranges(algebra, fold)
@@ -334,7 +330,7 @@ def _count_repeats(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     algebra.note([REPEATED])
     kept = tuple([v for v in fold.ranges if v not in unused])
     rest = fold_formula(algebra, replace(fold, ranges=kept))
-    count = algebra.table.constant(_size(unused), fold.element_type)
+    count = algebra.table.constant(point_count(unused), fold.element_type)
     return algebra.apply("multiply", (), fold.element_type, [count, rest])
 
 

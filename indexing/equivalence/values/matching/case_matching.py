@@ -16,7 +16,6 @@ True
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -30,7 +29,7 @@ from indexing.equivalence.values.matching.sorted_rows import SortedRow, sorted_r
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import is_empty
-from simplifier.atoms import Variable, variables_in
+from simplifier.atoms import Variable, point_count, variables_in
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -315,7 +314,7 @@ def _match_ranges(
     size = first.upper + 1
     for k in range(1, len(order) - len(rest) + 1):
         digits = order[:k]
-        total = math.prod([v.upper + 1 for v in digits])
+        total = point_count(digits)
         if total < size or (k > 1 and total // (digits[0].upper + 1) >= size):
             continue
         number = as_expr(0)
