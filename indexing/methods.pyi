@@ -67,7 +67,6 @@ from .maps.relation import preimage as preimage
 from .maps.simplify import Rewrite as Rewrite
 from .maps.simplify import simplify_map as simplify_map
 from .maps.simplify import trace_steps as trace_steps
-from .maps.unused import drop_unused as drop_unused
 from .memory.layouts.algebra import coalesce_layout as coalesce_layout
 from .memory.layouts.algebra import complement as complement
 from .memory.layouts.algebra import composition as composition

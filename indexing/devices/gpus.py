@@ -29,7 +29,6 @@ class Gpu:
         source: XLA's description of the model, a file of ``xla/backends/gpu/target_config/specs``.
         sector_bytes: the unit of transfers between the caches, aligned.
         line_bytes: the size of a cache line, aligned.
-        dram_transaction_bytes: the unit of transfers from DRAM to the L2 cache, for XLA's rules.
         l2_cache_bytes: size of the L2 cache, on AMD GPUs of that of one die; `None` if not known.
         banks: number of banks of shared memory.
         bank_bytes: number of consecutive bytes in one bank.
@@ -38,8 +37,7 @@ class Gpu:
     Source: NVIDIA "CUDA C++ Best Practices Guide", "Coalesced Access to Global Memory" (sectors)
     and "Shared Memory and Memory Banks"; Nsight Compute "Kernel Profiling Guide", "Memory Tables"
     (lines of four sectors); AMD "CDNA 3" white paper (lines, banks) and "ROCm Compute Profiler",
-    "Vector L1 cache" (requests of 64 bytes); XLA ``xla/stream_executor/device_description.h``,
-    ``dram_to_l2_transaction_size_bytes``.
+    "Vector L1 cache" (requests of 64 bytes).
     """
 
     name: str
@@ -50,7 +48,6 @@ class Gpu:
     source: str
     sector_bytes: int = 32
     line_bytes: int = 128
-    dram_transaction_bytes: int = 64
     l2_cache_bytes: int | None = None
     banks: int = 32
     bank_bytes: int = 4
@@ -61,13 +58,13 @@ class Gpu:
 GPUS: Final = {
     facts[0]: Gpu(*facts)
     for facts in [
-        # model   shared   registers warp blocks    description        sector line DRAM L2
-        ("V100",  98_304,  65_536,   32, 2**31 - 1, "v100.txtpb",        32, 128, 64,  6_291_456),
-        ("A100",  166_912, 65_536,   32, 2**31 - 1, "a100_sxm_80.txtpb", 32, 128, 64,  41_943_040),
-        ("A6000", 101_376, 65_536,   32, 2**31 - 1, "a6000.txtpb",       32, 128, 64,  6_291_456),
-        ("H100",  232_448, 65_536,   32, 2**31 - 1, "h100_sxm.txtpb",    32, 128, 64,  52_428_800),
-        ("B200",  232_448, 65_536,   32, 2**31 - 1, "b200.txtpb",        32, 128, 64,  132_644_864),
-        ("MI300", 65_536,  131_072,  64, 2**31 - 1, "mi300.txtpb",       64, 128, 128, 4_194_304),
+        # model   shared   registers warp blocks    description        sector line L2
+        ("V100",  98_304,  65_536,   32, 2**31 - 1, "v100.txtpb",        32, 128, 6_291_456),
+        ("A100",  166_912, 65_536,   32, 2**31 - 1, "a100_sxm_80.txtpb", 32, 128, 41_943_040),
+        ("A6000", 101_376, 65_536,   32, 2**31 - 1, "a6000.txtpb",       32, 128, 6_291_456),
+        ("H100",  232_448, 65_536,   32, 2**31 - 1, "h100_sxm.txtpb",    32, 128, 52_428_800),
+        ("B200",  232_448, 65_536,   32, 2**31 - 1, "b200.txtpb",        32, 128, 132_644_864),
+        ("MI300", 65_536,  131_072,  64, 2**31 - 1, "mi300.txtpb",       64, 128, 4_194_304),
     ]
 }
 # fmt: on

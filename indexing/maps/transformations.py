@@ -26,18 +26,6 @@ class Transformations(MapMethods):
         m = self._itself()
         return replace(m, dims=(*m.dims, *m.ranges), ranges=())
 
-    def remove_unused(self) -> methods.IndexingMap:
-        """Return the same relation without the range and runtime variables it does not depend on.
-
-        Symbolic sizes are kept: their bounds may result from constraints.  If the constraints of
-        dropped variables have no solution, the map is empty.
-
-        >>> from indexing.maps.indexing_map import IndexingMap, dims, ranges
-        >>> print(IndexingMap.of(dims((4,)), [0], ranges=ranges(3)).remove_unused())
-        (d0) -> (0), domain: d0 in [0, 3]
-        """
-        return methods.drop_unused(self._itself())
-
     def rescale(self) -> methods.IndexingMap:
         """Return `simplify()`, which replaces strided range variables by ``k·s + r``.
 

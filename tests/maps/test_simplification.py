@@ -1,4 +1,4 @@
-"""`simplify`, `remove_unused`, `rescale`: the same relation, proved by enumeration and by ISL."""
+"""`simplify`, `drop_unused`, `rescale`: the same relation, proved by enumeration and by ISL."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import indexing.methods
 from indexing import CertificateError, IndexingMap, RuntimeVariable, dims, parse_map, ranges
 from indexing.maps.simplify import Rewrite
+from indexing.maps.unused import drop_unused
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.trace import Applied
@@ -96,14 +97,14 @@ def test_an_empty_domain_stays_empty(text: str) -> None:
     simple = parse_map(text).simplify(certify=True)
     assert str(simple) == "KNOWN EMPTY"
     assert simple.is_empty()
-    assert parse_map(text).remove_unused().is_empty()
+    assert drop_unused(parse_map(text)).is_empty()
     assert [len(simple.dims), len(simple.results)] == [len(parse_map(text).dims), 1]
 
 
 @pytest.mark.parametrize("text", [*STAYS, *[row[1] for row in SIMPLER]])
 def test_a_domain_with_points_is_not_simplified_to_empty(text: str) -> None:
     assert not parse_map(text).simplify().is_empty()
-    assert not parse_map(text).remove_unused().is_empty()
+    assert not drop_unused(parse_map(text)).is_empty()
 
 
 @st.composite
@@ -133,7 +134,7 @@ def test_simplifying_twice_is_simplifying_once(given_map: IndexingMap) -> None:
 @given(small_maps())
 @fuzz(150)
 def test_rescaling_and_dropping_unused_variables_keep_the_relation(given_map: IndexingMap) -> None:
-    assert relation(given_map.remove_unused()) == relation(given_map)
+    assert relation(drop_unused(given_map)) == relation(given_map)
     assert relation(given_map.rescale()) == relation(given_map)
 
 

@@ -214,7 +214,7 @@ def test_the_minimum_is_that_of_all_swizzles(
         return sum(known(answer).wavefronts for answer in each)
 
     assert wavefronts(search.swizzle) == search.wavefronts >= search.phases
-    assert search.swizzle.is_bijective
+    assert isinstance(search.swizzle.inverse(), Swizzle)
     if family == "xor":
         assert search.wavefronts == min(map(wavefronts, every_xor(bits)))
     assert search.wavefronts <= wavefronts(Swizzle(()))

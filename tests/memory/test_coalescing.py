@@ -11,16 +11,11 @@ import indexing
 from indexing import IndexingMap
 from indexing.devices.gpus import gpu
 from indexing.memory.warps.access import MemoryAccess
-from indexing.memory.warps.coalescing import (
-    is_coalesced,
-    is_coalesced_by_opcodes,
-    is_tile_coalesced,
-)
+from indexing.memory.warps.coalescing import is_coalesced
 from simplifier.atoms import Variable
 from tests.memory.coalescing_cases import (
     DYNAMIC_SLICE,
     OUTER_DIMS,
-    TRANSPOSE_OF_ADD,
     TRANSPOSE_OF_BROADCAST,
     table,
 )
@@ -71,40 +66,12 @@ def test_row_reductions_are_coalesced(shape: str, threads: int, rows: int) -> No
     assert load.ratio == 1
 
 
-def test_the_quick_rule_misses_strides() -> None:
-    """``TransposeOfBroadcastHeuristic`` and ``TransposeOfAddHeuristic``.
-
-    Broadcasts are exempt from the rule, whatever the consumer reads: each lane of this slice reads
-    a sector of its own.
-    """
-    fusion = entry(TRANSPOSE_OF_BROADCAST)
-    assert is_coalesced_by_opcodes(fusion.operands[0])
-    assert is_coalesced_by_opcodes(fusion)
-    load = known(indexing.access(fusion)[0])
+def test_each_lane_of_a_strided_slice_reads_a_sector_of_its_own() -> None:
+    """``TransposeOfBroadcastHeuristic``, whose rule by opcodes exempts broadcasts."""
+    load = known(indexing.access(entry(TRANSPOSE_OF_BROADCAST))[0])
     assert (load.coalesced, load.ratio) == (False, 8)
     assert load.worst is not None
     assert load.worst.addresses[:3] == (0, 256, 512)
-    other = entry(TRANSPOSE_OF_ADD)
-    assert not is_coalesced_by_opcodes(other.operands[0])
-
-
-def test_tiles_need_rows_of_a_transaction() -> None:
-    """``SmallDataTypes``: 64 bytes are a transaction from DRAM."""
-    root = entry("""ENTRY main { p0 = s8[256,512] parameter(0)  p1 = s8[256,512] parameter(1)
-      ROOT add = s8[256,512] add(p0, p1) }""")
-    assert A6000.dram_transaction_bytes == 64
-    verdicts = []
-    for columns in (16, 32, 64, 128):
-        tiling = indexing.tile(root, (16, columns))
-        assert isinstance(tiling, indexing.Tiling)
-        for k, operand in enumerate(root.operands):
-            region = tiling.at(0, 0)[k]
-            assert isinstance(region, indexing.maps.Region)
-            assert region.box is not None
-            assert isinstance(operand.shape, hlo.Shape)
-            strides = [max(1, step) for step in region.box.strides]
-            verdicts.append(is_tile_coalesced(operand.shape, region.box.sizes, strides, A6000))
-    assert verdicts == [False] * 4 + [True] * 4
 
 
 # fmt: off

@@ -144,7 +144,7 @@ def test_an_inverse_exists_exactly_if_images_are_distinct(columns: list[int]) ->
     swizzle = Swizzle(tuple(columns))
     images = swizzle(np.arange(32))
     inverse = swizzle.inverse()
-    assert swizzle.is_bijective == (len(set(images.tolist())) == 32)
+    assert isinstance(inverse, Swizzle) == (len(set(images.tolist())) == 32)
     if isinstance(inverse, Unknown):
         address = int(inverse.reason.split()[-3])
         assert address != 0

@@ -143,11 +143,6 @@ class Swizzle:
             return None
         return bits, base, shift
 
-    @property
-    def is_bijective(self) -> bool:
-        """True if no two addresses have the same image: the matrix is regular."""
-        return not isinstance(self.inverse(), Unknown)
-
     def __str__(self) -> str:
         if self.parameters is None:
             return f"F2[{','.join(map(str, self.columns))}]"

@@ -85,12 +85,6 @@ class FusionEffect(Displayed):
         return self.work_added if isinstance(self.work_added, Unknown) else self.work_added.flops
 
     @property
-    def transcendentals_added(self) -> int | Unknown:
-        """The transcendental functions of `work_added`."""
-        work = self.work_added
-        return work if isinstance(work, Unknown) else work.transcendentals
-
-    @property
     def before(self) -> Amount | Unknown:
         """Bytes that both instructions move."""
         return _sum(self.producer.bytes, self.consumer.bytes)

@@ -15,16 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from hlo.modules.module import Instruction
 from hlo.shapes.layout import Layout
 from hlo.shapes.shape import Shape
-from indexing.devices.gpus import Gpu
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.memory.warps.thread_loads import THREAD_DIMS
-from indexing.ops.elementwise import ElementwiseOp
-from indexing.ops.transpose import Transpose
 from simplifier.atoms import Variable, variables_in
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr, constant, from_atom
@@ -67,71 +63,6 @@ def is_coalesced(schedule: IndexingMap, reads: IndexingMap, shape: Shape) -> boo
     if sample.constraints and sample.constraints[0].expr != place:
         return False
     return _is_dense(_intervals(parts, sample), _element_bytes(shape))
-
-
-def is_tile_coalesced(
-    shape: Shape, sizes: Sequence[int], strides: Sequence[int], device: Gpu
-) -> bool:
-    """Return XLA's verdict on the reads of a tile: its rows fill transactions from DRAM.
-
-    Args:
-        shape: the shape of the array, with its layout.
-        sizes, strides: the tile.
-
-    Source: XLA, ``BandwidthUtilizationRateHeuristicForTiledMemoryAccess``; a tile is coalesced if
-    its contiguous part has at least the bytes of one transaction.
-
-    >>> from hlo import parse_shape
-    >>> from indexing.devices.gpus import gpu
-    >>> bytes_of = parse_shape("s8[256,512]")
-    >>> [is_tile_coalesced(bytes_of, (16, n), (1, 1), gpu("A6000")) for n in (32, 64)]
-    [False, True]
-    """
-    elements = 1
-    for dim in shape.layout_or_default.minor_to_major:
-        if strides[dim] != 1:
-            break
-        elements *= min(sizes[dim], shape.dims[dim])
-        if sizes[dim] < shape.dims[dim]:
-            break
-    return elements * _element_bytes(shape) >= device.dram_transaction_bytes
-
-
-def is_coalesced_by_opcodes(instruction: Instruction) -> bool:
-    """Return XLA's quick verdict on a fusion or instruction: nothing moves the minor dimension.
-
-    A transpose of a broadcast or iota counts as coalesced.  The emitter is not a transpose emitter.
-
-    Source: XLA, ``IsReadCoalescedHeuristic``.
-    """
-    inner = [instruction]
-    if instruction.opcode == "fusion":
-        inner = [i for called in instruction.called_computations for i in called.instructions]
-    return not any(_moves_minor(each) and not _is_broadcast(each.operands[0]) for each in inner)
-
-
-def _moves_minor(instruction: Instruction) -> bool:
-    """Return True if a transpose or copy has another minor dimension than its operand."""
-    if instruction.opcode not in ("transpose", "copy"):
-        return False
-    shape, operand = instruction.shape, instruction.operands[0].shape
-    if not isinstance(shape, Shape) or not isinstance(operand, Shape) or not shape.rank:
-        return False
-    minor, before = (each.layout_or_default.minor_to_major[0] for each in (shape, operand))
-    if isinstance(instruction.op, Transpose):
-        minor = instruction.op.dimensions[minor]
-    return minor != before
-
-
-def _is_broadcast(instruction: Instruction) -> bool:
-    """Return True for a broadcast or iota, through bitcasts and elementwise operations."""
-    while instruction.opcode not in ("broadcast", "iota"):
-        if len(instruction.operands) != 1:
-            return False
-        if instruction.opcode != "bitcast" and not isinstance(instruction.op, ElementwiseOp):
-            return False
-        instruction = instruction.operands[0]
-    return True
 
 
 def _element_bytes(shape: Shape) -> int:
