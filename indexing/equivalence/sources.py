@@ -39,6 +39,7 @@ from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.element import ElementwiseRule, element_of
+from indexing.ops.integer_rules import wrapped
 from indexing.programs.arrays import is_unique
 from simplifier.linear import Expr
 
@@ -168,11 +169,9 @@ class Sources:
             [(part, factor % (1 << bits)) for part, factor in factors.items() if factor],
             key=lambda each: (each[0].name, each[1], str(each[0].at)),
         )
-        constant %= 1 << bits
         if not kept:
-            is_negative = ELEMENT_TYPES[kind].kind == "integral" and constant >> (bits - 1)
-            return self._integer(constant - (is_negative << bits))
-        return self._named_sum(_LinearForm(kind, kept, constant))
+            return self._integer(wrapped(constant, kind))
+        return self._named_sum(_LinearForm(kind, kept, constant % (1 << bits)))
 
     def _named_sum(self, total: _LinearForm) -> Element:
         if total.constant == 0 and [factor for _, factor in total.parts] == [1]:

@@ -46,6 +46,17 @@ def range_of(element_type: str) -> Interval | None:
     return None
 
 
+def wrapped(value: int, element_type: str) -> int:
+    """Return the integer of a type that is equal to `value` modulo ``2^bits``.
+
+    >>> wrapped(200, "s8"), wrapped(-1, "u4"), wrapped(7, "s32")
+    (-56, 15, 7)
+    """
+    limits = range_of(element_type)
+    assert limits is not None
+    return (value - limits[0]) % (1 << ELEMENT_TYPES[element_type].bits) + limits[0]
+
+
 def clamp_cases(value: Expr, bounds: Interval) -> Cases:
     """``min(max(value, lower), upper)``.
 

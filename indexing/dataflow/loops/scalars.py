@@ -23,7 +23,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import While, callees
 from indexing.ops.element import ElementwiseRule, element_of
-from indexing.ops.integer_rules import MODULAR, range_of
+from indexing.ops.integer_rules import MODULAR, range_of, wrapped
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains, join
 from simplifier.linear import Expr, as_expr, constant
@@ -275,21 +275,13 @@ def _affine(scalar: ScalarRef, values: list[WrappedSum], signed: bool) -> Wrappe
 
 def _reduce_numbers(expr: Expr, element_type: str, signed: bool) -> Expr:
     """Return an expression of small numbers that is equal modulo ``2^bits``."""
-    bits, limits = ELEMENT_TYPES[element_type].bits, range_of(element_type)
-    assert limits is not None
-
-    def signed_residue(number: int) -> int:
-        half = 1 << bits - 1
-        return (number + half) % (1 << bits) - half
-
+    signed_type = f"s{ELEMENT_TYPES[element_type].bits}"
     result = constant(0)
     for atom, coefficient in expr.terms:
         assert isinstance(atom, Variable)  # sums have no other atoms
-        result += as_expr(atom) * signed_residue(coefficient)
-    number = expr.constant
-    if limits[0] == 0 and (result.is_constant or not signed):
-        return result + number % (1 << bits)
-    return result + signed_residue(number)
+        result += as_expr(atom) * wrapped(coefficient, signed_type)
+    own_type = element_type if result.is_constant or not signed else signed_type
+    return result + wrapped(expr.constant, own_type)
 
 
 def _rule_values(scalar: ScalarRef, values: list[WrappedSum]) -> list[Expr]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import bits_of, is_integral
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.ops.integer_rules import range_of
+from indexing.ops.integer_rules import range_of, wrapped
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 
@@ -97,10 +97,7 @@ def _ring_sum(
     factors = {t: f % modulus for t, f in total.items() if f % modulus}
     constant %= modulus
     if not factors:
-        limits = range_of(element_type)
-        assert limits is not None
-        signed = constant - modulus * (constant > limits[1])
-        return algebra.table.constant(signed, element_type)
+        return algebra.table.constant(wrapped(constant, element_type), element_type)
     ordered = sorted(factors.items(), key=lambda part: (part[0].key, part[0].number))
     if len(ordered) == 1 and ordered[0][1] == 1 and not constant:
         return ordered[0][0]
