@@ -17,7 +17,7 @@ from hlo.shardings.mesh import Axis, Mesh, axis_fault, overlap_fault
 Version: TypeAlias = Literal[1, 2, 3]
 """A notation of HLO: 1 lists devices, 2 transposes an iota, 3 names the axes of a mesh."""
 
-REDUCTIONS: Final = ("sum", "max", "min", "and", "or", "prod")
+REDUCTIONS: Final = ("sum", "prod", "max", "min", "and", "or")
 """The reductions that combine partial values."""
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
+from hlo.shardings.sharding import REDUCTIONS
 from indexing.dataflow.queries import element_reads
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import Path, array_leaves, leaf_at
@@ -24,7 +25,7 @@ from indexing.sharding.partial_values.laws import conversion_laws, has_reduction
 from indexing.sharding.partial_values.splat_values import splat_value
 from indexing.sharding.partial_values.split_terms import SplitTerms, returns_update, split_terms
 from indexing.sharding.rules.combiners import combiner_of
-from indexing.sharding.splits.states import BROADCAST, REDUCTIONS, ArrayState, partial, split
+from indexing.sharding.splits.states import BROADCAST, ArrayState, partial, split
 
 
 class OperandState(NamedTuple):

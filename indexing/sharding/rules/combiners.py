@@ -6,10 +6,13 @@ from typing import Final
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
+from hlo.shardings.sharding import REDUCTIONS
 from indexing.ops.combiners import COMBINERS as BY_OPCODE
 from indexing.ops.element import ReductionRule
 
-COMBINERS: Final = {each.reduction: each for each in BY_OPCODE.values() if each.opcode != "xor"}
+COMBINERS: Final = {
+    each.reduction: each for each in BY_OPCODE.values() if each.reduction in REDUCTIONS
+}
 """The combiner of each reduction that a sharding may name."""
 
 # of predicates, addition and multiplication are the logical functions

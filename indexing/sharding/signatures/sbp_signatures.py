@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import ELEMENT_TYPES
+from hlo.shardings.sharding import REDUCTIONS
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.sharding.partial_values.laws import has_reduction
@@ -23,7 +24,6 @@ from indexing.sharding.splits.split_choices import SplitChoice, SplitChoices
 from indexing.sharding.splits.states import (
     BROADCAST,
     IDEMPOTENT,
-    REDUCTIONS,
     ArrayState,
     partial,
     split,

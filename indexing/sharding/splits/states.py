@@ -8,10 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from hlo.shardings.sharding import REDUCTIONS
 from indexing.sharding.rules.combiners import COMBINERS
-
-REDUCTIONS: Final = tuple(COMBINERS)
-"""The functions that combine partial values."""
 
 IDEMPOTENT: Final = frozenset([kind for kind, each in COMBINERS.items() if each.is_idempotent])
 """The reductions of which ``x`` and ``x`` is ``x``: equal values are partial values, too."""

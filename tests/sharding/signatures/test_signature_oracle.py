@@ -11,6 +11,7 @@ import pytest
 
 from hlo.ops.op import OPS
 from hlo.shapes.shape import ELEMENT_TYPES
+from hlo.shardings.sharding import REDUCTIONS
 from indexing import SbpSignature, Unknown, check_signature, sbp
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.elementwise import ElementwiseOp
@@ -20,7 +21,6 @@ from indexing.sharding.signatures.checks import Refused
 from indexing.sharding.splits import containment
 from indexing.sharding.splits.containment import Breach, Contained, Containment
 from indexing.sharding.splits.split_choices import SplitChoices
-from indexing.sharding.splits.states import REDUCTIONS
 from indexing.sharding.splits.subjects import Subject
 from tests.oracles import sampled
 from tests.sharding.signatures.signature_oracle import (
