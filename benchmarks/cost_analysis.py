@@ -18,7 +18,7 @@ import hlo
 from benchmarks.examples import EXAMPLES
 from indexing.memory import traffic
 from indexing.memory.movement.traffic_values import TotalBounds, Totals
-from indexing.views.alignment import align_columns
+from indexing.views.tables import align_columns
 
 HEAD: Final = ["module", "bytes", "XLA", "flops", "XLA", "transcendentals", "XLA", "s"]
 

@@ -28,7 +28,7 @@ from indexing.equivalence.compare import is_structurally_equal
 from indexing.equivalence.dumps import modules_in
 from indexing.equivalence.pairing import Pair, pair_of
 from indexing.equivalence.runs import Runs, ValueGap
-from indexing.views.alignment import align_columns
+from indexing.views.tables import align_columns
 from tests.equivalence.mutants import mutants
 
 COLUMNS: Final = ("changed", "reads", "values", "values, laws", "differs", "undecided")

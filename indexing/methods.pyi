@@ -88,11 +88,11 @@ from .tiling.sizes.size_violations import size_violation as size_violation
 from .tiling.sizes.size_words import constraints_text as constraints_text
 from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
-from .views.best_tilings import best_tilings_text as best_tilings_text
-from .views.best_tilings import comparison_text as comparison_text
 from .views.display import html_of as html_of
 from .views.plans import best_shardings_text as best_shardings_text
 from .views.plans import plan_text as plan_text
+from .views.tilings import best_tilings_text as best_tilings_text
+from .views.tilings import comparison_text as comparison_text
 from .views.tilings import operand_text as operand_text
 from .views.tilings import tiling_text as tiling_text
 

@@ -45,7 +45,7 @@ class UnknownCommand(click.UsageError):
     """A usage error with the names of similar commands."""
 
     def __init__(self, name: str, context: click.Context) -> None:
-        from indexing.cli.printing import did_you_mean
+        from indexing.cli.selected import did_you_mean
 
         super().__init__(f"unknown command `{name}`", context)
         self.help = did_you_mean(name, COMMANDS)

@@ -62,7 +62,8 @@ def draw_maps(reporter: Reporter, files: Sequence[str], request: Request) -> Non
 def _drawn_maps(
     reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
 ) -> Iterator[Figure]:
-    from indexing.cli.printing import faults, note_matches
+    from indexing.cli.printing import faults
+    from indexing.cli.selected import note_matches, place_of, report_lack
 
     import_module("indexing.ops")  # registers the ops
     done = 0
@@ -76,13 +77,11 @@ def _drawn_maps(
         for instruction in selection.instructions(module, computations):
             bar.update(f"{module.filename}: {instruction.computation.name}", done)
             done += 1
-            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
+            place = place_of(instruction)
             reporter.has_answer = True
             with reporter.reporting(place):
-                if missing := request.query.missing_in(instruction):
-                    reporter.error(f"error[name]: {place} has no {missing}")
-                    continue
-                yield from _figures_at(reporter, instruction, request, place)
+                if not report_lack(reporter, instruction, request.query):
+                    yield from _figures_at(reporter, instruction, request, place)
         note_matches(reporter, module, selection.conditions, request.is_one_file)
 
 

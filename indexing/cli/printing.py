@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+from indexing.cli.selected import report_missed
 
 if TYPE_CHECKING:
     from hlo import HloError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from indexing.views.map_query import Query
     from indexing.views.map_tables import MapTable
     from indexing.views.regions import Point
-    from indexing.views.selection import Condition, Selection
+    from indexing.views.selection import Selection
     from indexing.views.terminal import Terminal
 
 _formats = cache(partial(import_module, "indexing.views.formats"))  # help does without
@@ -342,58 +343,9 @@ def is_valid(computation: Computation) -> bool:
     return computation.memoised(is_valid, lambda: not any(faults([computation])))
 
 
-def note_matches(
-    reporter: Reporter, module: Module, conditions: Iterable[Condition], is_one_file: bool
-) -> None:
-    """Record the conditions that `module` meets, and names similar to those that it does not."""
-    from hlo.modules.patterns import name_pattern
-
-    for condition in conditions:
-        if condition.is_met(module):
-            reporter.matched.add(condition)
-        elif condition not in reporter.matched and not any(reporter.missed.get(condition, ())[1:]):
-            # similar names are searched for only where they are few
-            is_name = name_pattern(condition.text).is_name
-            is_asked = condition.option != "--opcode" and (is_one_file or is_name)
-            question = condition.question(module) if is_asked else ""
-            reporter.missed[condition] = module.filename, question
-
-
-def report_missed(reporter: Reporter, conditions: Iterable[Condition], is_one_file: bool) -> None:
-    """Report each condition that no instruction of any module meets."""
-    from hlo.ops.op import OPS
-
-    is_complete = is_one_file or not reporter.failed  # a file that failed may have a match
-    for condition in conditions:
-        opcode = condition.text
-        if condition in reporter.matched:
-            continue
-        if condition.option == "--opcode" and opcode not in OPS:
-            reporter.error(f"error[name]: unknown opcode `{opcode}`", *did_you_mean(opcode, OPS))
-        elif condition in reporter.missed and is_complete:
-            file, question = reporter.missed[condition]
-            place = f"{file}: " if is_one_file and condition.option != "--opcode" else ""
-            reporter.error(f"error[name]: {place}{condition.message}", *_help(question))
-
-
 def report_no_match(reporter: Reporter, request: Request) -> None:
     """Report conditions that no module meets, and a selection without an instruction."""
     import_module("indexing.ops")  # registers the ops
     report_missed(reporter, request.selection.conditions, request.is_one_file)
     if not (reporter.failed or reporter.has_answer or not request.selection.text):
         reporter.error(f"error[name]: no instruction matches {request.selection.text}")
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> list[str]:
-    """Return a help line with the most similar of `names`, or none.
-
-    >>> did_you_mean("conv", ["convert", "convolution", "cosine", "transpose"])
-    ['  = help: did you mean `convert` or `convolution`?']
-    """
-    from hlo.text.names import did_you_mean, similar
-
-    return _help(did_you_mean(similar(name, names)))
-
-
-def _help(question: str) -> list[str]:
-    return [f"  = help: {question}"] if question else []

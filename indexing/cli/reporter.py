@@ -6,6 +6,7 @@ instruction does not stop the others.
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 import re
@@ -13,11 +14,11 @@ import shutil
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from hlo.text.source import HloError, printable
 from indexing.cli.failures import OutputError as OutputError
@@ -192,6 +193,13 @@ class Reporter:
             self._stream().write(text)
         except OSError as error:
             raise self._output_error(error) from None
+
+    def print_answer(
+        self, notation: str, lines: Iterable[str], records: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Print the lines of a text, or in JSON an object for each record."""
+        for line in map(json.dumps, records) if notation == "json" else lines:
+            self.print(line)
 
     def print_document(self, text: str) -> None:
         """Print a whole file of HTML or SVG: its bytes are UTF-8, whatever standard output has."""

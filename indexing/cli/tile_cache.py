@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -11,9 +11,11 @@ import click
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import ByteSize, gather_options, with_options
 from indexing.cli.reporter import Reporter
+from indexing.cli.selected import place_of
 
 if TYPE_CHECKING:
     from indexing.tiling.sets.tiling import Tiling
+    from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -96,21 +98,13 @@ def cache_options(command: F) -> F:
     return with_options(gather_options("cache", lambda: CacheOptions)(command), options)
 
 
-def print_misses(
-    reporter: Reporter,
-    subject: TileSubject,
-    place: str,
-    tiling: Tiling,
-    capacity: int,
-    options: CacheOptions,
-    notation: str,
-) -> None:
-    """Print the misses in each order; report orders that the grid does not have."""
+def cached_answer(
+    reporter: Reporter, subject: TileSubject, tiling: Tiling, capacity: int, options: CacheOptions
+) -> TileAnswer | None:
+    """Return the misses in each order; report orders that the grid does not have."""
     from indexing.memory.caches.orders import BlockOrder, block_orders
     from indexing.memory.caches.search import best_block_orders
-    from indexing.views import cache_records, tile_records
-    from indexing.views.tile_lines import heading
-    from simplifier.unknown import Unknown
+    from indexing.views.tile_answers import misses_answer
 
     line = options.line or DEFAULT_LINE
     names = [] if options.orders is None else options.orders.split(",")
@@ -119,20 +113,8 @@ def print_misses(
         best = best_block_orders(tiling, capacity, orders or block_orders(tiling), line)
     except ValueError as error:  # of an order
         reporter.error(
-            f"error[order]: {place}: {error}", f"  = help: the grid is {list(tiling.grid)}"
+            f"error[order]: {place_of(subject.instruction)}: {error}",
+            f"  = help: the grid is {list(tiling.grid)}",
         )
-        return
-    lines: Iterable[str]
-    text: list[str]
-    if isinstance(best, Unknown):
-        lines = tile_records.unknown_lines(subject, best)
-        text = [f"{heading(subject, reporter.paint)} unknown: {best.reason}"]
-    else:
-        lines = cache_records.misses_json(subject, capacity, line, best)
-        text = [
-            f"{heading(subject, reporter.paint)} tiles {list(tiling.sizes)}, LRU cache of "
-            f"{capacity:,} bytes, lines of {line} bytes",
-            *[f"  {each}" for each in str(best).splitlines()],
-        ]
-    for each in lines if notation == "json" else text:
-        reporter.print(each)
+        return None
+    return misses_answer(subject, capacity, line, best)

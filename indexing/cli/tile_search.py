@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +10,6 @@ import click
 
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import gather_options, with_options
-from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import LimitsText
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from indexing.tiling.search.candidates import AcceptedKind
     from indexing.tiling.search.limits import TilingLimits
     from indexing.tiling.search.measures import Objective
+    from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,24 +100,11 @@ def search_options(command: F) -> F:
     return with_options(gather_options("searched", lambda: SearchOptions)(command), options)
 
 
-def print_best(
-    reporter: Reporter, subject: TileSubject, options: SearchOptions, notation: str
-) -> None:
-    """Print the best tilings of an output."""
+def searched_answer(subject: TileSubject, options: SearchOptions) -> TileAnswer:
+    """Return the best tilings of an output."""
     from indexing.tiling.search.candidates import best_tilings
-    from indexing.views import tile_records
-    from indexing.views.tile_lines import best_lines, heading
-    from simplifier.unknown import Unknown
+    from indexing.views.tile_answers import best_answer
 
     given = {"sizes" if k == "candidates" else k: v for k, v in options.given.items()}
     best = best_tilings(subject.instruction, to=subject.to, output_id=subject.output, **given)
-    lines: Iterable[str]
-    text: Iterable[str]
-    if isinstance(best, Unknown):
-        lines = tile_records.unknown_lines(subject, best)
-        text = [f"{heading(subject, reporter.paint)} unknown: {best.reason}"]
-    else:
-        lines = tile_records.best_json(subject, best)
-        text = best_lines(subject, best, reporter.paint)
-    for line in lines if notation == "json" else text:
-        reporter.print(line)
+    return best_answer(subject, best)

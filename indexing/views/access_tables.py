@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.memory.warps.access import Accesses, MemoryAccess
-from indexing.views.alignment import align_columns
-from indexing.views.map_tables import Paint, plain, shape_text
-from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.map_tables import Paint, instruction_head, plain, shape_text
+from indexing.views.records import SCHEMA_VERSION, instruction_record, shape_record
+from indexing.views.tables import align_columns
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ class AccessSubject:
 
     Attributes:
         instruction: the instruction.
-        file: the name of its file.
         threads: the threads of a block along x, y and z.
         unroll: the number of elements of a vector.
         device: the name of the GPU.
@@ -40,7 +39,6 @@ class AccessSubject:
     """
 
     instruction: Instruction
-    file: str
     threads: tuple[int, ...]
     unroll: int
     device: str
@@ -65,11 +63,8 @@ def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plai
     """Yield a heading, a table with a row for each array, and notes."""
     instruction = subject.instruction
     threads = " x ".join(map(str, subject.threads))
-    yield (
-        f"{subject.file}: {instruction.computation.name}: {paint(instruction.name, 'name')} = "
-        f"{shape_text(subject.shape)} {instruction.opcode}, {threads} threads, unroll "
-        f"{subject.unroll}, {subject.device}"
-    )
+    head = instruction_head(instruction, subject.shape, paint)
+    yield f"{head}, {threads} threads, unroll {subject.unroll}, {subject.device}"
     rows: list[Sequence[str]] = [_COLUMNS]
     notes: list[str] = []
     for role, number, name, shape, access in subject.arrays(accesses):
@@ -117,13 +112,9 @@ def _notes(access: MemoryAccess) -> Iterator[str]:
 
 def access_records(subject: AccessSubject, accesses: Accesses) -> Iterator[dict[str, Any]]:
     """Yield a record for each operand, and one for the output."""
-    instruction = subject.instruction
     for role, number, name, shape, access in subject.arrays(accesses):
         yield {
-            "file": subject.file,
-            "computation": instruction.computation.name,
-            "instruction": instruction.name,
-            "opcode": instruction.opcode,
+            **instruction_record(subject.instruction),
             "shape": shape_record(subject.shape),
             "threads": list(subject.threads),
             "unroll": subject.unroll,

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlo.text.source import HloError
-from indexing.views.records import SCHEMA_VERSION
+from indexing.views.records import SCHEMA_VERSION, instruction_record
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
@@ -123,18 +123,14 @@ def _value(value: object) -> object:
     return value
 
 
-def report_json(report: Report, file: str, scope: Scope) -> str:
+def report_json(report: Report, scope: Scope) -> str:
     """Return the outcome of ``validate`` for one instruction or for the entry computation."""
-    instruction = report.instruction
     findings = [
         {"check": finding.check, "status": finding.status, "details": finding.details}
         for finding in dict.fromkeys(report.findings)
     ]
     record = {
-        "file": file,
-        "computation": instruction.computation.name,
-        "instruction": instruction.name,
-        "opcode": instruction.opcode,
+        **instruction_record(report.instruction),
         "scope": scope,
         "status": report.status,
         "checks": findings,

@@ -6,11 +6,10 @@ All text is escaped: names in programs are arbitrary.  Formulas are shown on req
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from html import escape
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from hlo.html import MAX_LINES, preformatted_html
+from hlo.html import preformatted_html
 from indexing.codegen.map_loops import MapLoopNest
 from indexing.codegen.nest import LoopNest
 from indexing.dataflow.queries import Groups
@@ -23,32 +22,13 @@ from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.search.xla_ranks import RankComparison
 from indexing.tiling.sets.tiling import Tiling
 from indexing.views.answer_tables import tables_of
-from indexing.views.best_tilings import (
-    COMPARED_COLUMNS,
-    RANKED_COLUMNS,
-    best_head,
-    best_notes,
-    compared_row,
-    comparison_head,
-    ranked_row,
-)
 from indexing.views.map_tables import MapTable, map_line, path_text, runtime_text, shape_text
-from indexing.views.plans import (
-    PLAN_COLUMNS,
-    SHARDINGS_COLUMNS,
-    plan_head,
-    plan_notes,
-    plan_rows,
-    shardings_head,
-    shardings_notes,
-    shardings_rows,
-)
-from indexing.views.tilings import COLUMNS, head, operand_rows
+from indexing.views.plans import plan_table, shardings_table
+from indexing.views.tables import Table
+from indexing.views.tilings import best_tilings_table, comparison_table, tiling_table
 
 if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
-
-_CELL: Final = "white-space: pre; text-align: left; vertical-align: top; font-family: monospace"
 
 
 def html_of(value: object) -> str:
@@ -67,25 +47,23 @@ def html_of(value: object) -> str:
                 for i, maps in value.items()
                 for m in maps
             ]
-            return _table(("instruction", "shape", "map"), rows)
+            return Table("", ("instruction", "shape", "map"), rows).html()
         case Multiplicity():
             counts = {name: getattr(value, name) for name in ("total", "distinct", "maximum")}
-            return _table(("reads", ""), [(k, str(v)) for k, v in counts.items()])
+            return Table("", ("reads", ""), [(k, str(v)) for k, v in counts.items()]).html()
         case Collapse():
-            return _table(("array", "shape", "collapsed"), _collapsed_rows(value))
+            rows = list(_collapsed_rows(value))
+            return Table("", ("array", "shape", "collapsed"), rows).html()
         case Tiling():
-            return _table(COLUMNS, operand_rows(value), head(value))
+            return tiling_table(value).html()
         case BestTilings():
-            title = "; ".join([best_head(value), *best_notes(value)])
-            return _table(RANKED_COLUMNS, map(ranked_row, value), title)
+            return best_tilings_table(value).html()
         case RankComparison():
-            return _table(COMPARED_COLUMNS, map(compared_row, value.rows), comparison_head(value))
+            return comparison_table(value).html()
         case Plan():
-            title = "; ".join([plan_head(value), *plan_notes(value)])
-            return _table(PLAN_COLUMNS, plan_rows(value), title)
+            return plan_table(value).html()
         case BestShardings():
-            title = "; ".join([shardings_head(value), *shardings_notes(value)])
-            return _table(SHARDINGS_COLUMNS, shardings_rows(value), title)
+            return shardings_table(value).html()
         case LoopNest() | MapLoopNest():
             return preformatted_html(value.source)
         case _:
@@ -104,7 +82,7 @@ def _answer_table(table: MapTable) -> str:
             text, grade = _map_text(row.map), row.map.grade
         operand = f"{row.name}{path_text(row.path)}"
         rows.append((str(row.operand), operand, shape_text(row.shape), text, grade))
-    return _table(("", "operand", "shape", "map", "grade"), rows, title + output)
+    return Table(title + output, ("", "operand", "shape", "map", "grade"), rows).html()
 
 
 def _map_text(m: IndexingMap) -> str:
@@ -120,20 +98,3 @@ def _collapsed_rows(collapse: Collapse) -> Iterator[tuple[str, str, str]]:
     for role, listed in arrays:
         for k, array in enumerate(listed):
             yield f"{role} {k}", shape_text(array.shape), shape_text(array.collapsed)
-
-
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return an HTML table; rows beyond `MAX_LINES` are counted."""
-    listed = list(rows)
-    hidden = len(listed) - MAX_LINES
-    head = "".join(f'<th style="text-align: left">{escape(title)}</th>' for title in titles)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in listed[:MAX_LINES])
-    if hidden > 0:
-        body += f"<tr>{_cell(f'… {hidden} more')}</tr>"
-    line = f'<div style="{_CELL}">{escape(caption)}</div>' if caption else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div style="overflow-x: auto">{line}{table}</div>'
-
-
-def _cell(text: str) -> str:
-    return f'<td style="{_CELL}">{escape(text)}</td>'

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
-from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
+from indexing.views.tables import align_columns
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction
@@ -19,7 +18,7 @@ MAX_LISTED: Final = 6
 
 
 def computation_lines(
-    computation: Computation, file: str, paint: Paint = plain, with_source: bool = False
+    computation: Computation, paint: Paint = plain, with_source: bool = False
 ) -> Iterator[str]:
     """Yield a heading and one aligned line for each instruction of a computation.
 
@@ -28,7 +27,7 @@ def computation_lines(
 
     >>> import hlo
     >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT sum = f32[4] add(p, p) }"
-    >>> print(*computation_lines(hlo.parse(text).entry, "m.hlo"), sep=chr(10))
+    >>> print(*computation_lines(hlo.parse(text, "m.hlo").entry), sep=chr(10))
     m.hlo: ENTRY e: 2 instructions
          p    parameter  f32[4]  0
     ROOT sum  add        f32[4]  p, p
@@ -36,6 +35,7 @@ def computation_lines(
     entry = "ENTRY " if computation is computation.module.entry else ""
     count = len(computation.instructions)
     noun = "instruction" if count == 1 else "instructions"
+    file = computation.module.filename
     yield f"{file}: {entry}{paint(computation.name, 'name')}: {count} {noun}"
     instructions = computation.instructions
     rows = [_cells(instruction, with_source) for instruction in instructions]
@@ -77,22 +77,21 @@ def _inputs(instruction: Instruction) -> str:
     return f"{text} -> {called}".lstrip() if called else text
 
 
-def json_line(instruction: Instruction, file: str, with_source: bool = False) -> str:
-    """Return a JSON object for one instruction; `schemas/ls.json` is its JSON schema."""
-    computation = instruction.computation
-    is_parameter = instruction.opcode == "parameter"
-    record = {
-        "file": file,
-        "computation": computation.name,
-        "entry": computation is computation.module.entry,
-        "instruction": instruction.name,
-        "root": instruction.is_root,
-        "opcode": instruction.opcode,
-        "shape": shape_record(instruction.shape),
-        "operands": [operand.name for operand in instruction.operands],
-        "calls": [called.name for called in instruction.called_computations],
-        "parameter": computation.parameters.index(instruction) if is_parameter else None,
-        "schema_version": SCHEMA_VERSION,
-        **({"source": source_record(instruction.source)} if with_source else {}),
-    }
-    return json.dumps(record)
+def computation_records(computation: Computation, with_source: bool) -> Iterator[dict[str, Any]]:
+    """Yield a record for each instruction; `schemas/ls.json` is its JSON schema."""
+    for instruction in computation.instructions:
+        is_parameter = instruction.opcode == "parameter"
+        yield {
+            "file": computation.module.filename,
+            "computation": computation.name,
+            "entry": computation is computation.module.entry,
+            "instruction": instruction.name,
+            "root": instruction.is_root,
+            "opcode": instruction.opcode,
+            "shape": shape_record(instruction.shape),
+            "operands": [operand.name for operand in instruction.operands],
+            "calls": [called.name for called in instruction.called_computations],
+            "parameter": computation.parameters.index(instruction) if is_parameter else None,
+            "schema_version": SCHEMA_VERSION,
+            **({"source": source_record(instruction.source)} if with_source else {}),
+        }

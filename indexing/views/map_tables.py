@@ -21,6 +21,7 @@ from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 
 if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
     from hlo.modules.op_source import OpSource
     from indexing.maps.answers import Direction, Path
     from indexing.maps.indexing_map import IndexingMap
@@ -159,6 +160,13 @@ def table_head(table: MapTable, paint: Paint = plain) -> str:
     head = f"{table.file}: {table.computation}: {paint(table.instruction, 'name')} = "
     output = f", output {table.output}" if table.outputs > 1 else ""
     return f"{head}{shape_text(table.shape)} {table.opcode}, {table.direction}{output}"
+
+
+def instruction_head(instruction: Instruction, shape: AnyShape, paint: Paint = plain) -> str:
+    """Return the start of the header line of an answer about an array of an instruction."""
+    computation, name = instruction.computation, paint(instruction.name, "name")
+    place = f"{computation.module.filename}: {computation.name}: {name}"
+    return f"{place} = {shape_text(shape)} {instruction.opcode}"
 
 
 def reason_text(reason: Reason) -> str:

@@ -22,6 +22,7 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import StructuredOp
 from indexing.views.map_kinds import MAP_KINDS, MapKinds, map_kinds
 from indexing.views.records import SCHEMA_VERSION
+from indexing.views.tables import ANY_WIDTH, align_columns
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("output-to-input", "input-to-output")
 _HEAD = """\
@@ -126,10 +127,7 @@ def _page(ops: Mapping[str, type[Op]]) -> str:
 def _table(ops: Mapping[str, type[Op]]) -> Iterator[str]:
     """Yield a header line and a line for each op."""
     rows = [("OPCODE", *DIRECTIONS)] + [(n, *map(str, _both(c))) for n, c in ops.items()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for *cells, last in rows:
-        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-        yield "  ".join([*padded, last])
+    yield from align_columns(rows, max_width=ANY_WIDTH)
 
 
 def _both(cls: type[Op]) -> tuple[MapKinds, ...]:

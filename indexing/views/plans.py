@@ -1,4 +1,4 @@
-"""Plans of programs on meshes, as text and as rows of tables."""
+"""Plans of programs on meshes, as tables and as text."""
 
 from __future__ import annotations
 
@@ -6,35 +6,34 @@ from collections.abc import Iterator
 
 from indexing.sharding.planning.plan import LeafSharding, PaddedDimension, Plan, PlannedCollective
 from indexing.sharding.planning.search import BestShardings
-from indexing.views.alignment import align_columns
+from indexing.views.tables import Table
 
 SHARDINGS_COLUMNS = ("bytes sent", "bytes held", "specs")
-"""The columns of `shardings_rows`."""
+"""The columns of the table of the best shardings."""
 
 PLAN_COLUMNS = ("instruction", "spec", "collective", "axes", "bytes", "times", "reason")
-"""The columns of `plan_rows`."""
+"""The columns of the table of a plan."""
 
 
 MAX_PLACES = 3
 """Limit on the dimensions that a note about padding lists."""
 
 
-def plan_text(plan: Plan) -> str:
-    """Return the table of a plan, its totals, and the reasons."""
-    rows = list(plan_rows(plan))
-    table = align_columns([PLAN_COLUMNS, *rows], right=[4, 5])
-    return "\n".join([plan_head(plan), *table, *plan_notes(plan)])
-
-
-def plan_head(plan: Plan) -> str:
-    """Return the title of a plan's table."""
-    return (
+def plan_table(plan: Plan) -> Table:
+    """Return the table of a plan, with its totals and the reasons."""
+    head = (
         f"plan of `{plan.program.entry.name}` on {plan.mesh}: {plan.bytes_sent:,} bytes sent and "
         f"{plan.peak_bytes:,} bytes held by a device"
     )
+    return Table(head, PLAN_COLUMNS, list(_plan_rows(plan)), list(_plan_notes(plan)), right=[4, 5])
 
 
-def plan_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+def plan_text(plan: Plan) -> str:
+    """Return the table of a plan as text."""
+    return str(plan_table(plan))
+
+
+def _plan_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Yield the values of `PLAN_COLUMNS`: a row for each instruction, and for each collective."""
     by_instruction: dict[str, list[PlannedCollective]] = {}
     for collective in plan.collectives:
@@ -42,14 +41,14 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
         key = f"{collective.loop}/{name}" if collective.loop else name
         by_instruction.setdefault(key, []).append(collective)
     for name, spec in plan.specs.items():
-        first, *others = [*map(_cells, by_instruction.pop(name, ())), ("",) * 5][:None]
+        first, *others = [*map(_cells, by_instruction.pop(name, ())), ("",) * 5]
         yield (name, _spec_text(spec), *first)
         yield from [("", "", *cells) for cells in others if any(cells)]
     for name, rest in by_instruction.items():
         yield from [(name, "", *_cells(collective)) for collective in rest]
 
 
-def plan_notes(plan: Plan) -> Iterator[str]:
+def _plan_notes(plan: Plan) -> Iterator[str]:
     """Yield the reasons of a plan, and whether better choices may exist."""
     padded: dict[str, list[str]] = {}
     for reason in plan.reasons:
@@ -64,28 +63,27 @@ def plan_notes(plan: Plan) -> Iterator[str]:
         yield "the choice between conflicting splits is not proved to be the cheapest"
 
 
-def best_shardings_text(best: BestShardings) -> str:
-    """Return the table of the best shardings, and how they were searched."""
-    rows = list(shardings_rows(best))
-    table = list(align_columns([SHARDINGS_COLUMNS, *rows], right=[0, 1])) if rows else []
-    return "\n".join([shardings_head(best), *table, *shardings_notes(best)])
-
-
-def shardings_head(best: BestShardings) -> str:
-    """Return the title of the table of the best shardings."""
+def shardings_table(best: BestShardings) -> Table:
+    """Return the table of the best shardings, with how they were searched."""
     limit = "" if best.memory_limit is None else f", at most {best.memory_limit:,} bytes held"
-    return f"shardings on {best.mesh}{limit}"
+    head, notes = f"shardings on {best.mesh}{limit}", list(_shardings_notes(best))
+    return Table(head, SHARDINGS_COLUMNS, list(_shardings_rows(best)), notes, right=[0, 1])
 
 
-def shardings_rows(best: BestShardings) -> Iterator[tuple[str, ...]]:
+def best_shardings_text(best: BestShardings) -> str:
+    """Return the table of the best shardings as text."""
+    return str(shardings_table(best))
+
+
+def _shardings_rows(best: BestShardings) -> Iterator[tuple[object, ...]]:
     """Yield the values of `SHARDINGS_COLUMNS` for each choice."""
     for ranked in best.ranked:
         split = [f"{name} {spec}" for name, spec in ranked.specs.items() if any(spec.dims)]
-        sent, held = ranked.plan.bytes_sent, ranked.plan.peak_bytes
-        yield f"{sent:,}", f"{held:,}", ", ".join(split) or "all replicated"
+        plan = ranked.plan
+        yield plan.bytes_sent, plan.peak_bytes, ", ".join(split) or "all replicated"
 
 
-def shardings_notes(best: BestShardings) -> Iterator[str]:
+def _shardings_notes(best: BestShardings) -> Iterator[str]:
     """Yield the effort of the search, and whether its result is optimal."""
     yield f"{best.planned:,} of {best.choices:,} choices planned"
     if not best.ranked:

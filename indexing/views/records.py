@@ -17,6 +17,7 @@ from indexing.maps.printing import result_texts, text_in
 from indexing.views.map_tables import MapRow, MapTable, map_line, shape_text
 
 if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
     from hlo.modules.op_source import OpSource
     from indexing.maps.indexing_map import IndexingMap
     from indexing.maps.reasons import Reason
@@ -72,6 +73,16 @@ def _row_fields(row: MapRow) -> tuple[str, str]:
     if row.path is not None:
         parts += f', "path": {json.dumps(row.path)}'
     return f', "operand": {row.operand}, {fields}', f", {operand}{parts}}}"
+
+
+def instruction_record(instruction: Instruction) -> dict[str, Any]:
+    """Return the fields that tell an instruction, for JSON."""
+    return {
+        "file": instruction.module.filename,
+        "computation": instruction.computation.name,
+        "instruction": instruction.name,
+        "opcode": instruction.opcode,
+    }
 
 
 def shape_record(shape: AnyShape) -> dict[str, Any]:

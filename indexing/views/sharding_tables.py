@@ -6,23 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.sharding.rules.sharding_rules import Factors, ShardingRule, factor_name
-from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain
-from indexing.views.plans import (
-    PLAN_COLUMNS,
-    SHARDINGS_COLUMNS,
-    plan_head,
-    plan_notes,
-    plan_rows,
-    shardings_head,
-    shardings_notes,
-    shardings_rows,
-)
-from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.plans import plan_table, shardings_table
+from indexing.views.records import SCHEMA_VERSION, instruction_record, shape_record
+from indexing.views.tables import align_columns
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
@@ -34,13 +26,10 @@ Rules = Sequence[tuple["Instruction", ShardingRule]]
 """Instructions of one module, with their sharding rules."""
 
 
-def instruction_record(file: str, instruction: Instruction, view: str) -> dict[str, Any]:
+def view_record(instruction: Instruction, view: str) -> dict[str, Any]:
     """Return the keys that the records of all views have."""
     return {
-        "file": file,
-        "computation": instruction.computation.name,
-        "instruction": instruction.name,
-        "opcode": instruction.opcode,
+        **instruction_record(instruction),
         "shape": shape_record(instruction.shape),
         "view": view,
         "schema_version": SCHEMA_VERSION,
@@ -66,11 +55,11 @@ def rule_lines(file: str, rules: Rules, *, explain: bool, paint: Paint = plain) 
                 yield from (f"    {reason}" for reason in rule.explain().splitlines())
 
 
-def rule_records(file: str, rules: Rules) -> Iterator[dict[str, Any]]:
+def rule_records(rules: Rules) -> Iterator[dict[str, Any]]:
     """Yield a record for each rule."""
     for instruction, rule in rules:
         proofs = rule.proofs or ((),) * len(rule.factors)
-        yield instruction_record(file, instruction, "rule") | {
+        yield view_record(instruction, "rule") | {
             "rule": str(rule),
             "operands": [_names(dims) for dims in rule.operands],
             "results": [_names(dims) for dims in rule.results],
@@ -118,16 +107,16 @@ def plan_lines(file: str, plan: Plan, shown: Container[str], paint: Paint = plai
         shown: the names of the instructions that have rows; collectives of others are left out.
         paint: colours a text.
     """
-    yield f"{file}: {plan_head(plan)}"
-    rows: list[Sequence[str]] = [PLAN_COLUMNS]
+    table = plan_table(plan)
+    yield f"{file}: {table.head}"
+    rows: list[Sequence[object]] = []
     is_shown = False
-    for name, *cells in plan_rows(plan):
+    for name, *cells in table.rows:
         if name:  # the rows without a name belong to the one before
             is_shown = name in shown or name not in plan.specs
         if is_shown:
-            rows.append((paint(name, "name") if name else "", *cells))
-    yield from (f"  {line}" for line in align_columns(rows, right=[4, 5]))
-    yield from (f"  {note}" for note in plan_notes(plan))
+            rows.append((paint(str(name), "name") if name else "", *cells))
+    yield from (f"  {line}" for line in replace(table, rows=rows).lines())
 
 
 def plan_record(file: str, plan: Plan) -> dict[str, Any]:
@@ -163,10 +152,9 @@ def plan_record(file: str, plan: Plan) -> dict[str, Any]:
 
 def search_lines(file: str, best: BestShardings) -> Iterator[str]:
     """Yield a heading, a table with a row for each choice, and notes."""
-    yield f"{file}: {shardings_head(best)}"
-    rows = [SHARDINGS_COLUMNS, *shardings_rows(best)]
-    yield from (f"  {line}" for line in align_columns(rows, right=[0, 1]))
-    yield from (f"  {note}" for note in shardings_notes(best))
+    table = shardings_table(best)
+    yield f"{file}: {table.head}"
+    yield from (f"  {line}" for line in table.lines())
 
 
 def search_record(module: Module, best: BestShardings) -> dict[str, Any]:

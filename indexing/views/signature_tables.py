@@ -13,9 +13,9 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape, leaves
 from indexing.sharding.partial_values.laws import has_reduction
 from indexing.sharding.signatures.checks import Refused, check_signature
 from indexing.sharding.signatures.sbp_signatures import SbpSignature, SbpSignatures, sbp
-from indexing.views.alignment import align_columns
-from indexing.views.map_tables import Paint, plain, shape_text
-from indexing.views.sharding_tables import instruction_record
+from indexing.views.map_tables import Paint, instruction_head, plain
+from indexing.views.sharding_tables import view_record
+from indexing.views.tables import align_columns
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -47,33 +47,27 @@ class SignatureTable:
     """The signatures of an instruction, and those that do not hold.
 
     Attributes:
-        file: the name of the file.
         instruction: the instruction.
         shards: the number of shards; None for every number that divides the sizes.
         signatures: the signatures that hold.
         refused: splits of one operand, and partial sums of one, in no signature that holds.
     """
 
-    file: str
     instruction: Instruction
     shards: int | None
     signatures: SbpSignatures
     refused: tuple[RefusedSignature, ...]
 
     @classmethod
-    def of(cls, file: str, instruction: Instruction, shards: int | None) -> SignatureTable:
+    def of(cls, instruction: Instruction, shards: int | None) -> SignatureTable:
         """Search for the signatures of an instruction."""
         signatures = sbp(instruction, shards)
         refused = tuple(_refused_signatures(instruction, signatures, shards))
-        return cls(file, instruction, shards, signatures, refused)
+        return cls(instruction, shards, signatures, refused)
 
     def lines(self, paint: Paint = plain) -> Iterator[str]:
         """Yield a heading, a table of the signatures, and what is refused or unknown."""
-        instruction = self.instruction
-        yield (
-            f"{self.file}: {instruction.computation.name}: {paint(instruction.name, 'name')} = "
-            f"{shape_text(instruction.shape)} {instruction.opcode}"
-        )
+        yield instruction_head(self.instruction, self.instruction.shape, paint)
         rows = [("signature", "shards", "halo", "")]
         rows += [
             (str(s), self._shards(s), _halo(s), "needs its place" if s.needs_place else "")
@@ -92,7 +86,7 @@ class SignatureTable:
 
     def record(self) -> dict[str, Any]:
         """Return the record of the signatures."""
-        return instruction_record(self.file, self.instruction, "sbp") | {
+        return view_record(self.instruction, "sbp") | {
             "shards": self.shards,
             "signatures": [
                 {

@@ -15,10 +15,10 @@ from indexing.maps.answers import Path
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
 from indexing.views.access_kinds import ACCESS_KINDS
-from indexing.views.alignment import align_columns
 from indexing.views.listing import short_shape
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.tables import align_columns
 
 MAX_ROWS: Final = 10
 """Default number of rows of each table."""

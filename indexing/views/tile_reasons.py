@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.sets.nearest_boxes import nearest_boxes
@@ -13,7 +13,7 @@ from indexing.tiling.sizes.size_constraints import ALWAYS
 from indexing.tiling.sizes.size_violations import Violation
 from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, symbolic_tile
 from indexing.views.map_tables import map_line
-from indexing.views.tilings import ratio_text
+from indexing.views.tables import cell_text
 from simplifier.unknown import Unknown
 
 MAX_EXPLAINED: Final = 4
@@ -75,7 +75,7 @@ def _sharing_texts(operand: TiledOperand) -> Iterator[str]:
         yield f"elements that two neighbouring tiles share, at most: {', '.join(shared)}"
     factor = operand.overfetch
     if not isinstance(factor, Unknown) and factor > 1:
-        yield f"the smallest boxes have {ratio_text(factor)} times the elements that are needed"
+        yield f"the smallest boxes have {cell_text(factor)} times the elements that are needed"
 
 
 def _constraint_text(tile: SymbolicTile, violation: Violation | None) -> Iterator[str]:
@@ -95,15 +95,31 @@ def symbolic_tile_of(m: IndexingMap, instruction: str) -> SymbolicTile | Unknown
 
 def symbolic_parts(tile: SymbolicTile) -> list[str]:
     """Return the offsets, sizes, strides and bounds of a symbolic tile, each with its name."""
-    columns = {
+    cells = symbolic_cells(tile)
+    names = ["offsets", "sizes", "strides", "upper_bounds"]
+    if any(bound.constant != 0 for bound in tile.lower_bounds):
+        names.append("lower_bounds")
+    return [f"{name.replace('_', ' ')} {cell_text([*cells[name]])}" for name in names]
+
+
+def symbolic_cells(tile: SymbolicTile) -> dict[str, Any]:
+    """Return the offsets, sizes, strides, bounds, constraints and runtime values of a tile."""
+    return {
         "offsets": tile.offsets.results,
         "sizes": tile.sizes.results,
         "strides": tile.strides.results,
-        "upper bounds": tile.upper_bounds,
+        "lower_bounds": tile.lower_bounds,
+        "upper_bounds": tile.upper_bounds,
+        "constraints": str(tile.constraints),
+        "runtime": tile.runtime,
     }
-    if any(bound.constant != 0 for bound in tile.lower_bounds):
-        columns["lower bounds"] = tile.lower_bounds
-    return [f"{name} [{', '.join(map(str, each))}]" for name, each in columns.items()]
+
+
+NO_TILE: Final[dict[str, Any]] = {
+    **dict.fromkeys(("offsets", "sizes", "strides", "lower_bounds", "upper_bounds", "constraints")),
+    "runtime": (),
+}
+"""The `symbolic_cells` of a map without a symbolic tile."""
 
 
 def map_text(m: IndexingMap) -> str:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
 from indexing.memory.executions import Executions, executions
-from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tile
 from indexing.views.map_answers import parameter_number
 from indexing.views.map_tables import Paint, path_text, plain, shape_text
-from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.records import SCHEMA_VERSION, instruction_record, shape_record
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -36,6 +35,16 @@ class ArrayLabel(NamedTuple):
         name = f"{paint(self.name, 'name')}{path_text(self.path)}"
         return f"{self.role} {self.number} {name} {shape_text(self.shape)}"
 
+    def record(self) -> dict[str, Any]:
+        """Return the label as fields of a JSON record."""
+        return {
+            "role": self.role,
+            "operand": self.number,
+            "operand_name": self.name,
+            "operand_shape": shape_record(self.shape),
+            "path": self.path or (),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class TileSubject:
@@ -43,7 +52,6 @@ class TileSubject:
 
     Attributes:
         instruction: the instruction.
-        file: the name of its file.
         to: "operands" or "parameters".
         direction: "input-to-output" for the tiles of an operand.
         output: the number of the tiled output.
@@ -52,7 +60,6 @@ class TileSubject:
     """
 
     instruction: Instruction
-    file: str
     to: Target = "operands"
     direction: TileDirection = "output-to-input"
     output: int = 0
@@ -119,14 +126,10 @@ class TileSubject:
             return ArrayLabel("parameter", number, instruction.name, leaf, shape)
         return ArrayLabel("operand", number, instruction.name, leaf, shape)
 
-    def label_of(self, operand: TiledOperand) -> ArrayLabel:
-        """Return the label of one array of a tiling."""
-        return self.label(operand.instruction, operand.number, operand.path)
-
-    def head(self, paint: Paint = plain) -> Iterator[tuple[str, str]]:
+    def head(self) -> Iterator[tuple[str, str]]:
         """Yield the words of the heading, each with its style."""
         instruction = self.instruction
-        yield f"{self.file}:", ""
+        yield f"{instruction.module.filename}:", ""
         yield f"{instruction.computation.name}:", ""
         yield instruction.name, "name"
         yield f"= {shape_text(self._output_shape)} {instruction.opcode},", ""
@@ -136,7 +139,7 @@ class TileSubject:
             yield f"operand {self.operand} {operand.name} {shape_text(operand.shape)},", ""
         elif len(leaves(instruction.shape)) > 1:
             yield f"output {self.output},", ""
-        if self.instruction.computation in executions(self.instruction.module):
+        if instruction.computation in executions(instruction.module):
             clause = self.executions.clause
             yield from [(f"{clause},", "")] if clause else []
 
@@ -147,10 +150,7 @@ class TileSubject:
             result: the kind of the record.
         """
         return {
-            "file": self.file,
-            "computation": self.instruction.computation.name,
-            "instruction": self.instruction.name,
-            "opcode": self.instruction.opcode,
+            **instruction_record(self.instruction),
             "direction": self.direction,
             "to": self.to,
             "output": None if self.is_forward else self.output,

@@ -1,28 +1,49 @@
-"""Tilings as text: one line for each operand."""
+"""Tilings, the best tilings, and their comparison with XLA's candidates: tables and texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any, Final
 
 from indexing.maps.indexing_map import Grade
+from indexing.memory.movement.traffic_values import Amount
+from indexing.tiling.search.candidates import BestTilings
+from indexing.tiling.search.measures import RankedTiling
+from indexing.tiling.search.xla_ranks import ComparedTiling, RankComparison
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tiling import Tiling
+from indexing.views.tables import ANY_WIDTH, Table, cell_text
 from simplifier.unknown import Unknown
 
-COLUMNS = (
+COLUMNS: Final = (
     *("operand", "kind", "offsets", "sizes", "strides"),
     *("bytes of a tile", "bytes", "touched", "reuse", "contiguous"),
 )
-"""The columns of `operand_rows`."""
+"""The columns of the table of a tiling."""
+
+RANKED_COLUMNS: Final = ("sizes", "tiles", "bytes", "requested", "reuse", "working set")
+"""The columns of the table of the best tilings."""
+
+COMPARED_COLUMNS: Final = (
+    *("XLA", "sizes", "time", "XLA read", "loaded", "requested", "bytes", "rank"),
+)
+"""The columns of the table of XLA's candidates."""
+
+# ---------------------------------------------------------------- tilings
+
+
+def tiling_table(tiling: Tiling) -> Table:
+    """Return the table of a tiling: a row for each operand."""
+    return Table(_head(tiling), COLUMNS, list(map(operand_row, tiling.operands)))
 
 
 def tiling_text(tiling: Tiling) -> str:
     """Return the text of a tiling: a line for the tiles, and one for each operand."""
-    return "\n".join([head(tiling), *[f"  {operand_text(each)}" for each in tiling.operands]])
+    return "\n".join([_head(tiling), *[f"  {operand_text(each)}" for each in tiling.operands]])
 
 
-def head(tiling: Tiling) -> str:
+def _head(tiling: Tiling) -> str:
     """Return the first line: the tiled array, the sizes and the grid."""
     edge = f", {tiling.edge_tiles} not full" if tiling.edge_tiles else ""
     instruction = tiling.instruction
@@ -34,63 +55,144 @@ def head(tiling: Tiling) -> str:
 
 def operand_text(operand: TiledOperand) -> str:
     """Return the line of one operand."""
-    line = f"{operand_row(operand)[0]}: {', '.join(operand_parts(operand))}"
+    row = operand_row(operand)
+    line = f"{row[0]}: {', '.join(operand_parts(row))}"
     return f"{line} ({operand.reason})" if operand.reason else line
 
 
-def operand_parts(operand: TiledOperand) -> list[str]:
-    """Return the kind, the box and the counts of one operand, each with its name."""
-    row = dict(zip(COLUMNS, operand_row(operand), strict=True))
-    parts = [row["kind"], *box_parts(operand)]
-    if row["bytes"]:
-        parts.append(f"{row['bytes of a tile']} bytes in a tile")
-        parts.append(f"{row['bytes']} bytes read, {row['touched']} distinct, reuse {row['reuse']}")
-    return parts + [row["contiguous"]] * bool(row["contiguous"])
+def operand_parts(row: Sequence[str]) -> list[str]:
+    """Return the kind, the box and the counts of a row of `operand_row`, each with its name."""
+    tile_bytes, moved, touched, reuse, runs = row[5:]
+    parts = [row[1], *box_parts(row)]
+    if moved:
+        parts.append(f"{tile_bytes} bytes in a tile")
+        parts.append(f"{moved} bytes read, {touched} distinct, reuse {reuse}")
+    return parts + [runs] * bool(runs)
 
 
-def box_parts(operand: TiledOperand) -> list[str]:
+def box_parts(row: Sequence[str]) -> list[str]:
     """Return the offsets, sizes and strides of the boxes, or of boxes that contain the tiles."""
-    row = dict(zip(COLUMNS, operand_row(operand), strict=True))
-    parts = [f"{name} {row[name]}" for name in COLUMNS[2:5] if row[name]]
-    if parts and operand.kind != "box":
+    parts = [f"{name} {text}" for name, text in zip(COLUMNS[2:5], row[2:5], strict=True) if text]
+    if parts and row[1] != "box":
         parts[0] = f"inside of {parts[0]}"
     return parts
 
 
 def operand_row(operand: TiledOperand) -> tuple[str, ...]:
-    """Return the values of `COLUMNS` for one operand."""
+    """Return the texts of `COLUMNS` for one operand."""
     path = "".join([f"{{{i}}}" for i in operand.path])
     name = f"{operand.instruction.name}{path} {operand.shape}"
     if operand.kind == "unknown":
         return name, operand.kind, *[""] * 8
     if operand.bytes == 0:
         return name, "nothing is read", *[""] * 8
-    lines = [_list(operand.offsets), _list(operand.sizes), _list(operand.strides)]
-    counts = [operand.tile_bytes, operand.bytes, operand.bytes_touched]
-    grades = [operand.grade, operand.grade, operand.touched_grade]
-    runs = "" if isinstance(operand.contiguous, Unknown) else str(operand.contiguous)
-    numbers = map(_number, counts, grades)
-    return name, operand.kind, *lines, *numbers, ratio_text(operand.reuse), runs
+    boxes = [operand.offsets, operand.sizes, operand.strides]
+    runs = operand.contiguous
+    cells = (
+        *[None if exprs is None else list(exprs) for exprs in boxes],
+        _amount(operand.tile_bytes, operand.grade),
+        _amount(operand.bytes, operand.grade),
+        _amount(operand.bytes_touched, operand.touched_grade),
+        operand.reuse,
+        None if isinstance(runs, Unknown) else runs,
+    )
+    return name, operand.kind, *map(cell_text, cells)
 
 
-def operand_rows(tiling: Tiling) -> Iterator[tuple[str, ...]]:
-    """Yield the values of `COLUMNS` for each operand."""
-    yield from map(operand_row, tiling.operands)
+def _amount(value: int | Unknown, grade: Grade) -> Amount | Unknown:
+    return value if isinstance(value, Unknown) else Amount(value, grade)
 
 
-def _list(exprs: Sequence[object] | None) -> str:
-    return "" if exprs is None else f"[{', '.join(map(str, exprs))}]"
+# ---------------------------------------------------------------- best tilings
 
 
-def _number(value: int | Unknown, grade: Grade) -> str:
-    most = "<= " if grade == "may" else ""
-    return "unknown" if isinstance(value, Unknown) else f"{most}{value:,}"
+def best_tilings_table(best: BestTilings) -> Table:
+    """Return the table of the best tilings, with the effort of the search and what is refused."""
+    notes = [f"{best.built:,} of {best.candidates:,} tilings built", *map(str, best.refused)]
+    if best.incomplete:
+        notes.append(f"better tilings may exist: {best.incomplete}")
+    return Table(
+        f"best tilings of `{best.instruction.name}` {best.shape} by {best.objective}",
+        RANKED_COLUMNS,
+        list(map(_ranked_row, best.ranked)),
+        notes,
+        empty="none",
+        right=range(1, len(RANKED_COLUMNS)),
+        max_width=ANY_WIDTH,
+    )
 
 
-def ratio_text(value: Fraction | Unknown) -> str:
-    """Return a ratio as decimal number of at most three digits.
+def best_tilings_text(best: BestTilings) -> str:
+    """Return the table of the best tilings as text."""
+    return str(best_tilings_table(best))
 
-    >>> ratio_text(Fraction(4, 3)), ratio_text(Fraction(8))
-    ('1.33', '8')
-    """
-    return "unknown" if isinstance(value, Unknown) else f"{float(value):.3g}"
+
+def ranked_cells(ranked: RankedTiling) -> dict[str, Any]:
+    """Return the sizes and the figures of a tiling by name."""
+    return {
+        "tile_sizes": ranked.sizes,
+        "tiles": ranked.memory.tiles,
+        "grade": ranked.grade,
+        "bytes": ranked.bytes,
+        "requested": ranked.requested,
+        "reuse": ranked.reuse,
+        "working_set": ranked.memory.working_set,
+    }
+
+
+def _ranked_row(ranked: RankedTiling) -> tuple[object, ...]:
+    """Return the values of `RANKED_COLUMNS` for one tiling."""
+    sizes, tiles, grade, loaded, requested, reuse, working_set = ranked_cells(ranked).values()
+    if isinstance(reuse, Fraction):
+        reuse = str(reuse) if reuse.denominator == 1 else f"{float(reuse):.2f}"
+    amounts = [Amount(value, grade) for value in (loaded, requested, working_set)]
+    return _sizes_text(sizes), tiles, *amounts[:2], reuse, amounts[2]
+
+
+# ---------------------------------------------------------------- candidates of XLA
+
+
+def comparison_table(comparison: RankComparison) -> Table:
+    """Return the table of XLA's candidates."""
+    count = len(comparison.rows)
+    head = (
+        f"candidates of XLA for `{comparison.instruction.name}`: {len(comparison.disagreements)} "
+        f"of {count * (count - 1) // 2} pairs are in another order by {comparison.objective}"
+    )
+    right = range(1, len(COMPARED_COLUMNS))
+    rows = list(map(_compared_row, comparison.rows))
+    return Table(head, COMPARED_COLUMNS, rows, right=right, max_width=ANY_WIDTH)
+
+
+def comparison_text(comparison: RankComparison) -> str:
+    """Return the table of XLA's candidates, and the pairs in another order."""
+    return "\n".join([str(comparison_table(comparison)), *_disagreements(comparison)])
+
+
+def _disagreements(comparison: RankComparison) -> Iterator[str]:
+    """Yield the pairs of candidates that the two orders disagree on, with both figures."""
+    for first, second in comparison.disagreements:
+        a, b = comparison.rows[first], comparison.rows[second]
+        yield (
+            f"#{first} before #{second} by XLA: {_time(a)} < {_time(b)}; "
+            f"after it by {comparison.objective}: {a.value:,} > {b.value:,}"
+        )
+
+
+def _compared_row(row: ComparedTiling) -> tuple[object, ...]:
+    candidate, ranked = row.candidate, row.ranked
+    figures: Sequence[object] = [ranked] * 3
+    sizes = ";".join(map(_sizes_text, candidate.output_tiles))
+    if not isinstance(ranked, Unknown):
+        sizes = _sizes_text(ranked.sizes)
+        figures = [ranked.loaded, ranked.requested, ranked.bytes]
+    rank = "unknown" if row.rank is None else str(row.rank)
+    return f"#{candidate.number}", sizes, _time(row), candidate.bytes_read, *figures, rank
+
+
+def _sizes_text(sizes: Sequence[int]) -> str:
+    return f"[{','.join(map(str, sizes))}]"
+
+
+def _time(row: ComparedTiling) -> str:
+    return f"{row.candidate.exec_time * 1e6:.6g}us"

@@ -17,9 +17,9 @@ from indexing.memory.movement.traffic_values import (
     Traffic,
 )
 from indexing.ops.element import Work
-from indexing.views.alignment import align_columns
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.tables import align_columns
 from simplifier.unknown import Unknown
 
 _MAX_REASON: Final = 100

@@ -11,8 +11,8 @@ from indexing.equivalence.dumps import numbers_text
 from indexing.equivalence.passes import PassResult
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Proved, Undecided, Verdict
 from indexing.memory.movement.traffic_values import Traffic
-from indexing.views.alignment import align_columns
 from indexing.views.records import SCHEMA_VERSION
+from indexing.views.tables import align_columns
 
 MAX_ELEMENTS: Final = 8
 """Limit on the elements that a line lists."""

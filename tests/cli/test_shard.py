@@ -265,10 +265,14 @@ def test_given_splits_are_not_searched(run: Run) -> None:
     assert {frozenset(each["specs"]) for each in record["ranked"]} == {frozenset({"x", "b"})}
 
 
-def test_a_limit_that_no_choice_meets_is_said(run: Run) -> None:
-    status, out, _ = run("mlp.hlo --mesh x=4 --search --memory-limit 100")
-    assert status == 0
-    assert "no choice holds so few bytes" in out
+@pytest.mark.parametrize("limit", [100, 3000])
+def test_the_text_of_a_search_is_that_of_python(limit: int, run: Run) -> None:
+    status, out, _ = run(f"mlp.hlo --mesh x=4 --search --memory-limit {limit}")
+    head, *lines = str(indexing.best_shardings(hlo.parse(MLP), "x=4", memory_limit=limit)).split(
+        "\n"
+    )
+    assert (status, out.splitlines()) == (0, [f"mlp.hlo: {head}", *[f"  {each}" for each in lines]])
+    assert ("no choice holds so few bytes" in out) == (limit == 100)
 
 
 # fmt: off

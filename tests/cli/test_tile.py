@@ -332,6 +332,9 @@ def test_lines_on_a_terminal_fit(
         (PATCHES,),
         (EMBEDDING, "--sizes", "1,4,64"),
         (small, "-i", "u", "--sizes", "3"),
+        (small, "-i", "u", "--search"),
+        (small, "-i", "e/n", "--search"),
+        (small, "-i", "c", "--sizes", "3", "--cache", "128", "--order", "row"),
     ):
         out = run(*arguments, "--color", "never")[1]
         assert all(cell_len(line) <= width for line in out.splitlines())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +17,7 @@ from indexing.cli.options import (
 from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
+from indexing.cli.selected import place_of, selected_instructions
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
@@ -147,24 +145,25 @@ def command(
       hlo-indexing access m.hlo -i ynn_fusion.3 --format json | jq '{name, ratio}'
     """
     from indexing.drawing.warp_pictures import accesses_figure
+    from indexing.memory.movement.writes import moves_bytes
     from indexing.memory.warps.access import access
-    from indexing.views.access_tables import access_lines, access_records
+    from indexing.views.access_tables import AccessSubject, access_lines, access_records
+    from indexing.views.map_query import Query
 
     figures: list[Figure] = []
-    for subject in _subjects(reporter, file, names, threads, unroll, device, output):
-        instruction = subject.instruction
-        with reporter.reporting(
-            f"{subject.file}: {instruction.computation.name}: {instruction.name}"
-        ):
+    query = Query(output_id=output)
+    for instruction in selected_instructions(reporter, file, names, query):
+        if not moves_bytes(instruction):
+            _report_no_bytes(reporter, instruction, is_selected=bool(names))
+            continue
+        subject = AccessSubject(instruction, threads, unroll, device, output)
+        with reporter.reporting(place_of(instruction)):
             accesses = access(instruction, threads, unroll, device, output_id=output)
             if notation == "svg":
                 figures.append(accesses_figure(accesses, _title(subject)))
-            elif notation == "json":
-                for record in access_records(subject, accesses):
-                    reporter.print(json.dumps(record))
             else:
-                for line in access_lines(subject, accesses, reporter.paint):
-                    reporter.print(line)
+                lines = access_lines(subject, accesses, reporter.paint)
+                reporter.print_answer(notation, lines, access_records(subject, accesses))
     print_figures(reporter, figures)
 
 
@@ -177,45 +176,11 @@ def _title(subject: AccessSubject) -> str:
     )
 
 
-def _subjects(
-    reporter: Reporter,
-    file: str,
-    names: tuple[str, ...],
-    threads: tuple[int, ...],
-    unroll: int,
-    device: str,
-    output: int,
-) -> Iterator[AccessSubject]:
-    """Yield the instructions to count; report names without an instruction or output."""
-    from indexing.cli.printing import note_matches, report_missed
-    from indexing.memory.movement.writes import moves_bytes
-    from indexing.views.access_tables import AccessSubject
-    from indexing.views.map_query import Query
-    from indexing.views.selection import Selection
-
-    import_module("indexing.ops")  # registers the ops
-    selection, query = Selection(names), Query(output_id=output)
-    for module in reporter.modules([file], lazy=selection.is_partial):
-        for instruction in selection.instructions(module, list(module.computations.values())):
-            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
-            if missing := query.missing_in(instruction):
-                reporter.error(f"error[name]: {place} has no {missing}")
-                continue
-            if not moves_bytes(instruction):
-                _report_no_bytes(reporter, place, instruction, is_selected=bool(names))
-                continue
-            yield AccessSubject(instruction, module.filename, threads, unroll, device, output)
-        note_matches(reporter, module, selection.conditions, is_one_file=True)
-    report_missed(reporter, selection.conditions, is_one_file=True)
-
-
-def _report_no_bytes(
-    reporter: Reporter, place: str, instruction: Instruction, is_selected: bool
-) -> None:
+def _report_no_bytes(reporter: Reporter, instruction: Instruction, is_selected: bool) -> None:
     """Report an instruction that launches no threads: an error only if nothing else is counted."""
     from indexing.memory.movement.writes import moves_bytes
 
-    message = f"{place}: a {instruction.opcode} moves no bytes"
+    message = f"{place_of(instruction)}: a {instruction.opcode} moves no bytes"
     if is_selected:
         reporter.note(f"note: {message}")
         return

@@ -16,9 +16,9 @@ from indexing.cli.options import (
     format_option,
     max_input_size_option,
 )
-from indexing.cli.printing import did_you_mean
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter, counted_noun
+from indexing.cli.selected import did_you_mean
 from indexing.cli.tasks import Task, WholeFiles, answer_files
 
 if TYPE_CHECKING:

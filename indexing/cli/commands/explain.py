@@ -25,7 +25,7 @@ def command(reporter: Reporter, names: Sequence[str]) -> None:
       hlo-indexing explain op-constraint
     """
     from indexing.cli.error_pages import codes, meaning, text_lines
-    from indexing.cli.printing import did_you_mean
+    from indexing.cli.selected import did_you_mean
 
     pages = codes()
     if not names:
@@ -39,5 +39,4 @@ def command(reporter: Reporter, names: Sequence[str]) -> None:
             continue
         if number:
             reporter.print("")
-        for line in text_lines(pages[code]):
-            reporter.print(line)
+        reporter.print(*text_lines(pages[code]))

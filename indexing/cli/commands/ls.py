@@ -35,16 +35,12 @@ def command(reporter: Reporter, files: Sequence[str], with_source: bool, notatio
       hlo-indexing ls m.hlo
       hlo-indexing ls m.hlo --source | less
     """
-    from indexing.views.listing import computation_lines, json_line
+    from indexing.views.listing import computation_lines, computation_records
 
     import_module("indexing.ops")  # registers the ops, which infer missing shapes
     for module in reporter.modules(files):
         for computation in module.computations.values():
             with reporter.reporting(f"{module.filename}: {computation.name}"):
-                if notation == "json":
-                    for instruction in computation.instructions:
-                        reporter.print(json_line(instruction, module.filename, with_source))
-                else:
-                    name, paint = module.filename, reporter.paint
-                    for line in computation_lines(computation, name, paint, with_source):
-                        reporter.print(line)
+                lines = computation_lines(computation, reporter.paint, with_source)
+                records = computation_records(computation, with_source)
+                reporter.print_answer(notation, lines, records)

@@ -31,7 +31,7 @@ def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
       hlo-indexing ops
       hlo-indexing ops dot transpose
     """
-    from indexing.cli.printing import did_you_mean
+    from indexing.cli.selected import did_you_mean
     from indexing.views.op_table import named_ops, op_lines
 
     for unknown in [name for name in opcodes if name not in named_ops()]:
@@ -39,5 +39,4 @@ def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
         reporter.error(f"error[name]: unknown opcode `{unknown}`", *help_)
     known = [name for name in opcodes if name in named_ops()]
     if known or not opcodes:
-        for line in op_lines(notation, known):
-            reporter.print(line)
+        reporter.print(*op_lines(notation, known))

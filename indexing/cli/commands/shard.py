@@ -22,10 +22,11 @@ from indexing.cli.options import (
 from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
+from indexing.cli.selected import place_of, selected_modules
 from indexing.cli.sharding_options import MeshText, SpecText, parsed_out_specs, parsed_specs
 
 if TYPE_CHECKING:
-    from hlo.modules.module import Instruction, Module
+    from hlo.modules.module import Module
     from hlo.shardings.mesh import Mesh
     from hlo.shardings.sharding import Sharding
     from indexing.sharding.planning.plan import Plan
@@ -239,16 +240,11 @@ def _print_plans(
 
                 print_figures(reporter, [plan_figure(plan)])
             elif notation == "hlo":
-                for line in str(plan.module).rstrip().split("\n"):
-                    reporter.print(line)
+                reporter.print(*str(plan.module).rstrip().split("\n"))
             elif notation == "json":
                 reporter.print(json.dumps(plan_record(module.filename, plan)))
-            else:
-                shown = _names_shown(reporter, plan, names)
-                if names and not shown:
-                    continue  # the error is reported
-                for line in plan_lines(module.filename, plan, shown, reporter.paint):
-                    reporter.print(line)
+            elif (shown := _names_shown(reporter, plan, names)) or not names:
+                reporter.print(*plan_lines(module.filename, plan, shown, reporter.paint))
 
 
 def _print_search(
@@ -273,11 +269,8 @@ def _print_search(
                 max_plans=limits.max_plans,
                 keep=limits.top,
             )
-            if notation == "json":
-                reporter.print(json.dumps(search_record(module, best)))
-            else:
-                for line in search_lines(module.filename, best):
-                    reporter.print(line)
+            lines = search_lines(module.filename, best)
+            reporter.print_answer(notation, lines, [search_record(module, best)])
 
 
 @contextmanager
@@ -301,18 +294,12 @@ def _report_spec_faults(reporter: Reporter, module: Module) -> Iterator[None]:
 
 def _names_shown(reporter: Reporter, plan: Plan, names: tuple[str, ...]) -> set[str]:
     """Return the names of the selected instructions, by default all but constants."""
-    from indexing.cli.printing import note_matches, report_missed
-    from indexing.views.selection import Selection
     from indexing.views.sharding_tables import planned_instructions
 
     planned = planned_instructions(plan)
     if not names:
         return {name for name, each in planned.items() if each.opcode != "constant"}
-    selection = Selection(names)
-    computations = list(plan.program.computations.values())
-    selected = set(selection.instructions(plan.program, computations))
-    note_matches(reporter, plan.program, selection.conditions, is_one_file=True)
-    report_missed(reporter, selection.conditions, is_one_file=True)
+    ((_, selected),) = selected_modules(reporter, plan.program, names)
     return {name for name, each in planned.items() if each in selected}
 
 
@@ -321,21 +308,15 @@ def _names_shown(reporter: Reporter, plan: Plan, names: tuple[str, ...]) -> set[
 
 def _print_rules(reporter: Reporter, file: str, names: tuple[str, ...], notation: str) -> None:
     from indexing.sharding.rules.derived_rules import sharding_rule
-    from indexing.views.sharding_tables import rule_lines, rule_records
+    from indexing.views.sharding_tables import computing, rule_lines, rule_records
 
-    for module, instructions in _selected_modules(reporter, file, names):
+    for module, instructions in selected_modules(reporter, file, names):
         rules = []
-        for instruction in instructions:
-            with reporter.reporting(_place(instruction)):
+        for instruction in instructions if names else computing(module.entry.instructions):
+            with reporter.reporting(place_of(instruction)):
                 rules.append((instruction, sharding_rule(instruction)))
-        if notation == "json":
-            for record in rule_records(module.filename, rules):
-                reporter.print(json.dumps(record))
-        else:
-            for line in rule_lines(
-                module.filename, rules, explain=bool(names), paint=reporter.paint
-            ):
-                reporter.print(line)
+        lines = rule_lines(module.filename, rules, explain=bool(names), paint=reporter.paint)
+        reporter.print_answer(notation, lines, rule_records(rules))
 
 
 def _print_signatures(
@@ -343,36 +324,9 @@ def _print_signatures(
 ) -> None:
     from indexing.views.signature_tables import SignatureTable
 
-    for module, instructions in _selected_modules(reporter, file, names):
+    for module, instructions in selected_modules(reporter, file, names):
         for instruction in instructions if names else [module.entry.root]:
-            with reporter.reporting(_place(instruction)):
-                table = SignatureTable.of(module.filename, instruction, shards)
-                if notation == "json":
-                    reporter.print(json.dumps(table.record()))
-                else:
-                    for line in table.lines(reporter.paint):
-                        reporter.print(line)
-
-
-def _place(instruction: Instruction) -> str:
-    computation = instruction.computation
-    return f"{computation.module.filename}: {computation.name}: {instruction.name}"
-
-
-def _selected_modules(
-    reporter: Reporter, file: str, names: tuple[str, ...]
-) -> Iterator[tuple[Module, list[Instruction]]]:
-    """Yield each module with the selected instructions, by default those of ENTRY that compute."""
-    from indexing.cli.printing import note_matches, report_missed
-    from indexing.views.selection import Selection
-    from indexing.views.sharding_tables import computing
-
-    import_module("indexing.ops")  # registers the ops
-    selection = Selection(names)
-    for module in reporter.modules([file], lazy=selection.is_partial):
-        if names:
-            yield module, selection.instructions(module, list(module.computations.values()))
-        else:
-            yield module, computing(module.entry.instructions)
-        note_matches(reporter, module, selection.conditions, is_one_file=True)
-    report_missed(reporter, selection.conditions, is_one_file=True)
+            with reporter.reporting(place_of(instruction)):
+                table = SignatureTable.of(instruction, shards)
+                lines = table.lines(reporter.paint)
+                reporter.print_answer(notation, lines, map(SignatureTable.record, [table]))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -22,14 +21,15 @@ from indexing.cli.options import (
 from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
-from indexing.cli.tile_cache import CacheOptions, cache_options, print_misses
+from indexing.cli.selected import place_of, selected_instructions
+from indexing.cli.tile_cache import CacheOptions, cache_options, cached_answer
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
-from indexing.cli.tile_search import SearchOptions, print_best, search_options
+from indexing.cli.tile_search import SearchOptions, search_options, searched_answer
 
 if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
     from indexing.tiling.sets.tiling import Target, TileDirection, Tiling
-    from indexing.views.tile_lines import TileEntry
+    from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
     from simplifier.unknown import Unknown
 
@@ -178,13 +178,14 @@ def command(
         raise click.UsageError("--format svg draws one tile: it needs --at, without --explain")
     figures: list[Figure] = []
     for subject in _subjects(reporter, file, names, options):
-        with reporter.reporting(_place(subject)):
+        with reporter.reporting(place_of(subject.instruction)):
             if notation == "svg":
                 figures += _draw_tile(reporter, subject, options.sizes or (), options.index or ())
-            elif searched.search:
-                print_best(reporter, subject, searched, notation)
-            else:
-                _print(reporter, subject, options, cache, notation)
+            elif answer := _answer(reporter, subject, options, searched, cache):
+                if reporter.width is not None and notation == "text":
+                    reporter.print("")
+                lines = answer.lines(reporter.width, reporter.paint)
+                reporter.print_answer(notation, lines, answer.records())
     print_figures(reporter, figures)
 
 
@@ -192,92 +193,59 @@ def _subjects(
     reporter: Reporter, file: str, names: tuple[str, ...], options: TileOptions
 ) -> Iterator[TileSubject]:
     """Yield the arrays to tile; report names without an instruction, operand or output."""
-    from indexing.cli.printing import note_matches, report_missed
     from indexing.views.map_query import Query
-    from indexing.views.selection import Selection
     from indexing.views.tile_subjects import TileSubject
 
-    import_module("indexing.ops")  # registers the ops
     query = Query(operand=options.operand, output_id=options.output)
-    selection = Selection(names)
-    for module in reporter.modules([file], lazy=selection.is_partial):
-        computations = list(module.computations.values())
-        for instruction in selection.instructions(module, computations):
-            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
-            if missing := query.missing_in(instruction):
-                reporter.error(f"error[name]: {place} has no {missing}")
-                continue
-            if options.is_forward and not instruction.operands:
-                reporter.error(f"error[name]: {place} has no operands")
-                continue
-            every = enumerate(instruction.operands)
-            numbers = [k for k, operand in every if query.reads(k, operand)]
-            if query.operand is None or not options.is_forward:
-                numbers = [0]
-            for number in numbers:
-                yield TileSubject(
-                    instruction,
-                    module.filename,
-                    options.target,
-                    options.direction,
-                    options.output,
-                    number,
-                    options.exact,
-                )
-        note_matches(reporter, module, selection.conditions, is_one_file=True)
-    report_missed(reporter, selection.conditions, is_one_file=True)
+    for instruction in selected_instructions(reporter, file, names, query):
+        if options.is_forward and not instruction.operands:
+            reporter.error(f"error[name]: {place_of(instruction)} has no operands")
+            continue
+        every = enumerate(instruction.operands)
+        numbers = [k for k, operand in every if query.reads(k, operand)]
+        if query.operand is None or not options.is_forward:
+            numbers = [0]
+        for number in numbers:
+            yield TileSubject(
+                instruction,
+                options.target,
+                options.direction,
+                options.output,
+                number,
+                options.exact,
+            )
 
 
-def _place(subject: TileSubject) -> str:
-    instruction = subject.instruction
-    return f"{subject.file}: {instruction.computation.name}: {instruction.name}"
-
-
-def _print(
+def _answer(
     reporter: Reporter,
     subject: TileSubject,
     options: TileOptions,
+    searched: SearchOptions,
     cache: CacheOptions,
-    notation: str,
-) -> None:
-    """Print the symbolic tiles of an array, its tiles of given sizes, or one of them."""
-    from indexing.views import tile_lines, tile_records
-    from indexing.views.map_tables import plain
+) -> TileAnswer | None:
+    """Return the answer that the options ask for; report sizes, orders and indices that are none.
+
+    Without sizes, it is the symbolic tile of each array.
+    """
+    from indexing.views import tile_answers
     from simplifier.unknown import Unknown
 
-    paint = reporter.paint if reporter.width is None else plain  # of notes, which are wrapped
-    index = options.index
+    if searched.search:
+        return searched_answer(subject, searched)
     if options.sizes is None:
-        if notation == "json":
-            _print_all(reporter, tile_records.symbolic_json(subject))
-        else:
-            entries = list(tile_lines.symbolic_entries(subject, paint))
-            _print_entries(reporter, subject, "symbolic tile", entries)
-        return
+        return tile_answers.symbolic_answer(subject)
     tiling = _tiling(reporter, subject, options.sizes)
     if tiling is None:
-        return
+        return None
     if isinstance(tiling, Unknown):
-        if notation == "json":
-            _print_all(reporter, tile_records.unknown_lines(subject, tiling))
-        else:
-            _print_entries(reporter, subject, f"unknown: {tiling.reason}", None)
-    elif cache.capacity is not None:
-        place = _place(subject)
-        print_misses(reporter, subject, place, tiling, cache.capacity, cache, notation)
-    elif index is not None and not _is_in_grid(reporter, subject, tiling, index):
-        return
-    elif notation == "json":
-        if index is None:
-            _print_all(reporter, tile_records.tiling_json(subject, tiling, options.explain))
-        else:
-            _print_all(reporter, tile_records.region_json(subject, tiling, index))
-    elif index is None:
-        entries = list(tile_lines.tiling_entries(subject, tiling, options.explain, paint))
-        _print_entries(reporter, subject, tile_lines.tiling_title(tiling), entries)
-    else:
-        entries = list(tile_lines.region_entries(subject, tiling, index, paint))
-        _print_entries(reporter, subject, tile_lines.index_title(tiling, index), entries)
+        return tile_answers.unknown_answer(subject, tiling)
+    if cache.capacity is not None:
+        return cached_answer(reporter, subject, tiling, cache.capacity, cache)
+    if options.index is None:
+        return tile_answers.tiling_answer(subject, tiling, options.explain)
+    if not _is_in_grid(reporter, subject, tiling, options.index):
+        return None
+    return tile_answers.region_answer(subject, tiling, options.index)
 
 
 def _draw_tile(
@@ -289,29 +257,10 @@ def _draw_tile(
 
     tiling = _tiling(reporter, subject, sizes)
     if isinstance(tiling, Unknown):
-        reporter.error(f"error[tile]: {_place(subject)}: unknown: {tiling.reason}")
+        reporter.error(f"error[tile]: {place_of(subject.instruction)}: unknown: {tiling.reason}")
     elif tiling is not None and _is_in_grid(reporter, subject, tiling, index):
         return [tile_figure(tiling, index, {})]
     return []
-
-
-def _print_all(reporter: Reporter, lines: Iterable[str]) -> None:
-    for line in lines:
-        reporter.print(line)
-
-
-def _print_entries(
-    reporter: Reporter, subject: TileSubject, title: str, entries: Sequence[TileEntry] | None
-) -> None:
-    """Print a heading, and an entry for each array."""
-    from indexing.views.tile_lines import tile_lines, tile_terminal_lines
-
-    if reporter.width is None:
-        _print_all(reporter, tile_lines(subject, title, entries, reporter.paint))
-        return
-    reporter.print("")
-    width, paint = reporter.width, reporter.paint
-    _print_all(reporter, tile_terminal_lines(subject, title, entries, width, paint))
 
 
 def _tiling(
@@ -328,8 +277,8 @@ def _tiling(
         example = ",".join([str(max(1, min(n, 32))) for n in shape.dims])
         count = "1 size" if len(sizes) == 1 else f"{len(sizes)} sizes"
         reporter.error(
-            f"error[tile]: {_place(subject)}: --sizes has {count}, but {shape_text(shape)} has "
-            f"rank {shape.rank}",
+            f"error[tile]: {place_of(subject.instruction)}: --sizes has {count}, but "
+            f"{shape_text(shape)} has rank {shape.rank}",
             f"  = help: write one size for each dimension, such as --sizes {example or repr('')}",
         )
         return None
@@ -345,7 +294,8 @@ def _is_in_grid(
         tiling.slices(*index)
     except (IndexError, ValueError) as error:
         reporter.error(
-            f"error[at]: {_place(subject)}: --at {','.join(map(str, index))}: {error}",
+            f"error[at]: {place_of(subject.instruction)}: "
+            f"--at {','.join(map(str, index))}: {error}",
             f"  = help: the grid is {list(tiling.grid)}",
         )
         return False

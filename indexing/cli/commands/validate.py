@@ -21,9 +21,9 @@ from indexing.cli.options import (
     max_input_size_option,
     seed_option,
 )
-from indexing.cli.printing import note_matches, report_missed
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+from indexing.cli.selected import note_matches, place_of, report_missed
 from indexing.cli.signals import ending_on_signals
 from indexing.cli.status_table import is_wide_enough
 from indexing.cli.tasks import Task, WholeFiles, answer_files
@@ -176,8 +176,7 @@ class ValidationQuestion(WholeFiles):
     ) -> Iterator[tuple[Scope, Report]]:
         """Yield the report of each instruction, and that of the module compared with XLA."""
         for instruction in _chosen_instructions(module, self.selection):
-            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
-            with reporter.reporting(place):
+            with reporter.reporting(place_of(instruction)):
                 from indexing.codegen.validation import validate_instruction
 
                 report = validate_instruction(instruction, self.seed, self.max_elements)
@@ -199,7 +198,7 @@ def _print_json(
 
     for scope, report in reports:
         reporter.failed |= report.status == "wrong"
-        reporter.print(report_json(report, module.filename, scope))
+        reporter.print(report_json(report, scope))
 
 
 def _chosen_instructions(module: Module, selection: Selection) -> Iterator[Instruction]:

@@ -17,14 +17,8 @@ from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
 from indexing.tiling.sets.tile_regions import regions_of_tiles
 from indexing.tiling.sets.tiling import Tiling
-from indexing.views.tile_lines import (
-    TileEntry,
-    labelled_regions,
-    region_text,
-    symbolic_entries,
-    tiling_entries,
-    tiling_title,
-)
+from indexing.views.tile_answers import TileAnswer, symbolic_answer, tiling_answer
+from indexing.views.tile_entries import region_entries, region_text
 from indexing.views.tile_subjects import TileSubject
 from simplifier.unknown import Unknown
 
@@ -55,7 +49,7 @@ class TileDetails:
         ]
 
     def _output(self, instruction: Instruction, output: int, shape: Shape) -> dict[str, Any]:
-        subject = TileSubject(instruction, instruction.module.filename, output=output)
+        subject = TileSubject(instruction, output=output)
         tiling = subject.tiling(picture_sizes(shape.dims))
         if isinstance(tiling, Unknown):
             return {"output": output, "unknown": tiling.reason}
@@ -70,14 +64,15 @@ class TileDetails:
         if key not in self._regions:
             self._regions[key] = _regions(subject, tiling)
         tiles, elements = self._regions[key]
+        tiled = tiling_answer(subject, tiling, explain=True)
         return {
             "output": output,
             "dims": shape.dims,
-            "symbolic": list(map(_entry, symbolic_entries(subject))),
-            "title": tiling_title(tiling),
+            "symbolic": _entries(symbolic_answer(subject)),
+            "title": tiled.title,
             "sizes": tiling.sizes,
             "grid": tiling.grid,
-            "entries": list(map(_entry, tiling_entries(subject, tiling, explain=True))),
+            "entries": _entries(tiled),
             "arrays": [
                 [label.number, label.text(), own] for label, own in zip(arrays, shapes, strict=True)
             ],
@@ -139,13 +134,15 @@ def _index(place: int, dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
-def _entry(entry: TileEntry) -> list[Any]:
-    return [entry.label.text(), ", ".join(entry.parts), list(entry.notes)]
+def _entries(answer: TileAnswer) -> list[Any]:
+    """Return the text about each array."""
+    return [[label.text(), ", ".join(text.parts), text.notes] for label, text in answer.texts()]
 
 
 def _tile(subject: TileSubject, tiling: Tiling, regions: Sequence[OperandRegion]) -> list[Any]:
     """Return the region of each array for one tile."""
-    return [list(_region(region)) for _, region, _ in labelled_regions(subject, tiling, regions)]
+    entries = region_entries(subject, tiling, regions)
+    return [list(_region(entry.region)) for entry in entries]
 
 
 def _dims(shape: object) -> tuple[int, ...]:
