@@ -8,11 +8,12 @@ in the order of the files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -25,10 +26,17 @@ if TYPE_CHECKING:
     from hlo.modules.module import Module
     from indexing.cli.corpus import Corpus
     from indexing.maps.indexing_map import IndexingMap
+    from indexing.views.map_tables import Paint
     from indexing.views.selection import Condition
 
 MessageKind: TypeAlias = Literal["print", "table", "note", "error"]
 """The method of `Reporter` that prints a message."""
+
+View: TypeAlias = "tuple[Iterable[str], Iterable[dict[str, Any]]]"
+"""The lines and the JSON records of an answer."""
+
+Progress: TypeAlias = "Callable[[int, int], None]"
+"""Is called with the number of steps done, and of all."""
 
 Printer: TypeAlias = "Callable[[Reporter], str]"
 """Prints the answer for a file, and returns the digest of the file."""
@@ -57,6 +65,30 @@ class WholeFiles:
 
     def parts(self, file: str, jobs: int) -> int:
         return 1
+
+
+class ValidModules(WholeFiles):
+    """The base of questions about each module without an invalid instruction."""
+
+    notation: str
+
+    def view(self, module: Module, progress: Progress, paint: Paint) -> View:
+        """Return the lines of the answer for a module, and its JSON records."""
+        raise NotImplementedError
+
+    def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
+        """Print the answer for each module of a file."""
+        from indexing.cli.printing import reported_valid
+
+        import_module("indexing.ops")  # registers the ops
+        for module in task.modules(reporter):
+            with reporter.reporting(module.filename):
+                if reported_valid(module, reporter):
+                    reporter.count_instructions(module)
+                    progress = partial(bar.update, module.filename)
+                    lines, records = self.view(module, progress, reporter.paint)
+                    bar.hide()
+                    reporter.print_answer(self.notation, lines, records)
 
 
 @dataclass(slots=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,12 +15,14 @@ from indexing.cli.options import (
     format_option,
     max_input_size_option,
 )
-from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
-from indexing.cli.tasks import Task, WholeFiles, answer_files
+from indexing.cli.tasks import ValidModules, answer_files
 
 if TYPE_CHECKING:
+    from hlo.modules.module import Module
+    from indexing.cli.tasks import Progress, View
     from indexing.memory.movement.roofline import Peak
+    from indexing.views.map_tables import Paint
 
 DEFAULT_ROWS = 20
 
@@ -115,7 +114,7 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficQuestion(WholeFiles):
+class TrafficQuestion(ValidModules):
     """The bytes that the instructions of each module move.
 
     Attributes:
@@ -128,23 +127,11 @@ class TrafficQuestion(WholeFiles):
     top: int | None
     notation: str
 
-    def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
-        """Print a table or a record for each module of a file."""
-        from indexing.cli.printing import reported_valid
+    def view(self, module: Module, progress: Progress, paint: Paint) -> View:
+        """Return a table, and its record."""
         from indexing.memory.movement.analysis import traffic
         from indexing.views.traffic_tables import TrafficTable
 
-        import_module("indexing.ops")  # registers the ops
-        for module in task.modules(reporter):
-            with reporter.reporting(module.filename):
-                if not reported_valid(module, reporter):
-                    continue
-                reporter.count_instructions(module)
-                counted = traffic(module, partial(bar.update, module.filename))
-                bar.hide()
-                table = TrafficTable(module.filename, counted, self.peak)
-                if self.notation == "json":
-                    reporter.print(json.dumps(table.to_json(self.top)))
-                    continue
-                for line in table.lines(self.top or DEFAULT_ROWS, reporter.paint):
-                    reporter.print(line)
+        table = TrafficTable(module.filename, traffic(module, progress), self.peak)
+        lines = table.lines(self.top or DEFAULT_ROWS, paint)
+        return lines, map(table.to_json, [self.top])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -143,13 +143,8 @@ def command(
         return
     (verdict,) = verdicts
     moved = _traffic_of_both(reporter, [first, second])
-    if notation == "json":
-        reporter.print(json.dumps(comparison_record(before, after, verdict, moved)))
-    else:
-        for line in verdict_lines(verdict, level):
-            reporter.print(line)
-        if moved:
-            reporter.print(traffic_line(*moved))
+    lines = chain(verdict_lines(verdict, level), [traffic_line(*moved)] if moved else ())
+    reporter.print_answer(notation, lines, [comparison_record(before, after, verdict, moved)])
     if isinstance(verdict, Differs):
         if save_inputs is not None:
             _save(reporter, save_inputs, verdict)

@@ -134,14 +134,10 @@ def _print_results(
     """Print the table, the first pair that differs and the undecided pairs."""
     from indexing.views.verdict_tables import difference_lines, pass_table, undecided_lines
 
-    for line in pass_table(done):
-        reporter.print(line)
+    reporter.print(*pass_table(done))
     if first is not None:
-        reporter.print("")
-        for line in difference_lines(first, level):
-            reporter.print(line)
-    for line in undecided_lines(done, level):
-        reporter.print(line)
+        reporter.print("", *difference_lines(first, level))
+    reporter.print(*undecided_lines(done, level))
 
 
 def _results(

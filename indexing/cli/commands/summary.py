@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +15,13 @@ from indexing.cli.options import (
     format_option,
     max_input_size_option,
 )
-from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
-from indexing.cli.tasks import Task, WholeFiles, answer_files
+from indexing.cli.tasks import ValidModules, answer_files
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Module
+    from indexing.cli.tasks import Progress, View
+    from indexing.views.map_tables import Paint
 
 
 @click.command("summary")
@@ -60,7 +62,7 @@ def command(reporter: Reporter, corpus: Corpus, limit: int, notation: str) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryQuestion(WholeFiles):
+class SummaryQuestion(ValidModules):
     """An overview of each module.
 
     Attributes:
@@ -71,21 +73,9 @@ class SummaryQuestion(WholeFiles):
     limit: int
     notation: str
 
-    def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
-        """Print the summary of each module of a file."""
-        from indexing.cli.printing import reported_valid
+    def view(self, module: Module, progress: Progress, paint: Paint) -> View:
+        """Return the lines of a summary, and its record."""
         from indexing.views.module_summary import summary
 
-        import_module("indexing.ops")  # registers the ops
-        for module in task.modules(reporter):
-            with reporter.reporting(module.filename):
-                if not reported_valid(module, reporter):
-                    continue
-                reporter.count_instructions(module)
-                result = summary(module, self.limit, partial(bar.update, module.filename))
-                bar.hide()
-                if self.notation == "json":
-                    reporter.print(json.dumps(result.to_json()))
-                    continue
-                for line in result.lines(self.limit, reporter.paint):
-                    reporter.print(line)
+        result = summary(module, self.limit, progress)
+        return result.lines(self.limit, paint), map(type(result).to_json, [result])
