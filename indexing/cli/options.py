@@ -12,6 +12,7 @@ import click
 
 from indexing.cli.completion import complete_instructions, complete_opcodes
 from indexing.cli.integers import IntegerRange
+from indexing.cli.parsed_text import ParsedText
 from indexing.cli.paths import InputPath
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ MAX_DIGITS = 18
 """Limit on the digits of a number in an option."""
 
 
-class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class ByteSize(ParsedText):
     """A number of bytes, such as ``512MiB``.
 
     >>> ByteSize().convert("3KiB", None, None)
@@ -135,30 +136,23 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
     name = "size"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> int:
+    def parse(self, text: str) -> int:
         size = rf"(\d{{1,{MAX_DIGITS}}}) ?(?:([KMGT])(?:iB)?|B)?"
-        written = re.fullmatch(size, str(value), re.ASCII)
+        written = re.fullmatch(size, text, re.ASCII)
         if written is None:
-            self.fail(f"expected a size such as 512MiB, got {value!r}", param, context)
+            raise ValueError(f"expected a size such as 512MiB, got {text!r}")
         return int(written[1]) << 10 * " KMGT".index(written[2] or " ")
 
 
-class PatternText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class PatternText(ParsedText):
     """A name, a glob, or a regular expression between slashes."""
 
     name = "pattern"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> str:
+    def parse(self, text: str) -> str:
         from hlo.modules.patterns import Pattern
 
-        try:
-            return Pattern(str(value)).text
-        except ValueError as error:
-            self.fail(str(error), param, context)
+        return Pattern(text).text
 
 
 class OperandName(PatternText):
@@ -168,20 +162,17 @@ class OperandName(PatternText):
     (2, 'wk')
     """
 
-    def convert(  # type: ignore[override]  # numbers as well
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> int | str:
-        text = str(value)
+    def parse(self, text: str) -> int | str:  # type: ignore[override]  # numbers as well
         if re.fullmatch(r"-?\d+", text, re.ASCII):
             if text.startswith("-") or len(text) > MAX_DIGITS:
-                self.fail(f"expected a number of at least 0 or a name, got {text}", param, context)
+                raise ValueError(f"expected a number of at least 0 or a name, got {text}")
             return int(text)
         if not text:
-            self.fail("expected a number or a name, got an empty text", param, context)
-        return super().convert(text.removeprefix("%"), param, context)
+            raise ValueError("expected a number or a name, got an empty text")
+        return super().parse(text.removeprefix("%"))
 
 
-class PointText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class PointText(ParsedText):
     """An index, a slice or ``...`` for each dimension.
 
     >>> PointText().convert("1, 0:32,:,...", None, None)
@@ -190,35 +181,31 @@ class PointText(click.ParamType):  # type: ignore[type-arg]  # generic since cli
 
     name = "point"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[Any, ...]:
-        if isinstance(value, tuple):
-            return value
-        inside = str(value).strip().removeprefix("[").removesuffix("]").strip()
+    def parse(self, text: str) -> tuple[Any, ...]:
+        inside = text.strip().removeprefix("[").removesuffix("]").strip()
         words = [word.strip() for word in inside.split(",")] if inside else []
         if words.count("...") > 1:
-            self.fail(f"`...` may occur once, got {value!r}", param, context)
-        return tuple([self._index(word, param, context) for word in words])
+            raise ValueError(f"`...` may occur once, got {text!r}")
+        return tuple(map(_point_index, words))
 
-    def _index(
-        self, word: str, param: click.Parameter | None, context: click.Context | None
-    ) -> Any:
-        number = rf"\d{{1,{MAX_DIGITS}}}"
-        if word == "...":
-            return ...
-        if re.fullmatch(number, word, re.ASCII):
-            return int(word)
-        part = re.fullmatch(rf"({number})?:({number})?(?::({number})?)?", word, re.ASCII)
-        bounds = [int(bound) if bound else None for bound in part.groups()] if part else []
-        if not bounds:
-            hint = "; indices do not count from the end" if word.startswith("-") else ""
-            self.fail(f"expected indices such as 1,0:32,:,... got {word!r}{hint}", param, context)
-        start, stop, step = bounds
-        if step == 0 or (stop is not None and stop <= (start or 0)):
-            reason = "its step is 0" if step == 0 else "it is empty"
-            self.fail(f"{word!r} selects nothing: {reason}", param, context)
-        return slice(start, stop, step)
+
+def _point_index(word: str) -> Any:
+    """Return an index, a slice or ``...``."""
+    number = rf"\d{{1,{MAX_DIGITS}}}"
+    if word == "...":
+        return ...
+    if re.fullmatch(number, word, re.ASCII):
+        return int(word)
+    part = re.fullmatch(rf"({number})?:({number})?(?::({number})?)?", word, re.ASCII)
+    bounds = [int(bound) if bound else None for bound in part.groups()] if part else []
+    if not bounds:
+        hint = "; indices do not count from the end" if word.startswith("-") else ""
+        raise ValueError(f"expected indices such as 1,0:32,:,... got {word!r}{hint}")
+    start, stop, step = bounds
+    if step == 0 or (stop is not None and stop <= (start or 0)):
+        reason = "its step is 0" if step == 0 else "it is empty"
+        raise ValueError(f"{word!r} selects nothing: {reason}")
+    return slice(start, stop, step)
 
 
 instruction_option = click.option(

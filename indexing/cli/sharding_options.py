@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from indexing.cli.parsed_text import ParsedText
 
 if TYPE_CHECKING:
     from hlo.shardings.mesh import Mesh
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from hlo.text.source import HloError
 
 
-class MeshText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class MeshText(ParsedText):
     """The axes of a mesh.
 
     >>> MeshText().convert("x=4,y=2", None, None).axes
@@ -21,19 +23,17 @@ class MeshText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
     name = "mesh"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> Mesh:
+    def parse(self, text: str) -> Mesh:
         from hlo.shardings.mesh import Mesh
         from hlo.text.source import HloError
 
         try:
-            return value if isinstance(value, Mesh) else Mesh.parse(str(value))
+            return Mesh.parse(text)
         except HloError as error:
-            self.fail(_line(error, str(value)), param, context)
+            raise ValueError(_line(error, text)) from None
 
 
-class SpecText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class SpecText(ParsedText):
     """The name of a parameter, and the axes that split each of its dimensions.
 
     >>> SpecText().convert("p0=x,_", None, None)
@@ -42,14 +42,10 @@ class SpecText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
     name = "spec"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        name, equals, spec = str(value).partition("=")
+    def parse(self, text: str) -> tuple[str, str]:
+        name, equals, spec = text.partition("=")
         if not (equals and name.strip()):
-            self.fail(f"expected NAME=SPEC such as p0=x,_ got {value!r}", param, context)
+            raise ValueError(f"expected NAME=SPEC such as p0=x,_ got {text!r}")
         return name.strip().removeprefix("%"), spec
 
 

@@ -31,18 +31,16 @@ class CacheSize(ByteSize):
     True
     """
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> int:
+    def parse(self, text: str) -> int:
         from indexing.devices.gpus import GPUS
 
         sizes = {model.name: size for model in GPUS.values() if (size := model.l2_cache_bytes)}
-        if str(value) in sizes:
-            return sizes[str(value)]
-        if not str(value)[:1].isdigit():
+        if text in sizes:
+            return sizes[text]
+        if not text[:1].isdigit():
             expected = f"expected a size such as 40MiB, or one of {', '.join(sizes)}"
-            self.fail(f"{expected}; got {value!r}", param, context)
-        return super().convert(value, param, context)
+            raise ValueError(f"{expected}; got {text!r}")
+        return super().parse(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from indexing.cli.options import MAX_DIGITS, ByteSize
+from indexing.cli.parsed_text import ParsedText
 
 if TYPE_CHECKING:
     from indexing.tiling.search.limits import TilingLimits
@@ -17,7 +16,7 @@ WHOLE: Final = 0
 """The size `:` of a tile, the whole dimension."""
 
 
-class SizesText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class SizesText(ParsedText):
     """Sizes of a tile; `:` is a whole dimension, if that is accepted.
 
     >>> SizesText().convert("32, 64", None, None)
@@ -31,24 +30,18 @@ class SizesText(click.ParamType):  # type: ignore[type-arg]  # generic since cli
     def __init__(self, has_whole: bool = False) -> None:
         self.has_whole = has_whole
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        return tuple([self._size(word, value, param, context) for word in _words(str(value))])
+    def parse(self, text: str) -> tuple[int, ...]:
+        return tuple([self._size(word, text) for word in _words(text)])
 
-    def _size(
-        self, word: str, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> int:
+    def _size(self, word: str, text: str) -> int:
         if self.has_whole and word == ":":
             return WHOLE
         if not re.fullmatch(rf"\d{{1,{MAX_DIGITS}}}", word, re.ASCII) or int(word) == 0:
-            self.fail(f"{value!r} is not a list of positive sizes, such as 32,64", param, context)
+            raise ValueError(f"{text!r} is not a list of positive sizes, such as 32,64")
         return int(word)
 
 
-class TileIndexText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class TileIndexText(ParsedText):
     """The index of a tile.
 
     >>> TileIndexText().convert("[1, 0]", None, None)
@@ -57,18 +50,12 @@ class TileIndexText(click.ParamType):  # type: ignore[type-arg]  # generic since
 
     name = "index"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        words = _words(str(value))
+    def parse(self, text: str) -> tuple[int, ...]:
+        words = _words(text)
         for word in words:
             if not re.fullmatch(rf"\d{{1,{MAX_DIGITS}}}", word, re.ASCII):
-                self.fail(
-                    f"{value!r} is not the index of a tile, such as 1,0; indices count from 0",
-                    param,
-                    context,
+                raise ValueError(
+                    f"{text!r} is not the index of a tile, such as 1,0; indices count from 0"
                 )
         return tuple(map(int, words))
 
@@ -91,7 +78,7 @@ LIMIT_NAMES: Final = {
 """The names of limits on the command line, with the attributes of `TilingLimits`."""
 
 
-class LimitsText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class LimitsText(ParsedText):
     """The limits of a GPU model, or single ones.
 
     >>> LimitsText().convert("working-set=48KiB,tiles=1024", None, None)
@@ -101,19 +88,15 @@ max_shared_memory=None, max_tiles=1024, padded=False)
 
     name = "limits"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> TilingLimits:
+    def parse(self, text: str) -> TilingLimits:
         from indexing.tiling.search.limits import TilingLimits
 
-        if isinstance(value, TilingLimits):
-            return value
         limits = TilingLimits()
-        for word in _words(str(value)):
+        for word in _words(text):
             name, is_single, number = word.partition("=")
             try:
                 if is_single:
-                    limits = self._add_limit(limits, name, number, param, context)
+                    limits = _with_limit(limits, name, number)
                 else:
                     preset, _, model = word.rpartition(":")
                     if preset not in ("", "xla"):
@@ -122,18 +105,12 @@ max_shared_memory=None, max_tiles=1024, padded=False)
             except ValueError as error:
                 names = ", ".join([f"{each}=N" for each in LIMIT_NAMES])
                 message = f"{word!r}: {error}; expected a GPU such as H100, xla:H100, {names}"
-                self.fail(message, param, context)
+                raise ValueError(message) from None
         return limits
 
-    def _add_limit(
-        self,
-        limits: TilingLimits,
-        name: str,
-        number: str,
-        param: click.Parameter | None,
-        context: click.Context | None,
-    ) -> TilingLimits:
-        if name not in LIMIT_NAMES:
-            raise ValueError(f"{name!r} is no limit")
-        given: dict[str, Any] = {LIMIT_NAMES[name]: ByteSize().convert(number, param, context)}
-        return replace(limits, **given)
+
+def _with_limit(limits: TilingLimits, name: str, number: str) -> TilingLimits:
+    if name not in LIMIT_NAMES:
+        raise ValueError(f"{name!r} is no limit")
+    given: dict[str, Any] = {LIMIT_NAMES[name]: ByteSize().convert(number, None, None)}
+    return replace(limits, **given)

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from indexing.cli.completion import complete_names
 from indexing.cli.options import F, jobs_option, with_options
+from indexing.cli.parsed_text import ParsedText
 from indexing.cli.reporter import Reporter
 from indexing.cli.workers import Processes, Workers
 
@@ -26,7 +27,7 @@ _ADDRESS: Final = re.compile(
 """A host is a name, an IPv4 address, or an IPv6 address in brackets."""
 
 
-class SchedulerAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class SchedulerAddress(ParsedText):
     """The address of a Dask scheduler, or ``local:N``.
 
     >>> SchedulerAddress().convert("tcp://10.0.0.7:8786", None, None)
@@ -35,14 +36,10 @@ class SchedulerAddress(click.ParamType):  # type: ignore[type-arg]  # generic si
 
     name = "address"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> str:
-        address = str(value)
-        if not _ADDRESS.fullmatch(address):
-            expected = "expected local:N, tcp://HOST:PORT or tls://HOST:PORT"
-            self.fail(f"{expected}, got {address!r}", param, context)
-        return address
+    def parse(self, text: str) -> str:
+        if not _ADDRESS.fullmatch(text):
+            raise ValueError(f"expected local:N, tcp://HOST:PORT or tls://HOST:PORT, got {text!r}")
+        return text
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -14,6 +14,7 @@ from indexing.cli.options import (
     max_input_size_option,
     output_option,
 )
+from indexing.cli.parsed_text import ParsedText
 from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
@@ -28,7 +29,7 @@ MAX_THREADS: Final = 1024
 """Threads of a block at most, on all GPUs of `indexing.devices.gpus`."""
 
 
-class ThreadsText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class ThreadsText(ParsedText):
     """The number of threads along x, or along x, y and z.
 
     >>> ThreadsText().convert("32,4", None, None)
@@ -37,32 +38,25 @@ class ThreadsText(click.ParamType):  # type: ignore[type-arg]  # generic since c
 
     name = "threads"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[int, ...]:
-        words = [word.strip() for word in str(value).split(",")]
+    def parse(self, text: str) -> tuple[int, ...]:
+        words = [word.strip() for word in text.split(",")]
         if not 1 <= len(words) <= 3 or not all(w.isascii() and w.isdigit() for w in words):
-            self.fail(f"expected numbers such as 128 or 32,4; got {value!r}", param, context)
+            raise ValueError(f"expected numbers such as 128 or 32,4; got {text!r}")
         counts = tuple([int(word) if len(word) < 5 else 0 for word in words])
         if not 1 <= prod(counts) <= MAX_THREADS:
-            self.fail(f"a block has 1 to {MAX_THREADS} threads; got {value!r}", param, context)
+            raise ValueError(f"a block has 1 to {MAX_THREADS} threads; got {text!r}")
         return counts
 
 
-class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class DeviceName(ParsedText):
     """The name of a GPU."""
 
     name = "device"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> str:
+    def parse(self, text: str) -> str:
         from indexing.devices.gpus import gpu
 
-        try:
-            return gpu(str(value)).name
-        except ValueError as error:
-            self.fail(str(error), param, context)
+        return gpu(text).name
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

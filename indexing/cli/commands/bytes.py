@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,7 @@ from indexing.cli.options import (
     format_option,
     max_input_size_option,
 )
+from indexing.cli.parsed_text import ParsedText
 from indexing.cli.reporter import Reporter
 from indexing.cli.tasks import ValidModules, answer_files
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_ROWS = 20
 
 
-class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class PeakText(ParsedText):
     """Peak rates of a device, or the name of a GPU.
 
     >>> PeakText().convert("67TF/s", None, None)
@@ -36,15 +37,10 @@ class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
     name = "rates"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> Peak:
+    def parse(self, text: str) -> Peak:
         from indexing.memory.movement.roofline import Peak
 
-        try:
-            return value if isinstance(value, Peak) else Peak.parse(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, context)
+        return Peak.parse(text)
 
 
 @click.command("bytes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from indexing.cli.options import (
     level_option,
     max_input_size_option,
 )
+from indexing.cli.parsed_text import ParsedText
 from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter
 from indexing.cli.signals import ending_on_signals
@@ -29,23 +30,19 @@ DIFFERENT, UNDECIDED = 1, 3
 """Exit statuses of comparisons."""
 
 
-class ParameterNumbers(click.ParamType[dict[int, int]]):
+class ParameterNumbers(ParsedText):
     """Pairs of parameter numbers, such as ``0=1,1=0``."""
 
     name = "numbers"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[int, int]:
-        if isinstance(value, dict):
-            return value
+    def parse(self, text: str) -> dict[int, int]:
         numbers: dict[int, int] = {}
-        for part in value.split(","):
+        for part in text.split(","):
             before, _, after = part.strip().partition("=")
             if not (before.isdecimal() and after.isdecimal()):
-                self.fail(f"{part.strip()!r} is no pair of parameter numbers such as 0=1", param)
+                raise ValueError(f"{part.strip()!r} is no pair of parameter numbers such as 0=1")
             if int(before) in numbers:
-                self.fail(f"parameter {before} of A is given twice", param)
+                raise ValueError(f"parameter {before} of A is given twice")
             numbers[int(before)] = int(after)
         return numbers
 
