@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hlo.shapes.shape import AnyShape, leaves
+from hlo.shapes.shape import AnyShape
 from indexing.memory.warps.access import Accesses, MemoryAccess
-from indexing.views.map_tables import Paint, instruction_head, plain, shape_text
+from indexing.views.map_tables import Paint, instruction_head, output_shape, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, instruction_record, shape_record
-from indexing.views.tables import align_columns
+from indexing.views.tables import Table
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ class AccessSubject:
     @property
     def shape(self) -> AnyShape:
         """The shape of the output."""
-        outputs = leaves(self.instruction.shape)
-        return outputs[self.output][1] if outputs else self.instruction.shape
+        return output_shape(self.instruction, self.output)
 
     def arrays(
         self, accesses: Accesses
@@ -65,7 +64,7 @@ def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plai
     threads = " x ".join(map(str, subject.threads))
     head = instruction_head(instruction, subject.shape, paint)
     yield f"{head}, {threads} threads, unroll {subject.unroll}, {subject.device}"
-    rows: list[Sequence[str]] = [_COLUMNS]
+    rows: list[Sequence[str]] = []
     notes: list[str] = []
     for role, number, name, shape, access in subject.arrays(accesses):
         label = (f"{role} {number}", name, shape_text(shape))
@@ -75,8 +74,7 @@ def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plai
         else:
             rows.append((*label, *_cells(role, access)))
             notes += [f"{role} {number} {name}: {note}" for note in _notes(access)]
-    yield from (f"  {line}" for line in align_columns(rows, right=_RIGHT))
-    yield from (f"  {note}" for note in notes)
+    yield from (f"  {line}" for line in Table("", _COLUMNS, rows, notes, right=_RIGHT).lines())
 
 
 def _cells(role: str, access: MemoryAccess) -> Iterator[str]:

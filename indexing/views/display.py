@@ -22,7 +22,14 @@ from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.search.xla_ranks import RankComparison
 from indexing.tiling.sets.tiling import Tiling
 from indexing.views.answer_tables import tables_of
-from indexing.views.map_tables import MapTable, map_line, path_text, runtime_text, shape_text
+from indexing.views.map_tables import (
+    MapTable,
+    map_line,
+    path_text,
+    row_text,
+    runtime_text,
+    shape_text,
+)
 from indexing.views.plans import plan_table, shardings_table
 from indexing.views.tables import Table
 from indexing.views.tilings import best_tilings_table, comparison_table, tiling_table
@@ -75,12 +82,10 @@ def _answer_table(table: MapTable) -> str:
     title = f"{table.instruction} = {shape_text(table.shape)} {table.opcode}, {table.direction}"
     rows = []
     for row in table.rows:
-        text, grade = "nothing is read", "exact"
-        if row.unknown is not None:
-            text, grade = row.unknown, "unknown"
-        elif row.map is not None:
-            text, grade = _map_text(row.map), row.map.grade
+        grade, text = row_text(row)
+        text = text if row.map is None else _map_text(row.map)
         operand = f"{row.name}{path_text(row.path)}"
+        grade = "exact" if grade == "nothing" else grade
         rows.append((str(row.operand), operand, shape_text(row.shape), text, grade))
     return Table(title + output, ("", "operand", "shape", "map", "grade"), rows).html()
 

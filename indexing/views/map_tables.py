@@ -16,7 +16,7 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from hlo.shapes.shape import AnyShape, Shape, TupleShape
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 
@@ -105,6 +105,12 @@ def shape_text(shape: AnyShape) -> str:
             return str(shape)
 
 
+def output_shape(instruction: Instruction, number: int) -> AnyShape:
+    """Return the shape of one output of an instruction."""
+    outputs = leaves(instruction.shape)
+    return outputs[number][1] if outputs else instruction.shape
+
+
 def plain(text: str, style: str) -> str:
     """Return `text` unchanged: a `Paint` without colours."""
     return text
@@ -135,16 +141,12 @@ def text_lines(table: MapTable, paint: Paint = plain) -> list[str]:
 
 def row_lines(row: MapRow, paint: Paint = plain) -> Iterator[str]:
     """Yield the indented lines of one map."""
-    prefix, is_explaining = row_head(row, paint), _explanation().is_explaining()
-    if row.unknown is not None:
-        yield prefix + paint("unknown: ", "unknown") + row.unknown
-    elif row.map is None:
-        yield prefix + "nothing is read"
-    else:
-        grade = "" if row.map.grade == "exact" else paint(f"{row.map.grade}: ", "may")
-        yield prefix + grade + map_line(row.map)
-        for variable in row.map.runtime:
-            yield f"    {runtime_text(variable, paint)}"
+    grade, text = row_text(row)
+    is_explaining = _explanation().is_explaining()
+    mark = paint(f"{grade}: ", grade) if grade in ("unknown", "may") else ""
+    yield row_head(row, paint) + mark + text
+    for variable in row.map.runtime if row.map is not None else ():
+        yield f"    {runtime_text(variable, paint)}"
     if row.control:
         yield f"    {CONTROL}"
     for reason in row.reasons if is_explaining else ():
@@ -153,6 +155,15 @@ def row_lines(row: MapRow, paint: Paint = plain) -> Iterator[str]:
         yield f"      {step}"
     if row.map is not None and not row.steps and is_explaining:
         yield "      already simplified"
+
+
+def row_text(row: MapRow) -> tuple[str, str]:
+    """Return the grade of a map, "unknown" or "nothing", with the text of the map or the reason."""
+    if row.unknown is not None:
+        return "unknown", row.unknown
+    if row.map is None:
+        return "nothing", "nothing is read"
+    return row.map.grade, map_line(row.map)
 
 
 def table_head(table: MapTable, paint: Paint = plain) -> str:

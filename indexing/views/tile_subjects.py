@@ -11,7 +11,7 @@ from indexing.dataflow.queries import input_to_output, output_to_input, to_param
 from indexing.memory.executions import Executions, executions
 from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tile
 from indexing.views.map_answers import parameter_number
-from indexing.views.map_tables import Paint, path_text, plain, shape_text
+from indexing.views.map_tables import Paint, output_shape, path_text, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, instruction_record, shape_record
 from simplifier.unknown import Unknown
 
@@ -80,8 +80,7 @@ class TileSubject:
 
     @property
     def _output_shape(self) -> AnyShape:
-        outputs = leaves(self.instruction.shape)
-        return outputs[self.output][1] if outputs else self.instruction.shape
+        return output_shape(self.instruction, self.output)
 
     def tiling(self, sizes: tuple[int, ...]) -> Tiling | Unknown:
         """Return the tiles of these sizes."""

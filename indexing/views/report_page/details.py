@@ -17,9 +17,9 @@ from indexing.views.map_tables import (
     CONTROL,
     MapRow,
     MapTable,
-    map_line,
     path_text,
     reason_text,
+    row_text,
     runtime_text,
     shape_text,
 )
@@ -107,17 +107,15 @@ def _tables(tables: Iterable[MapTable]) -> list[Any]:
 
 def _row(row: MapRow) -> dict[str, Any]:
     """Return a row of a table as ``hlo-indexing maps --explain`` prints it."""
+    grade, text = row_text(row)
     record: dict[str, Any] = {
         "operand": row.operand,
         "name": f"{row.name}{path_text(row.path)}",
         "shape": shape_text(row.shape),
+        "grade": grade,
+        "text": text,
     }
-    if row.unknown is not None:
-        record |= {"grade": "unknown", "text": row.unknown}
-    elif row.map is None:
-        record |= {"grade": "nothing", "text": "nothing is read"}
-    else:
-        record |= {"grade": row.map.grade, "text": map_line(row.map)}
+    if row.map is not None:
         record["runtime"] = [runtime_text(variable) for variable in row.map.runtime]
     record["notes"] = [CONTROL] * row.control + [reason_text(reason) for reason in row.reasons]
     return {key: value for key, value in record.items() if value != []}
