@@ -3,6 +3,7 @@ from .codegen.map_loops import MapLoopNest as MapLoopNest
 from .codegen.map_loops import loop_nest_of_map as loop_nest_of_map
 from .codegen.map_loops import to_c as to_c
 from .codegen.map_loops import to_python as to_python
+from .dataflow.given_parameters import regions_at as regions_at
 from .drawing.drawing import Backend as Backend
 from .drawing.layout_pictures import plot_cute as plot_cute
 from .drawing.layout_pictures import plot_linear as plot_linear
@@ -52,7 +53,6 @@ from .maps.properties import is_injective as is_injective
 from .maps.properties import is_single_valued as is_single_valued
 from .maps.properties import is_surjective_onto as is_surjective_onto
 from .maps.regions.answers import OperandRegion as OperandRegion
-from .maps.regions.answers import regions_at as regions_at
 from .maps.regions.needed import region_at as region_at
 from .maps.regions.region import Region as Region
 from .maps.regions.selection import evaluated_at as evaluated_at

@@ -17,7 +17,8 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.copies import source_of
 from indexing.dataflow.loops.call_stacks import only_calls
-from indexing.dataflow.values import ValueMaps, value_maps
+from indexing.dataflow.value_pieces import ValueMaps
+from indexing.dataflow.values import value_maps
 from indexing.execution.values import random_array
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.arrays import ArrayRef, array_leaves

@@ -1,4 +1,4 @@
-"""Integer constants: arrays as affine functions of the index, and single elements."""
+"""Integer constants: whole arrays, and single elements."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 
 from hlo.text.source import HloError
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import why_unbounded
 from indexing.ops.base import NullaryOp
 from indexing.ops.element import ConstantRule, element_of
 from indexing.ops.integer_rules import range_of
 from simplifier.linear import Expr
-from simplifier.sums import weighted_sum
 
 MAX_ELEMENTS: Final = 1 << 16
 """Limit on the elements of a constant; larger constants are not read."""
@@ -26,27 +25,6 @@ def is_integral(array: ArrayRef) -> bool:
     shape = array.array_shape
     is_integer = shape is not None and range_of(shape.element_type) is not None
     return is_integer and why_unbounded(array) is None
-
-
-def affine_table(array: ArrayRef) -> list[IndexingMap] | None:
-    """Return a list with the map from index to element of a constant array; None if not affine."""
-    values = literal(array)
-    if values is None:
-        return None
-    base = int(values[(0,) * values.ndim])
-    strides = []
-    for k, size in enumerate(values.shape):
-        unit = tuple([int(n == k) for n in range(values.ndim)])
-        strides.append(int(values[unit]) - base if size > 1 else 0)
-    index = np.indices(values.shape)
-    affine = sum((s * i for s, i in zip(strides, index, strict=True)), np.full(values.shape, base))
-    if not (values == affine).all():
-        return None
-    variables = dims(values.shape)
-    formula = weighted_sum(
-        [(s, d.as_expr()) for s, d in zip(strides, variables, strict=True)], base
-    )
-    return [IndexingMap.of(variables, [formula])]
 
 
 def literal(array: ArrayRef) -> np.ndarray | None:

@@ -7,26 +7,30 @@ A walk through a program (`indexing.dataflow.walk`) takes its edges from an `Edg
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
 from hlo.memo import Memo
-from hlo.modules.bind import why_unsupported
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import Shape, leaf_number, leaves
+from hlo.shapes.shape import leaf_number
 from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
-from indexing.dataflow.runtime import fold_runtime
+from indexing.dataflow.op_edges import edge_of, graded_edge, routed_edges, unknown_edges
+from indexing.dataflow.refinement import (
+    drop_unknown_masks,
+    has_exact_pieces,
+    prefer_exact,
+    refine_edges,
+)
 from indexing.dataflow.scalars import scalar_value
 from indexing.dataflow.shaped_ops import sharing_key
-from indexing.maps.answers import Direction, Unknown
+from indexing.maps.answers import Direction
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
-from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.access_edge import AccessEdge, bound_edge, dims, identity
 from indexing.ops.base import MappedOp, RoutingOp
@@ -176,13 +180,23 @@ class LocalEdges(Edges):
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
+        edges = self._shared_edges(array, walk)
+        return self._refine(
+            array.instruction,
+            edges,
+            lambda exact: exact.backward_edges(array, walk, fold=True),
+            fold=fold,
+            backward=True,
+        )
+
+    def _shared_edges(self, array: ArrayRef, walk: Summarising) -> Iterable[AccessEdge]:
         key = sharing_key(array.instruction, "output-to-input", array.path, self.options)
         if key is not None and (shared := _SHARED.get(key)) is not None:
             return shared
         edges = tuple(self._backward_edges(array, walk))
         if key is not None and all(edge.is_of_shapes for edge in edges):
             return _SHARED.keep(key, edges)
-        return map(self._fold_runtime, edges) if fold else edges
+        return edges
 
     def _backward_edges(self, array: ArrayRef, walk: Summarising) -> Iterable[AccessEdge]:
         instruction, path, _ = array
@@ -195,24 +209,38 @@ class LocalEdges(Edges):
         if isinstance(op, StructuredOp):
             return (bound_edge(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
-            return _unknown_edges(instruction, range(len(instruction.operands)), [path])
+            return unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
         number = leaf_number(instruction.shape, path)
         operand_maps = op.reads(instruction.shape, shapes, number, self.options.exact)
         needed = self._needed_operands(op, instruction, number, summaries)
         if needed is None:
-            return [_edge(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
-        edges = [(k, _edge(instruction, k, path, operand_maps[k])) for k in sorted(needed.grades)]
+            return [edge_of(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
+        edges = [(k, edge_of(instruction, k, path, operand_maps[k])) for k in sorted(needed.grades)]
         return [
-            _graded_edge(edge, instruction, needed, reads_several=reads_several(operand_maps[k]))
+            graded_edge(edge, instruction, needed, reads_several=reads_several(operand_maps[k]))
             for k, edge in edges
         ]
 
-    def _fold_runtime(self, edge: AccessEdge) -> AccessEdge:
-        """Return an edge without the runtime variables whose value the program determines."""
-        if not any(each.runtime for each in edge.maps):
-            return edge
-        return edge.change_maps(lambda m: fold_runtime(m, self.iteration))
+    def _refine(
+        self,
+        instruction: Instruction,
+        edges: Iterable[AccessEdge],
+        exact_edges: Callable[[LocalEdges], Iterable[AccessEdge]],
+        *,
+        fold: bool,
+        backward: bool,
+    ) -> Iterable[AccessEdge]:
+        """Return edges with what the program determines, or as they are outside of it."""
+        if self.every_operand:
+            return edges
+        if not fold:
+            return drop_unknown_masks(instruction, edges)
+        refined = refine_edges(instruction, edges, self.iteration, backward=backward)
+        if self.options.exact or not has_exact_pieces(instruction):
+            return refined
+        exact = replace(self, options=replace(self.options, exact=True))
+        return prefer_exact(refined, exact_edges(exact))
 
     def _needed_operands(
         self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries
@@ -235,7 +263,13 @@ class LocalEdges(Edges):
         from_, to = set(operands), set(outputs)
         kept = [edge for edge in edges if edge.operand in from_ and edge.output_path in to]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
-        return (self._fold_runtime(edge) for edge in kept) if fold else kept
+        return self._refine(
+            instruction,
+            kept,
+            lambda exact: exact.forward_edges(instruction, operands, outputs, walk, fold=True),
+            fold=fold,
+            backward=False,
+        )
 
     def _forward_edges(
         self,
@@ -246,14 +280,14 @@ class LocalEdges(Edges):
     ) -> Iterable[AccessEdge]:
         op = instruction.op
         if isinstance(op, RoutingOp):
-            return _routed_edges(op, instruction, operands, outputs)
+            return routed_edges(op, instruction, operands, outputs)
         summaries = summaries_of(walk, backward=False)
         if isinstance(op, StructuredOp):
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
             return (bound_edge(instruction, edge) for edge in edges)
         if isinstance(op, MappedOp):
             return self._write_edges(op, instruction, operands, outputs, summaries)
-        return _unknown_edges(instruction, operands, outputs)
+        return unknown_edges(instruction, operands, outputs)
 
     def _write_edges(
         self,
@@ -270,13 +304,13 @@ class LocalEdges(Edges):
             needed = self._needed_operands(op, instruction, number, summaries)
             if needed is None:
                 for operand in operands:
-                    yield _edge(instruction, operand, output, operand_maps[operand])
+                    yield edge_of(instruction, operand, output, operand_maps[operand])
                 continue
             reads = op.reads(instruction.shape, shapes, number, exact) if needed.only_last else ()
             for operand in [k for k in operands if k in needed.grades]:
                 several = operand in needed.only_last and reads_several(reads[operand])
-                edge = _edge(instruction, operand, output, operand_maps[operand])
-                yield _graded_edge(edge, instruction, needed, reads_several=several)
+                edge = edge_of(instruction, operand, output, operand_maps[operand])
+                yield graded_edge(edge, instruction, needed, reads_several=several)
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         return identity(array)
@@ -302,82 +336,3 @@ def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
 
 _SHARED: Final = Memo[Hashable, tuple[AccessEdge, ...]](1 << 12)
 """Edges that follow from an op and its shapes; see `Edges.sharing_key`."""
-
-
-def _routed_edges(
-    op: RoutingOp,
-    instruction: Instruction,
-    operands: Collection[int],
-    outputs: Collection[Path],
-) -> Iterator[AccessEdge]:
-    """Yield the edges to these outputs, or those from these operands, whichever are fewer."""
-    if len(outputs) <= len(operands):
-        for output in outputs:
-            operand, path = op.route(output)
-            yield _forwarding_edge(instruction, operand, path, output)
-        return
-    for operand in operands:
-        for path, _ in leaves(instruction.operands[operand].shape):
-            back = op.route_back(operand, path)
-            if back is not None:
-                yield _forwarding_edge(instruction, operand, path, back)
-
-
-def _forwarding_edge(
-    instruction: Instruction, operand: int, path: Path, output: Path
-) -> AccessEdge:
-    maps = identity(ArrayRef(instruction, output))
-    return bound_edge(instruction, AccessEdge(operand, path, output, maps))
-
-
-def _edge(
-    instruction: Instruction, operand: int, output: Path, maps: tuple[IndexingMap, ...] | Unknown
-) -> AccessEdge:
-    if isinstance(maps, Unknown):
-        reason = f"{instruction.opcode} `{instruction.name}`: {maps.reason}"
-        return AccessEdge(operand, (), output, (), Unknown(reason, instruction))
-    placed = tuple([_with_sources(m, instruction) for m in maps])
-    if "may" not in [m.grade for m in maps]:
-        return AccessEdge(operand, (), output, placed)
-    assert isinstance(instruction.op, MappedOp)
-    obstacle = instruction.op.why_may(operand)
-    reasons = (Reason(obstacle, instruction),) if obstacle else ()
-    return AccessEdge(operand, (), output, placed, None, reasons)
-
-
-def _graded_edge(
-    edge: AccessEdge, instruction: Instruction, needed: NeededOperands, *, reads_several: bool
-) -> AccessEdge:
-    """Return an edge with the grade of the reads of the called computation."""
-    obstacle = needed.obstacle(edge.operand, reads_several=reads_several)
-    if not obstacle or all(m.grade == "may" for m in edge.maps):
-        return edge
-    return edge.over_approximate(Reason(obstacle, instruction))
-
-
-def _with_sources(op_map: IndexingMap, instruction: Instruction) -> IndexingMap:
-    """Return a map of an op with the operands of `instruction` as runtime variable sources."""
-    if not op_map.runtime:
-        return op_map
-    operands = instruction.operands
-    runtime = [
-        replace(rt, array=ArrayRef(operands[rt.source])) if isinstance(rt.source, int) else rt
-        for rt in op_map.runtime
-    ]
-    return replace(op_map, runtime=tuple(runtime))
-
-
-def _unknown_edges(
-    instruction: Instruction, operands: Iterable[int], outputs: Iterable[Path]
-) -> Iterator[AccessEdge]:
-    """Yield unknown edges: no maps are defined for the opcode, or not for this form of it."""
-    reason = why_unsupported(instruction) or "no maps are defined for this opcode"
-    unknown = Unknown(
-        f"{instruction.opcode} `{instruction.name}`: {reason}",
-        instruction,
-    )
-    for output in outputs:
-        for operand in operands:
-            for path, shape in leaves(instruction.operands[operand].shape):
-                if isinstance(shape, Shape):
-                    yield AccessEdge(operand, path, output, (), unknown)

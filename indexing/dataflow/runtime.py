@@ -30,7 +30,8 @@ from indexing.dataflow.constants import element_at
 from indexing.dataflow.conversions import keeps_every_value
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, source_of
 from indexing.dataflow.soundness import fault_of
-from indexing.dataflow.values import Surroundings, merged_runtime, value_maps
+from indexing.dataflow.value_pieces import Surroundings, merged_runtime
+from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable

@@ -1,27 +1,40 @@
 """Values of integer arrays that the program determines, as formulas of the index of an element.
 
-Inside of the body of a loop, formulas may also mention the number of the iteration.
+Inside of the body of a loop, formulas may also mention the number of the iteration.  `named_values`
+also give formulas of values that the program does not determine, which become runtime variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Protocol, TypeAlias
+from math import prod
+from typing import Any, Final
+
+import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
-from indexing.dataflow.constants import affine_table, is_integral
+from indexing.dataflow.constants import is_integral
 from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
+from indexing.dataflow.evaluation import evaluated
 from indexing.dataflow.soundness import fault_of
+from indexing.dataflow.tables import table_maps
+from indexing.dataflow.value_pieces import (
+    Surroundings,
+    ValueMaps,
+    join_pieces,
+    simplify_piece,
+    wrap_value,
+)
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.shared_runtime import share_runtime
 from indexing.ops.base import MappedOp
 from indexing.ops.dynamic import DynamicSlice
-from indexing.ops.element import ConstantRule, CopyRule, IotaRule, element_of
+from indexing.ops.element import CopyRule, IotaRule, element_of
 from indexing.ops.integer_rules import (
     MAX_CASES,
     IntegerRule,
@@ -30,25 +43,11 @@ from indexing.ops.integer_rules import (
     range_of,
     selection,
 )
-from simplifier.bounds import KnownBounds
-from simplifier.constraints import Constraint, sum_bounds
-from simplifier.interval import Interval, contains, intersect
+from simplifier.atoms import Variable
+from simplifier.interval import Interval
 
-ValueMaps: TypeAlias = tuple[IndexingMap, ...]
-"""Disjoint maps from the index of each element to its value; together they cover the array."""
-
-
-class Surroundings(Protocol):
-    """The known values of the parameters of a computation where it is called."""
-
-    def value(self, parameter: ArrayRef) -> ValueMaps | None:
-        """Return the elements of an integer array of a parameter as formulas, or None.
-
-        Their runtime variables are symbols: equal names have equal values.
-        """
-
-    def symbol(self, name: str) -> RuntimeVariable:
-        """Return a symbol of the formulas, with its bounds."""
+MAX_BITS: Final = 32
+"""Limit on the width of integers that become runtime variables of formulas."""
 
 
 def value_maps(array: ArrayRef, around: Surroundings | None = None) -> ValueMaps | None:
@@ -71,6 +70,43 @@ def value_maps(array: ArrayRef, around: Surroundings | None = None) -> ValueMaps
     module = array.instruction.module
     with module.lock:
         return _trace_array(array, module.memoised((value_maps, around), lambda: _Values(around)))
+
+
+def named_values(array: ArrayRef) -> ValueMaps | None:
+    """Return the elements of an integer array as formulas of their index and of runtime values.
+
+    A runtime value is an element that the program does not determine, or not by few formulas.
+
+    Returns:
+        None if an element has no name, or integers of more than `MAX_BITS` bits.
+
+    >>> import hlo, indexing
+    >>> root = hlo.parse('''ENTRY e {
+    ...   n = s8[] parameter(0)
+    ...   b = s8[6] broadcast(n), dimensions={}
+    ...   i = s8[6] iota(), iota_dimension=0
+    ...   ROOT r = s8[6] maximum(b, i)
+    ... }''').entry.root
+    >>> for piece in named_values(ArrayRef(root)):
+    ...     print(piece)
+    (d0){rt0} -> (d0), domain: d0 in [0, 5], rt0 in [-128, 4], d0 - rt0 in [1, 133]
+    (d0){rt0} -> (rt0), domain: d0 in [0, 5], rt0 in [0, 127], d0 - rt0 in [-127, 0]
+    """
+    module = array.instruction.module
+    with module.lock:
+        return _trace_array(array, module.memoised((named_values,), lambda: _Values(None, True)))
+
+
+def is_truth_value(array: ArrayRef) -> bool:
+    """Return True for an array of predicates, or a copy of one, also in another type."""
+    for _ in range(MAX_TRACED):
+        shape, sources = array.array_shape, _sources(array)
+        if shape is not None and shape.element_type == "pred":
+            return True
+        if len(sources) != 1:
+            return False
+        array = sources[0]
+    return False
 
 
 def _trace_array(array: ArrayRef, memo: _Values) -> ValueMaps | None:
@@ -139,95 +175,59 @@ def _operands(array: ArrayRef) -> list[ArrayRef]:
 class _Values(dict[ArrayRef, ValueMaps | None]):
     """The values of arrays so far, given what is known about the parameters."""
 
-    def __init__(self, around: Surroundings | None) -> None:
+    def __init__(self, around: Surroundings | None, names_unknown: bool = False) -> None:
         super().__init__()
         self.around = around
+        self.names_unknown = names_unknown
         self.wrapping: set[ArrayRef] = set()
 
     def simplify(self, piece: IndexingMap) -> IndexingMap:
         """Return a simplified piece, with the same symbols in all pieces."""
-        return _simplify_piece(piece, self.around)
-
-
-def _simplify_piece(piece: IndexingMap, around: Surroundings | None) -> IndexingMap:
-    """Return a simplified piece, with the same symbols in all pieces.
-
-    Simplification tightens the bounds of symbols; here they become constraints.
-    """
-    piece = piece.simplify()
-    if around is None or not piece.runtime:
-        return piece
-    symbols = {rt.variable: around.symbol(rt.name) for rt in piece.runtime}
-    results, constraints = piece.substituted({v: rt.expr for v, rt in symbols.items()})
-    within = [Constraint(rt.expr, *v.bounds) for v, rt in symbols.items()]
-    return IndexingMap.of(
-        piece.dims,
-        results,
-        runtime=symbols.values(),
-        constraints=[c for c in (*constraints, *within) if not c.is_true],
-    )
+        return simplify_piece(piece, self.around)
 
 
 def _value(array: ArrayRef, memo: _Values) -> ValueMaps | None:
     """Return the value of `array`, given the values of its `_sources`."""
     instruction, shape = array.instruction, array.array_shape
-    limits = range_of(shape.element_type) if shape and is_integral(array) else None
-    if shape is None or limits is None or not shape.size or fault_of(instruction):
+    if shape is None or not is_integral(array) or not shape.size or fault_of(instruction):
         return None
     forwarded = source_of(array)
-    if forwarded is not None:
-        return memo[forwarded]
+    value = memo[forwarded] if forwarded is not None else _computed_value(array, shape, memo)
+    return _named(array, shape) if value is None and memo.names_unknown else value
+
+
+def _computed_value(array: ArrayRef, shape: Shape, memo: _Values) -> ValueMaps | None:
+    """Return the value of an array by the element rule of its op, or by evaluation."""
+    limits = range_of(shape.element_type)
     pieces = _formula(array, shape, memo)
-    if pieces is None or not 0 < len(pieces) <= MAX_CASES:
-        return None
-    parts = [
-        part
-        for piece in _join_pieces(shape, pieces)
-        for part in wrap_value(piece, limits, memo.around)
-    ]
-    if not 0 < len(parts) <= MAX_CASES:
+    if pieces is not None and 0 < len(pieces) <= MAX_CASES and limits is not None:
+        parts = [
+            part
+            for piece in join_pieces(shape, pieces)
+            for part in wrap_value(piece, limits, memo.around)
+        ]
+        if 0 < len(parts) <= MAX_CASES:
+            return tuple(join_pieces(shape, parts))
         memo.wrapping.add(array)
+    table = evaluated(array)
+    return None if table is None else table_maps(_integers(table))
+
+
+def _integers(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return integers in a type without overflow, as differences of elements need."""
+    is_wide = table.dtype.kind in "iu" and table.dtype.itemsize >= MAX_BITS // 8
+    return table.astype(object if is_wide else np.int64)
+
+
+def _named(array: ArrayRef, shape: Shape) -> ValueMaps | None:
+    """Return the elements of an array as runtime variables."""
+    limits = range_of(shape.element_type)
+    if limits is None or limits[1] - limits[0] >= 1 << MAX_BITS or array.path or array.loops:
         return None
-    return tuple(_join_pieces(shape, parts))
-
-
-def wrap_value(
-    piece: IndexingMap, limits: Interval, around: Surroundings | None
-) -> Iterator[IndexingMap]:
-    """Yield the value modulo the number of values of its type, in a piece for each multiple.
-
-    At most `MAX_CASES` + 1 pieces are yielded.
-    """
-    (value,) = piece.results
-    if contains(limits, value.bounds):
-        yield piece
-        return
-    low, high = KnownBounds(sum_bounds(piece.constraints)).bounds(value)
-    low, high = intersect((low, high), value.bounds)
-    count = limits[1] - limits[0] + 1
-    first, last = (low - limits[0]) // count, (high - limits[0]) // count
-    for multiple in range(first, min(last, first + MAX_CASES) + 1):
-        inside = Constraint(value, limits[0] + multiple * count, limits[1] + multiple * count)
-        part = replace(
-            piece,
-            results=(value - multiple * count,),
-            constraints=(*piece.constraints, *([] if inside.is_true else [inside])),
-        )
-        part = _simplify_piece(part, around)
-        if not part.is_known_empty:
-            yield part
-
-
-def _join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[IndexingMap]:
-    """Return one piece if all pieces, which cover the array, have the same formula."""
-    (value,) = pieces[0].results
-    if len(pieces) == 1 or any(piece.results != (value,) for piece in pieces):
-        return pieces
-    variables, symbols = dims(shape), merged_runtime(pieces)
-    mentioned = set(value.variables()) - {rt.variable for rt in symbols}
-    if not mentioned <= set(variables):  # bounds of dimensions differ between pieces
-        return pieces
-    return [IndexingMap.of(variables, [value], runtime=symbols)]
+    variables = dims(shape)
+    index = tuple([d.as_expr() for d in variables])
+    rt = RuntimeVariable(Variable("rt0", *limits), array, index, limits)
+    return (IndexingMap.of(variables, [rt.expr], runtime=[rt]),)
 
 
 def _formula(array: ArrayRef, shape: Shape, memo: _Values) -> Sequence[IndexingMap] | None:
@@ -240,8 +240,6 @@ def _formula(array: ArrayRef, shape: Shape, memo: _Values) -> Sequence[IndexingM
     if function is not None:
         return _elementwise_value(array, shape, function, memo)
     match element_of(array.instruction):
-        case ConstantRule():
-            return affine_table(array)
         case IotaRule(dimension):
             return [IndexingMap.over(shape, lambda i: [i[dimension]])]
         case CopyRule() as rule:
@@ -286,13 +284,14 @@ def _slices(
 ) -> Iterator[IndexingMap]:
     """Yield the maps from a slice to its source, for each case of the clamped start indices."""
     variables = dims(shape)
+    starts, runtime = share_runtime(starts)
     shared = [c for start in starts for c in start.constraints]
     pairs = zip(starts, limits, strict=True)
     for case in product(*[clamp_cases(start.results[0], limit) for start, limit in pairs]):
         yield IndexingMap.of(
             variables,
             [d + start for d, (start, _) in zip(variables, case, strict=True)],
-            runtime=merged_runtime(starts),
+            runtime=runtime,
             constraints=[*shared, *[c for _, conditions in case for c in conditions]],
         )
 
@@ -301,7 +300,7 @@ def _elementwise_value(
     array: ArrayRef, shape: Shape, rule: IntegerRule, memo: _Values
 ) -> list[IndexingMap] | None:
     """Return the value of an elementwise op, for each choice of pieces of its operands."""
-    variables, choices = dims(shape), list[ValueMaps]()
+    choices: list[ValueMaps] = []
     reads = list(_operand_reads(array.instruction))
     if rule is selection and (chosen := _always_selected(array, memo)) is not None:
         rule, reads = identity, [reads[chosen]]
@@ -310,20 +309,29 @@ def _elementwise_value(
         if pieces is None or read is None:
             return None
         choices.append(tuple([read.then(piece) for piece in pieces]))
+    if prod(map(len, choices)) > MAX_CASES**2:
+        return None
     result_maps: list[IndexingMap] = []
-    for choice in product(*choices):
-        cases = rule([piece.results[0] for piece in choice])
-        if cases is None or len(result_maps) > MAX_CASES:
+    for combination in product(*choices):
+        combined = _combined(combination, rule)
+        if combined is None or len(result_maps) > MAX_CASES:
             return None
-        shared = [c for piece in choice for c in piece.constraints]
-        runtime = merged_runtime(choice)
-        for number, conditions in cases:
-            constraints = [*shared, *conditions]
-            piece = IndexingMap.of(variables, [number], runtime=runtime, constraints=constraints)
-            piece = memo.simplify(piece)
-            if not piece.is_known_empty:
-                result_maps.append(piece)
+        simplified = [memo.simplify(piece) for piece in combined]
+        result_maps += [piece for piece in simplified if not piece.is_known_empty]
     return result_maps
+
+
+def _combined(pieces: Sequence[IndexingMap], rule: IntegerRule) -> list[IndexingMap] | None:
+    """Return the values of a function of one piece of each operand, by cases."""
+    pieces, runtime = share_runtime(pieces)
+    cases = rule([piece.results[0] for piece in pieces])
+    if cases is None:
+        return None
+    shared = [c for piece in pieces for c in piece.constraints]
+    return [
+        IndexingMap.of(pieces[0].dims, [number], runtime=runtime, constraints=[*shared, *where])
+        for number, where in cases
+    ]
 
 
 def _always_selected(array: ArrayRef, memo: _Values) -> int | None:
@@ -345,8 +353,3 @@ def _operand_reads(
     for operand, maps in zip(instruction.operands, operand_maps, strict=True):
         is_one = isinstance(maps, tuple) and len(maps) == 1 and is_function(maps[0])
         yield operand, maps[0] if isinstance(maps, tuple) and is_one else None
-
-
-def merged_runtime(maps: Iterable[IndexingMap]) -> tuple[RuntimeVariable, ...]:
-    """Return the distinct runtime variables of maps."""
-    return tuple({rt: None for m in maps for rt in m.runtime})

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeGuard
 import numpy as np
 
 from hlo.shapes.shape import AnyShape, Shape, leaves
+from indexing.dataflow.given_parameters import regions_at
 from indexing.drawing.drawing import Backend, as_drawing
 from indexing.drawing.element_counts import BoxCounts, ElementCounts, ListedCounts, region_counts
 from indexing.drawing.figures import CellGrid, DrawnPanel, Figure
@@ -20,7 +21,6 @@ from indexing.maps.answers import Answer
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
-from indexing.maps.regions.answers import regions_at
 from indexing.maps.regions.boxes import Box, progression
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.selection import Index, expand_ellipsis, restricted_to, with_value

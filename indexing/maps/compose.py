@@ -106,7 +106,7 @@ def _runtime(
     """
     runtime = [rt for rt in first.runtime if not rt.is_fixed]
     merged: list[Constraint] = []
-    for rt in _innermost_first(second.runtime):
+    for rt in innermost_first(second.runtime):
         if rt.is_fixed:
             continue
         moved = rt.substituted(Substitution(values))
@@ -135,7 +135,7 @@ def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
     return variable.renamed(name)
 
 
-def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVariable]:
+def innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVariable]:
     """Each runtime variable after those that its index mentions."""
     waiting = {rt.variable: rt for rt in runtime}
     while waiting:

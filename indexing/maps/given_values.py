@@ -118,7 +118,7 @@ def source_values(rt: RuntimeVariable, value: ArrayLike, name: str) -> NDArray[A
         ValueError: the array has not the shape of the source, or lacks an iteration.
     """
     array = np.asarray(value)
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "biu":
         raise TypeError(f"`{name}` needs integers, got {brief(value)}")
     if array.ndim not in (0, len(rt.index)):
         raise ValueError(

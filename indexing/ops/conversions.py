@@ -33,6 +33,7 @@ from indexing.ops.functions import ScalarFunction
 class Convert(UnaryElementwise):
     """``out[i] = operand[i]``, converted to the result's element type."""
 
+    is_exact: ClassVar[bool] = True  # to f32 and f64, if nothing else is rounded
     shape: Shape = declared()
 
     @property

@@ -133,6 +133,23 @@ class Work(NamedTuple):
         return Work(self.flops * count, self.transcendentals * count)
 
 
+class DecidedRead(NamedTuple):
+    """An operand that an element needs only where an integer of another operand has some value.
+
+    Attributes:
+        operand: the number of the operand that is needed.
+        decider: the number of the operand that decides.
+        value: its value.
+        needs_value: True if the element is needed where the decider has this value; False if it is
+            needed where the decider has another one.
+    """
+
+    operand: int
+    decider: int
+    value: int
+    needs_value: bool
+
+
 NO_WORK: Final = Work()
 NO_DECLARED_WORK: Final = Unknown("no number of operations is declared for this op")
 
@@ -211,6 +228,10 @@ class ElementOp(Op):
             operands: shapes of the operands.
         """
         return self.rule
+
+    def decided_reads(self, out: Shape) -> tuple[DecidedRead, ...]:
+        """Return the operands that an element needs only for some values of other operands."""
+        return ()
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]

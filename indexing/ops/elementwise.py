@@ -22,8 +22,8 @@ from hlo.shapes.shape import ELEMENT_TYPES, AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules, numerics
 from indexing.ops.base import Array, BinaryOp, MappedOp, OperandMaps, UnaryOp
-from indexing.ops.element import ElementRule, ElementwiseRule, Work
-from indexing.ops.functions import ScalarFunction
+from indexing.ops.element import DecidedRead, ElementRule, ElementwiseRule, Work
+from indexing.ops.functions import CHOOSING, ScalarFunction
 
 PRED = ("pred",)
 INTEGERS = ("integral", "unsigned")
@@ -91,11 +91,16 @@ def _unranked_result(op: Op, *operands: Any) -> PartialShape:
 
 
 class ElementwiseOp(MappedOp):
-    """An op that applies a scalar function to the operand elements at each index."""
+    """An op that applies a scalar function to the operand elements at each index.
+
+    Class attributes:
+        is_exact: floating-point values are never rounded.
+    """
 
     __slots__ = ()
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = False
 
     @property
     def function(self) -> ScalarFunction:
@@ -209,6 +214,7 @@ class OpRow:
             "__module__": __name__,
             "row": self,
             "takes": self.takes,
+            "is_exact": self.function in CHOOSING,
             "work_of_element": Work(*((0, 1) if self.opcode in TRANSCENDENTAL else (1, 0))),
         }
         op(self.opcode, samples=self.samples(operands))(type(name, (base,), body))
@@ -254,6 +260,12 @@ class CommutativeTableOp(BinaryTableOp):
 
     __slots__ = ()
     commutes: ClassVar[bool] = True
+
+    def decided_reads(self, out: Shape) -> tuple[DecidedRead, ...]:
+        value = integer_rules.absorbing(self.row.function, out.element_type)
+        if value is None:
+            return ()
+        return DecidedRead(0, 1, value, False), DecidedRead(1, 0, value, False)
 
 
 # fmt: off
@@ -360,6 +372,7 @@ _COMPARISONS = {
 class Compare(BinaryElementwise):
     """``out[i] = left[i] direction right[i]``."""
 
+    is_exact: ClassVar[bool] = True
     direction: str = attribute(enum(*_COMPARISONS))
     type: str = attribute(enum("", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"), default="")
 

@@ -38,6 +38,16 @@ REDUCING_UFUNCS: Final = frozenset(
 )
 """The ufuncs that reduce arrays: associative, commutative, and with a neutral element."""
 
+CHOOSING: Final = frozenset(
+    [
+        *(np.negative, np.abs, np.maximum, np.minimum, np.where, numerics.sign),
+        *(np.floor, np.ceil, np.rint, numerics.round_away),
+    ]
+)
+"""The functions whose floating-point values are exact."""
+ROUNDING: Final = frozenset([np.add, np.subtract, np.multiply])
+"""The functions whose floating-point values are rounded correctly, if nothing else is."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarFunction:

@@ -160,6 +160,32 @@ def disjunction(x: Sequence[Expr]) -> Cases | None:
     return maximum(x) if all(contains((0, 1), each.bounds) for each in x) else None
 
 
+def exclusion(x: Sequence[Expr]) -> Cases | None:
+    """``x[0] ⊕ x[1]`` of two bits."""
+    return comparison("NE")(x) if all(contains((0, 1), each.bounds) for each in x) else None
+
+
+def complement(x: Sequence[Expr]) -> Cases:
+    """``−x[0] − 1``: every bit of ``x[0]`` inverted."""
+    return [(-x[0] - 1, ())]
+
+
+def negated_truth(x: Sequence[Expr]) -> Cases:
+    """``1 − x[0]``: the other truth value."""
+    return [(1 - x[0], ())]
+
+
+def absolute(x: Sequence[Expr]) -> Cases:
+    """``|x[0]|``."""
+    return maximum([x[0], -x[0]])
+
+
+def signum(x: Sequence[Expr]) -> Cases:
+    """−1, 0 or 1: the sign of ``x[0]``."""
+    signs = zip((-1, 0, 1), _signs(x[0]), strict=True)
+    return [case for sign, where in signs for case in _where(constant(sign), x[0], where)]
+
+
 def shift_right(x: Sequence[Expr]) -> Cases | None:
     """``⌊x[0] / 2^x[1]⌋`` for a constant number of bits, if no value is negative."""
     value, bits = x
@@ -244,6 +270,10 @@ RULES: Final[Mapping[Any, IntegerRule]] = {
     np.where: selection,
     np.bitwise_and: conjunction,
     np.bitwise_or: disjunction,
+    np.bitwise_xor: exclusion,
+    np.invert: complement,
+    np.abs: absolute,
+    numerics.sign: signum,
     numerics.divide: quotient,
     numerics.remainder: remainder,
     numerics.shift_arithmetic: shift_right,
@@ -251,13 +281,36 @@ RULES: Final[Mapping[Any, IntegerRule]] = {
 }
 """The rules of array functions; a function without rule is not folded."""
 
-MODULAR: Final = frozenset([sum_rule, difference, negation, identity, product])
+MODULAR: Final = frozenset([sum_rule, difference, negation, complement, identity, product])
 """The rules whose one case is also the value modulo ``2^bits`` of operands modulo ``2^bits``."""
 
 _RULES_OF_KINDS: Final[Mapping[tuple[Any, str], IntegerRule | None]] = {
     (np.add, "pred"): disjunction,
+    (np.invert, "pred"): negated_truth,
     (numerics.shift_arithmetic, "unsigned"): None,  # the highest bit counts as a sign
 }
+
+
+_ABSORBING: Final[Mapping[Any, Callable[[Interval], int]]] = {
+    np.multiply: lambda limits: 0,
+    np.bitwise_and: lambda limits: 0,
+    np.bitwise_or: lambda limits: -1 if limits[0] < 0 else limits[1],  # all bits set
+    np.minimum: lambda limits: limits[0],
+    np.maximum: lambda limits: limits[1],
+}
+
+
+def absorbing(function: Any, element_type: str) -> int | None:
+    """Return the integer with which a function has one value for every other argument, or None.
+
+    No number of another type has this property: 0 times infinity is not 0.
+
+    >>> absorbing(np.multiply, "s32"), absorbing(np.minimum, "u8"), absorbing(np.multiply, "f32")
+    (0, 0, None)
+    """
+    limits = range_of(element_type)
+    value = _ABSORBING.get(function)
+    return None if limits is None or value is None else value(limits)
 
 
 def rule_of(function: Any, element_type: str) -> IntegerRule | None:

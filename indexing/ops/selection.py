@@ -15,6 +15,7 @@ from hlo.ops.unify import PartialShape, same_shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules
 from indexing.ops.base import Array, OperandMaps, TernaryOp
+from indexing.ops.element import DecidedRead
 from indexing.ops.elementwise import ElementwiseOp, dims_fault
 from indexing.ops.functions import ScalarFunction
 
@@ -73,6 +74,7 @@ class Select(TernaryElementwise):
     """``out[i] = on_true[i] if pred[i] else on_false[i]``; `pred` may be a scalar."""
 
     types: ClassVar[tuple[str, ...]] = ("pred", "T", "T")
+    is_exact: ClassVar[bool] = True
     arrays: ClassVar[tuple[int, ...]] = (1, 2)
 
     def _type(self, number: int, operands: Sequence[PartialShape]) -> str:
@@ -93,6 +95,9 @@ class Select(TernaryElementwise):
     def function(self) -> ScalarFunction:
         return ScalarFunction.of(np.where)
 
+    def decided_reads(self, out: Shape) -> tuple[DecidedRead, ...]:
+        return DecidedRead(1, 0, 1, True), DecidedRead(2, 0, 0, True)
+
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         return np.where(first, second, third)
 
@@ -110,6 +115,7 @@ class Clamp(TernaryElementwise):
     """``out[i] = min(max(x[i], low[i]), high[i])``; the bounds may be scalars."""
 
     types: ClassVar[tuple[str, ...]] = ("T", "T", "T")
+    is_exact: ClassVar[bool] = True
     arrays: ClassVar[tuple[int, ...]] = (1,)
 
     @constraint("C1", "a bound must be a scalar or have the dimensions of the clamped operand")

@@ -81,6 +81,13 @@ FOLDS: list[tuple[str, Callable[[int], int]]] = [
     ("n = u8[4] iota(), iota_dimension=0  i = u8[4] negate(n)",                          lambda d: -d % 256),
     ("n = s8[4] iota(), iota_dimension=0\n" + splat(100, "s8") + "i = s8[4] multiply(n, k)", lambda d: (100 * d + 128) % 256 - 128),
     (IOTA + splat(300) + "a = s32[4] add(n, k)  i = s8[4] convert(a)",                   lambda d: (d + 300 + 128) % 256 - 128),
+    # evaluated
+    (IOTA + "i = s32[4] multiply(n, n)",                                                 lambda d: d * d),
+    ("i = s32[4] constant({ 1, 4, 2, 8 })",                                              lambda d: [1, 4, 2, 8][d]),
+    (IOTA + splat(0) + "i = s32[4] divide(n, k)",                                        lambda d: -1),
+    (IOTA + splat(3) + "i = s32[4] divide(k, n)",                                        lambda d: [-1, 3, 1, 1][d]),
+    ("n = f32[4] iota(), iota_dimension=0  i = s32[4] convert(n)",                       lambda d: d),
+    (IOTA + splat(40) + "i = s32[4] shift-left(n, k)",                                   lambda d: 0),
 ]
 # fmt: on
 
@@ -103,11 +110,8 @@ STAYS = [
     # near misses: not folded, because the formula would be wrong or unknown
     "i = s32[4] parameter(1)",
     "q = s32[4] parameter(1)  n = s32[4] iota(), iota_dimension=0  i = s32[4] add(n, q)",
-    IOTA + "i = s32[4] multiply(n, n)",                                            # not affine
-    "i = s32[4] constant({ 1, 4, 2, 8 })",                                         # a table
-    IOTA + splat(0) + "i = s32[4] divide(n, k)",                                   # -1 in HLO
-    IOTA + splat(3) + "i = s32[4] divide(k, n)",                                   # the divisor is not constant
-    "n = f32[4] iota(), iota_dimension=0  i = s32[4] convert(n)",
+    "q = s32[4] parameter(1)  i = s32[4] multiply(q, q)",
+    "q = s32[4] parameter(1)  n = s32[4] constant({ 3, 0, 2, 1 })  i = s32[4] divide(n, q)",
 ]
 # fmt: on
 

@@ -137,8 +137,8 @@ def test_a_witness_states_whether_all_its_reads_are_listed(size: int, is_complet
 
 def test_reading_less_is_no_fault_by_itself() -> None:
     before = body(
-        """p = f32[4] parameter(0)  q = f32[4] parameter(1)  t = pred[] constant(true)
-           m = pred[4] broadcast(t), dimensions={}  ROOT s = f32[4] select(m, p, q)"""
+        """p = f32[4] parameter(0)  q = f32[4] parameter(1)  z = f32[4] constant({0, 0, 0, 0})
+           m = f32[4] multiply(q, z)  ROOT s = f32[4] add(p, m)"""
     )
     after = body("p = f32[4] parameter(0)  q = f32[4] parameter(1)  ROOT c = f32[4] copy(p)")
     verdict = equivalent(before, after, level="reads")

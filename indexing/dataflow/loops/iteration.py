@@ -15,7 +15,8 @@ from indexing.dataflow.constants import is_integral
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
 from indexing.dataflow.runtime import source_element
-from indexing.dataflow.values import ValueMaps, value_maps, wrap_value
+from indexing.dataflow.value_pieces import ValueMaps, wrap_value
+from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -35,7 +36,7 @@ NUMBER: Final = "iteration"
 class Iteration:
     """The known values of the parameter of a loop's body in one iteration.
 
-    Implements `indexing.dataflow.values.Surroundings`.
+    Implements `indexing.dataflow.value_pieces.Surroundings`.
 
     Attributes:
         loop: the ``while``.

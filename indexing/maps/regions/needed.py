@@ -136,7 +136,7 @@ def _with_bounds(m: IndexingMap, rt: RuntimeVariable, array: NDArray[Any]) -> In
         low, high = [min(max(x, rt.clamp[0]), rt.clamp[1]) for x in (low, high)]
     elif low < own[0] or high > own[1]:
         raise ValueError(f"{rt.name} = {array} is outside [{own[0]}, {own[1]}]")
-    low, high = max(low, own[0]), min(high, own[1])  # of one of several exact pieces
+    low, high = max(low, own[0]), min(high, own[1])  # of a mask, or of one of several pieces
     if low > high:
         return IndexingMap.empty(m.dims, len(m.results))
     if low == high:

@@ -1,0 +1,212 @@
+"""Evaluation of arrays that depend on constants only, with the reference kernels of the ops.
+
+Kernels decide what formulas cannot: rounding, wrap-around, comparisons with NaN, sorting.  Floating
+point is evaluated only where every implementation has the same bits: single operations that IEEE
+754 rounds correctly, in types that compilers do not compute in a wider one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import ELEMENT_TYPES, Shape
+from hlo.text.source import HloError
+from indexing.dataflow.constants import MAX_ELEMENTS
+from indexing.dataflow.copies import MAX_TRACED, source_of
+from indexing.dataflow.soundness import fault_of
+from indexing.maps.arrays import ArrayRef
+from indexing.ops.access_edge import why_unbounded
+from indexing.ops.base import MappedOp
+from indexing.ops.element import (
+    ConstantRule,
+    CopyRule,
+    ElementwiseRule,
+    IotaRule,
+    ReductionRule,
+    element_of,
+)
+from indexing.ops.elementwise import ElementwiseOp
+from indexing.ops.functions import ROUNDING, ScalarFunction
+from indexing.ops.sort import Sort
+
+MAX_KEPT: Final = 1 << 22
+"""Limit on the elements of all arrays that are kept for a module; others are evaluated again."""
+_EXACT_FLOATS: Final = frozenset(["f32", "f64"])
+"""Types whose operations are not computed in wider types."""
+
+
+def evaluated(array: ArrayRef) -> np.ndarray[Any, Any] | None:
+    """Return the elements of an array that depends on constants only, else None.
+
+    >>> import hlo, indexing
+    >>> root = hlo.parse('''ENTRY e {
+    ...   i = u8[4] iota(), iota_dimension=0
+    ...   c = u8[4] constant({ 253, 253, 253, 253 })
+    ...   ROOT s = u8[4] add(i, c)
+    ... }''').entry.root
+    >>> evaluated(ArrayRef(root))
+    array([253, 254, 255,   0], dtype=uint8)
+    """
+    module = array.instruction.module
+    with module.lock:
+        known: Evaluation = module.memoised((evaluated,), Evaluation)
+        return known.value(array)
+
+
+class Evaluation:
+    """The arrays of a module that have been evaluated; None for those that cannot be.
+
+    Args:
+        given: values of parameters.
+    """
+
+    def __init__(self, given: Mapping[ArrayRef, np.ndarray[Any, Any]] | None = None) -> None:
+        self._known: dict[ArrayRef, np.ndarray[Any, Any] | None] = dict(given or {})
+        self._kept = 0
+
+    def value(self, array: ArrayRef) -> np.ndarray[Any, Any] | None:
+        """Return the elements of an array, or None."""
+        if array in self._known:
+            return self._known[array]
+        waiting = [array]
+        visits = 0
+        while waiting and visits < MAX_TRACED:
+            visits += 1
+            last = waiting[-1]
+            sources = _sources(last)
+            missing = [each for each in sources or () if each not in self._known]
+            if sources is None or any(s in self._known and self._known[s] is None for s in sources):
+                self._keep(last, None)
+                waiting.pop()
+            elif not missing:
+                self._keep(last, _compute(last, [self._known[each] for each in sources]))
+                waiting.pop()
+            elif missing[0] in waiting:  # recursive computations
+                self._keep(last, None)
+                waiting.pop()
+            else:
+                waiting.append(missing[0])
+        if waiting:
+            self._keep(array, None)
+        return self._known[array]
+
+    def _keep(self, array: ArrayRef, value: np.ndarray[Any, Any] | None) -> None:
+        self._kept += 0 if value is None else value.size
+        if self._kept > MAX_KEPT:
+            value = None
+        self._known[array] = value
+
+
+def _sources(array: ArrayRef) -> list[ArrayRef] | None:
+    """Return the arrays that an array is evaluated from; None if it is not evaluated."""
+    instruction, shape = array.instruction, array.array_shape
+    if shape is None or fault_of(instruction) or why_unbounded(array) is not None:
+        return None
+    forwarded = source_of(array)
+    if forwarded is not None:
+        return [forwarded]
+    if array.path or not _is_evaluated(array):
+        return None
+    return [ArrayRef(operand, (), array.calls) for operand in instruction.operands]
+
+
+def _is_evaluated(array: ArrayRef) -> bool:
+    """Return True for an array whose kernel has the same bits as every implementation."""
+    instruction, shape = array.instruction, array.array_shape
+    op = instruction.op
+    if not isinstance(op, MappedOp) or shape is None or not 0 < shape.size <= MAX_ELEMENTS:
+        return False
+    types = {leaf.element_type for leaf in _shapes(instruction)}
+    kinds = {ELEMENT_TYPES[name].kind for name in types}
+    if not kinds <= {"pred", "integral", "unsigned", "floating"}:
+        return False
+    is_integer = "floating" not in kinds
+    match element_of(instruction):
+        case ConstantRule() | IotaRule() | CopyRule(has_padding=False, function=None):
+            return True
+        case ElementwiseRule(function=function) if function is not None:
+            return is_integer or _is_rounded_alike(array, function, types)
+        case ReductionRule():
+            return is_integer and _called(instruction) is not None
+    return isinstance(op, Sort) and is_integer
+
+
+def _shapes(instruction: Instruction) -> list[Shape]:
+    every = [instruction.shape, *[operand.shape for operand in instruction.operands]]
+    return [shape for shape in every if isinstance(shape, Shape)]
+
+
+def _is_rounded_alike(array: ArrayRef, function: ScalarFunction, types: set[str]) -> bool:
+    """Return True if all implementations compute a function of floats with the same bits.
+
+    Compilers combine and reorder roundings, so there must be only one; and they compute narrow
+    types in wider ones.
+    """
+    if any(ELEMENT_TYPES[name].kind == "floating" for name in types - _EXACT_FLOATS):
+        return False
+    op = array.instruction.op
+    if isinstance(op, ElementwiseOp) and op.is_exact:
+        return True
+    operands = [ArrayRef(operand, (), array.calls) for operand in array.instruction.operands]
+    return function.call in ROUNDING and not any(map(_is_rounded, operands))
+
+
+def _is_rounded(array: ArrayRef) -> bool:
+    """Return True if an element is, or is chosen from, a rounded one."""
+    seen, pending = set[ArrayRef](), [array]
+    while pending:
+        last = pending.pop()
+        if last in seen:
+            continue
+        seen.add(last)
+        rule = element_of(last.instruction)
+        if isinstance(rule, ElementwiseRule) and rule.function and rule.function.call in ROUNDING:
+            return True
+        pending += _sources(last) or ()
+    return False
+
+
+def _called(instruction: Instruction) -> Computation | None:
+    called = instruction.called_computations
+    return called[0] if len(called) == 1 else None
+
+
+def _compute(
+    array: ArrayRef, operands: list[np.ndarray[Any, Any] | None]
+) -> np.ndarray[Any, Any] | None:
+    if source_of(array) is not None:
+        return operands[0]
+    return _computed(array.instruction, operands)
+
+
+def _computed(instruction: Instruction, operands: list[Any]) -> np.ndarray[Any, Any] | None:
+    op, called = instruction.op, _called(instruction)
+    assert isinstance(op, MappedOp)
+    try:
+        with np.errstate(all="ignore"):
+            value = op.compute(
+                operands,
+                [operand.shape for operand in instruction.operands],
+                None if called is None else _function(called),
+            )
+    except HloError:  # an elided constant, {...}
+        return None
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _function(computation: Computation) -> Callable[..., Any]:
+    """Return a called computation of scalars as a function of arrays."""
+
+    def apply(*arguments: Any) -> Any:
+        values: dict[Instruction, Any] = dict(zip(computation.parameters, arguments, strict=True))
+        for instruction in computation.instructions:
+            if instruction not in values:
+                operands = [values[operand] for operand in instruction.operands]
+                values[instruction] = _computed(instruction, operands)
+        return values[computation.root]
+
+    return apply

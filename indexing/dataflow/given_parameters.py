@@ -1,0 +1,87 @@
+"""Answers for given values of integer parameters, from which other runtime values follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hlo.modules.module import Instruction
+from hlo.shapes.element_type import dtype
+from hlo.shapes.shape import Shape
+from indexing.dataflow.constants import is_integral
+from indexing.dataflow.evaluation import Evaluation
+from indexing.maps.answers import Answer
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.regions import answers
+from indexing.maps.regions.selection import Index
+from indexing.ops.numerics import wrap_integers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def regions_at(
+    answer: Answer, point: Sequence[Index], values: Mapping[str, ArrayLike]
+) -> tuple[answers.OperandRegion, ...]:
+    """Return the elements of each operand that a point or a tile needs; see `Answer.at`.
+
+    >>> import hlo, indexing
+    >>> root = hlo.parse('''ENTRY e {
+    ...   x = f32[8] parameter(0)
+    ...   n = s32[] parameter(1)
+    ...   m = s32[] multiply(n, n)
+    ...   ROOT r = f32[2] dynamic-slice(x, m), dynamic_slice_sizes={2}
+    ... }''').entry.root
+    >>> region, _ = indexing.to_parameters(root).at(0, n=2)
+    >>> print(region)
+    [4]
+    """
+    return answers.regions_at(answer, point, with_computed_values(answer, values))
+
+
+def with_computed_values(
+    answer: Answer, values: Mapping[str, ArrayLike]
+) -> Mapping[str, ArrayLike]:
+    """Return values with those of the runtime variables that integer parameters decide.
+
+    Parameters on which no runtime variable depends are left out: the answer is the same.
+    """
+    parameters = {
+        parameter.name: parameter
+        for parameter in answer.instruction.computation.parameters
+        if is_integral(ArrayRef(parameter))
+    }
+    given = {parameters[name]: value for name, value in values.items() if name in parameters}
+    if not given:
+        return values
+    sources = _sources(answer)
+    kept = {n: v for n, v in values.items() if n not in parameters or n in sources}
+    evaluation = Evaluation({ArrayRef(p): _array(p, v) for p, v in given.items()})
+    for name, array in sources.items():
+        if name not in kept and (value := evaluation.value(array)) is not None:
+            kept[name] = value
+    return kept
+
+
+def _sources(answer: Answer) -> dict[str, ArrayRef]:
+    """Return the sources of the runtime variables of an answer outside of loops, by name."""
+    runtime = [rt for maps in answer.maps for m in maps for rt in m.runtime]
+    arrays = [rt.array for rt in runtime if isinstance(rt.array, ArrayRef)]
+    return {array.instruction.name: array for array in arrays if not array.loops}
+
+
+def _array(parameter: Instruction, value: ArrayLike) -> NDArray[Any]:
+    """Return a value of a parameter in its type; one integer is the value of all elements."""
+    shape = parameter.shape
+    assert isinstance(shape, Shape)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biu" or array.shape not in ((), shape.dims):
+        raise ValueError(
+            f"`{parameter.name}` is {shape.with_layout(None)}; the given value is "
+            f"{array.dtype}{list(array.shape)}"
+        )
+    kind = dtype(shape.element_type)
+    whole = np.broadcast_to(array, shape.dims)
+    return whole.astype(kind) if kind.kind == "b" else wrap_integers(whole, kind)

@@ -1,0 +1,311 @@
+"""Masks: where the result of an instruction needs an operand, as constraints.
+
+``select(c, a, b)`` needs `a` where `c` is true, and integer ``x * m`` needs `x` where `m` is not 0:
+`MappedOp.decided_reads`.  The values of `c` and `m` are formulas of the index of the element, and
+of runtime values: elements of integer arrays that the program does not determine.  A predicate of
+other data, such as a comparison of floating-point numbers, restricts nothing: some inputs need each
+operand.
+
+Such a condition is a map of its own, the identity of the result on part of its domain, and is
+composed with the map to the operand.  A runtime value that only decides whether an element is read
+is called a *mask value*: it occurs in constraints only.  A computation keeps those of its
+parameters, and the edge of the instruction that calls it replaces them by formulas, or drops them
+with their constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from indexing.dataflow.copies import is_function
+from indexing.dataflow.value_pieces import Surroundings, ValueMaps
+from indexing.dataflow.values import is_truth_value, named_values, value_maps
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.base import MappedOp
+from indexing.ops.element import DecidedRead
+from indexing.ops.integer_rules import MAX_CASES, range_of
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.interval import Interval
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
+
+Conditions: TypeAlias = Mapping[int, tuple[IndexingMap, ...]]
+"""For operands, the disjoint parts of the identity of the result where it needs the operand."""
+
+MAX_CONDITIONS: Final = 64
+"""Limit on the parts of one condition; beyond it, the operand is not restricted."""
+_EVERYWHERE: Final[Conditions] = {}
+
+
+def conditions(instruction: Instruction, around: Surroundings | None = None) -> Conditions:
+    """Return where a result needs its operands, for those that it does not need everywhere.
+
+    Args:
+        around: what is known about the parameters of the computation: in the body of a loop.
+
+    >>> import hlo, indexing
+    >>> root = hlo.parse('''ENTRY e {
+    ...   x = f32[6] parameter(0)
+    ...   y = f32[6] parameter(1)
+    ...   i = s32[6] iota(), iota_dimension=0
+    ...   c = s32[6] constant({ 2, 2, 2, 2, 2, 2 })
+    ...   p = pred[6] compare(i, c), direction=GT
+    ...   ROOT r = f32[6] select(p, x, y)
+    ... }''').entry.root
+    >>> for operand, parts in conditions(root).items():
+    ...     print(operand, *parts)
+    1 (d0) -> (d0), domain: d0 in [3, 5]
+    2 (d0) -> (d0), domain: d0 in [0, 2]
+    """
+    op, shape = instruction.op, instruction.shape
+    if not isinstance(op, MappedOp) or not isinstance(shape, Shape):
+        return _EVERYWHERE
+    decided = op.decided_reads(shape)
+    if not decided:
+        return _EVERYWHERE
+    return instruction.module.memoised(
+        (conditions, instruction, around), lambda: _conditions(instruction, shape, decided, around)
+    )
+
+
+def _conditions(
+    instruction: Instruction,
+    shape: Shape,
+    decided: Iterable[DecidedRead],
+    around: Surroundings | None,
+) -> Conditions:
+    limits: dict[int, tuple[IndexingMap, ...]] = {}
+    for read in decided:
+        parts = _parts(instruction, shape, read, around)
+        if parts is None:
+            continue
+        decide_each_other = any(part.runtime for part in limits.get(read.decider, ()))
+        if not (decide_each_other and any(part.runtime for part in parts)):
+            limits[read.operand] = parts
+    return limits
+
+
+def _parts(
+    instruction: Instruction, shape: Shape, read: DecidedRead, around: Surroundings | None
+) -> tuple[IndexingMap, ...] | None:
+    """Return the parts of the result that need an operand; None if all do."""
+    values = _decider_values(instruction, shape, read.decider, around)
+    if values is None:
+        return None
+    parts = [
+        drop_mask_values(part, instruction).simplify()
+        for value in values
+        for part in _parts_of_value(shape, value, read)
+    ]
+    joined = [part for part in _join(shape, parts) if not part.is_known_empty]
+    is_everywhere = any(_is_whole(part, shape) for part in joined)
+    return None if is_everywhere else tuple(joined)
+
+
+def _decider_values(
+    instruction: Instruction, shape: Shape, number: int, around: Surroundings | None
+) -> ValueMaps | None:
+    """Return the values of an operand that decides, by the index of the result; or None."""
+    op = instruction.op
+    assert isinstance(op, MappedOp)
+    reads = op.reads(shape, tuple([o.shape for o in instruction.operands]))[number]
+    if not isinstance(reads, tuple) or len(reads) != 1 or not is_function(reads[0]):
+        return None
+    decider = ArrayRef(instruction.operands[number])
+    values = value_maps(decider, around)
+    if values is None and around is None and is_truth_value(decider):
+        values = named_values(decider)
+    if values is None or len(values) > MAX_CONDITIONS:
+        return None
+    return tuple([reads[0].then(value) for value in values])
+
+
+def _parts_of_value(shape: Shape, value: IndexingMap, read: DecidedRead) -> Iterator[IndexingMap]:
+    """Yield the parts of the domain of `value` where its result decides that a read is needed."""
+    (number,) = value.results
+    low, high = number.bounds
+    wanted: list[Interval] = [(read.value, read.value)]
+    if not read.needs_value:
+        wanted = [(low, read.value - 1), (read.value + 1, high)]
+    for first, last in wanted:
+        within = Constraint(number, first, last)
+        if first <= last and not within.is_false:
+            constraints = [c for c in (*value.constraints, within) if not c.is_true]
+            yield replace(
+                value,
+                results=tuple([d.as_expr() for d in value.dims]),
+                constraints=tuple(constraints),
+            )
+
+
+# ---------------------------------------------------------------- mask values
+
+
+def drop_mask_values(m: IndexingMap, user: Instruction) -> IndexingMap:
+    """Return a map without constraints on mask values that mean nothing outside of `user`."""
+    dropped = {rt.variable for rt in mask_values(m) if not _is_kept(rt, user)}
+    if not dropped:
+        return m
+    return replace(
+        m,
+        runtime=tuple([rt for rt in m.runtime if rt.variable not in dropped]),
+        constraints=tuple([c for c in m.constraints if dropped.isdisjoint(c.expr.variables())]),
+    )
+
+
+def _is_kept(rt: RuntimeVariable, user: Instruction) -> bool:
+    """Return True for integers with a name, and for parameters of a called computation."""
+    array = rt.array
+    if not isinstance(array, ArrayRef):
+        return True
+    if array.instruction.opcode == "parameter" and not array.instruction.computation.is_entry:
+        return array.instruction.computation is user.computation
+    shape = array.array_shape
+    return shape is not None and shape.element_type != "pred"
+
+
+def mask_values(m: IndexingMap) -> list[RuntimeVariable]:
+    """Return the runtime variables with a source that occur in constraints only."""
+    if not m.runtime:
+        return []
+    used = {v for expr in m.results for v in expr.variables()}
+    used |= {v for rt in m.runtime for expr in rt.index for v in expr.variables()}
+    return [rt for rt in m.runtime if rt.variable not in used and _is_unclamped(rt)]
+
+
+def _is_unclamped(rt: RuntimeVariable) -> bool:
+    """Return True for an element of an array, of any value of its type."""
+    shape = rt.array.array_shape if isinstance(rt.array, ArrayRef) else None
+    return shape is not None and rt.clamp == range_of(shape.element_type)
+
+
+def name_mask_values(m: IndexingMap) -> list[IndexingMap]:
+    """Return a map whose mask values are formulas of values that the program does not determine.
+
+    The pieces are disjoint.
+    """
+    pieces = [m]
+    for rt in mask_values(m):
+        assert isinstance(rt.array, ArrayRef)
+        values = named_values(rt.array)
+        if values is not None and len(pieces) * len(values) <= MAX_CASES:
+            pieces = [new for piece in pieces for new in _replace_value(piece, rt, values)]
+    return pieces
+
+
+def _replace_value(m: IndexingMap, rt: RuntimeVariable, values: ValueMaps) -> Iterator[IndexingMap]:
+    """Yield the pieces of a map for the values of the array of one of its mask values."""
+    at = next((other for other in m.runtime if other.array == rt.array), None)
+    if at is None or at not in mask_values(m):
+        yield m
+        return
+    places = [Variable(f"p{k}", *expr.bounds) for k, expr in enumerate(m.results)]
+    outer = replace(m, results=(*m.results, *at.element))
+    for value in values:
+        if value.runtime and value.runtime[0].array == at.array:
+            yield m  # its own name
+            return
+        inner = replace(
+            value,
+            dims=(*places, *value.dims),
+            results=(*[place.as_expr() for place in places], *value.results),
+        )
+        whole = outer.then(inner)
+        *results, number = whole.results
+        whole = replace(whole, results=tuple(results))
+        _, constraints = whole.substituted({at.variable: number})
+        within = Constraint(number, *at.variable.bounds)
+        piece = replace(
+            whole,
+            runtime=tuple([other for other in whole.runtime if other.variable != at.variable]),
+            constraints=tuple([c for c in (*constraints, within) if not c.is_true]),
+        )
+        if not piece.is_known_empty:
+            yield piece
+
+
+# ---------------------------------------------------------------- joined parts
+
+
+_Part: TypeAlias = tuple[tuple[RuntimeVariable, ...], dict[Expr, Interval]]
+"""Runtime variables, and the bounds of dimensions and of expressions."""
+
+
+def _join(shape: Shape, parts: Iterable[IndexingMap]) -> list[IndexingMap]:
+    """Return the same union in fewer parts: neighbours that differ in one interval are joined."""
+    variables = dims(shape)
+    kept: list[_Part] = []
+    for part in parts:
+        joined: _Part | None = _normal_part(part, variables)
+        while joined is not None:
+            last, joined = joined, None
+            for k, other in enumerate(kept):
+                joined = _joined(last, other)
+                if joined is not None:
+                    del kept[k]
+                    break
+        kept.append(last)
+    return [_identity_within(variables, part).simplify() for part in kept]
+
+
+def _joined(one: _Part, other: _Part) -> _Part | None:
+    """Return the union of two parts if they differ in at most one interval, else None."""
+    (runtime, a), (other_runtime, b) = one, other
+    if runtime != other_runtime:
+        return None
+    different = [expr for expr in {**a, **b} if a.get(expr) != b.get(expr)]
+    if not different:
+        return one
+    if len(different) > 1:
+        return None
+    (expr,) = different
+    first, second = sorted([a.get(expr, expr.bounds), b.get(expr, expr.bounds)])
+    if second[0] > first[1] + 1:
+        return None
+    return runtime, {**a, expr: (first[0], max(first[1], second[1]))}
+
+
+def _normal_part(part: IndexingMap, variables: Sequence[Variable]) -> _Part:
+    """Return a part whose variables have their widest bounds, and whose expressions one sign."""
+    wide = [
+        *variables,
+        *[Variable(rt.name, *(rt.clamp or rt.variable.bounds)) for rt in part.runtime],
+    ]
+    own = [*part.dims, *[rt.variable for rt in part.runtime]]
+    swap = Substitution({v: w.as_expr() for v, w in zip(own, wide, strict=True)})
+    intervals = {w.as_expr(): v.bounds for v, w in zip(own, wide, strict=True)}
+    for c in part.constraints:
+        expr, low, high = swap(c.expr), c.lower, c.upper
+        if expr.terms and expr.terms[0][1] < 0:
+            expr, low, high = -expr, -high, -low
+        offset = expr.constant
+        intervals[expr - offset] = low - offset, high - offset
+    runtime = [
+        rt.substituted(swap, w) for rt, w in zip(part.runtime, wide[len(variables) :], strict=True)
+    ]
+    return tuple(runtime), intervals
+
+
+def _identity_within(variables: Sequence[Variable], part: _Part) -> IndexingMap:
+    """Return the identity on the points within the bounds of a part."""
+    runtime, intervals = part
+    constraints = [Constraint(expr, *bounds) for expr, bounds in intervals.items()]
+    return IndexingMap.of(
+        variables,
+        [d.as_expr() for d in variables],
+        runtime=runtime,
+        constraints=[c for c in constraints if not c.is_true],
+    )
+
+
+def _is_whole(part: IndexingMap, shape: Shape) -> bool:
+    """Return True for the identity of a whole array."""
+    is_restricted = part.constraints or part.runtime
+    return not is_restricted and [d.bounds for d in part.dims] == [(0, n - 1) for n in shape.dims]

@@ -1,0 +1,94 @@
+"""Edges of an instruction, refined by what the program around it determines.
+
+Runtime variables become formulas (`runtime`), and reads are restricted to where a mask needs them
+(`masks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from hlo.modules.module import Instruction
+from indexing.dataflow.masks import conditions, drop_mask_values, mask_values, name_mask_values
+from indexing.dataflow.runtime import fold_runtime
+from indexing.dataflow.value_pieces import Surroundings
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.access_edge import AccessEdge
+from indexing.ops.dynamic import DynamicUpdateSlice
+from indexing.ops.structured_ops import StructuredOp
+
+
+def refine_edges(
+    instruction: Instruction,
+    edges: Iterable[AccessEdge],
+    around: Surroundings | None,
+    *,
+    backward: bool,
+) -> Iterator[AccessEdge]:
+    """Yield edges with formulas for runtime values, where the result needs the operand.
+
+    Args:
+        around: what is known about the parameters of the computation: in the body of a loop.
+        backward: maps lead from the result to operands.
+    """
+    limits = conditions(instruction, around)
+    for edge in edges:
+        parts = limits.get(edge.operand)
+        if parts is not None:
+            if not parts:
+                continue
+            edge = edge.change_maps(partial(_restrict, parts, backward))
+        if any(m.runtime for m in edge.maps):
+            edge = edge.change_maps(lambda m: _fold(m, instruction, around))
+        yield edge
+
+
+def _restrict(
+    parts: Iterable[IndexingMap], backward: bool, m: IndexingMap
+) -> Iterator[IndexingMap]:
+    """Yield a map for each part of the result that needs the operand."""
+    for part in parts:
+        yield part.then(m) if backward else m.then(part)
+
+
+def _fold(
+    m: IndexingMap, instruction: Instruction, around: Surroundings | None
+) -> Iterator[IndexingMap]:
+    """Yield the disjoint pieces of a map with formulas for its runtime values."""
+    for folded in fold_runtime(m, around):
+        named = name_mask_values(folded) if around is None else [folded]
+        for piece in named:
+            yield drop_mask_values(piece, instruction)
+
+
+def has_exact_pieces(instruction: Instruction) -> bool:
+    """Return True if runtime values decide which elements of an operand are needed at all.
+
+    If the program determines them, the pieces of the option ``exact`` are few and exact.
+    """
+    return isinstance(instruction.op, DynamicUpdateSlice)
+
+
+def prefer_exact(edges: Iterable[AccessEdge], exact: Iterable[AccessEdge]) -> Iterator[AccessEdge]:
+    """Yield each edge, or its exact pieces if they depend on no runtime value."""
+    pieces = {(e.operand, e.operand_path, e.output_path): e for e in exact}
+    for edge in edges:
+        other = pieces.get((edge.operand, edge.operand_path, edge.output_path), edge)
+        yield edge if edge.is_exact or any(m.runtime for m in other.maps) else other
+
+
+def drop_unknown_masks(
+    instruction: Instruction, edges: Iterable[AccessEdge]
+) -> Iterable[AccessEdge]:
+    """Return edges without constraints on predicates, whose values readers do not have."""
+    if not isinstance(instruction.op, StructuredOp):
+        return edges
+    return [
+        edge.change_maps(lambda m: [drop_mask_values(m, instruction)]) if _has_masks(edge) else edge
+        for edge in edges
+    ]
+
+
+def _has_masks(edge: AccessEdge) -> bool:
+    return any(mask_values(m) for m in edge.maps)

@@ -1,0 +1,60 @@
+"""Arrays that depend on constants only are evaluated; others, and roundings of others, are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hlo
+from indexing.dataflow.evaluation import evaluated
+from indexing.maps.arrays import ArrayRef
+
+CALLED = """
+  less { a = s32[] parameter(0)  b = s32[] parameter(1)
+    ROOT l = pred[] compare(a, b), direction=LT }
+  sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
+  double { a = s32[4] parameter(0)  ROOT d = s32[4] add(a, a) }
+"""
+C = """
+  c = s32[4] constant({ 3, 1, 2, 0 })
+  f = f32[4] convert(c)
+  t = f32[4] constant({.1, .1, .1, .1})
+"""
+
+
+def value(lines: str) -> np.ndarray | None:
+    """Return the value of the root of a program that starts with `C`."""
+    module = hlo.parse(f"{CALLED} ENTRY e {{ p = s32[4] parameter(0)  {C} {lines} }}")
+    return evaluated(ArrayRef(module.entry.root))
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("ROOT s = s32[4] sort(c), dimensions={0}, to_apply=less", [0, 1, 2, 3]),
+        ("ROOT d = s32[4] call(c), to_apply=double", [6, 2, 4, 0]),
+        ("z = s32[] constant(0)  ROOT r = s32[] reduce(c, z), dimensions={0}, to_apply=sum", 6),
+        ("m = f32[4] multiply(f, t)  ROOT r = pred[4] compare(m, t), direction=GT", [1, 0, 1, 0]),
+        ("b = u8[4] convert(c)  ROOT r = u8[4] negate(b)", [253, 255, 254, 0]),
+    ],
+)
+def test_arrays_of_constants_are_evaluated(lines: str, expected: object) -> None:
+    assert np.array_equal(np.asarray(value(lines)), np.asarray(expected))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "ROOT r = s32[4] add(c, p)",
+        "ROOT r = u32[] partition-id()",
+        "ROOT r = f32[4] exponential(f)",
+        # a compiler may fuse, reorder or widen two roundings
+        "m = f32[4] multiply(f, t)  ROOT r = f32[4] add(m, t)",
+        "m = f32[4] multiply(f, t)  v = f32[4] negate(m)  ROOT r = f32[4] add(v, t)",
+        "h = bf16[4] convert(f)  ROOT r = bf16[4] add(h, h)",
+        "ROOT r = f32[4] divide(f, t)",
+        "n = s32[99999] iota(), iota_dimension=0  ROOT r = s32[99999] add(n, n)",
+    ],
+)
+def test_other_arrays_are_not(lines: str) -> None:
+    assert value(lines) is None
