@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -480,9 +480,8 @@ def newton(x: Any, target: Any) -> Any:
 # ---------------------------------------------------------------- files
 
 
-def text(name: str, stage: str) -> str:
+def text(function: Callable[..., Any], arguments: Sequence[Any], stage: str) -> str:
     """Return the HLO text of a program without metadata and most backend configurations."""
-    function, arguments = PROGRAMS[name]
     module = from_jax(function, *arguments, stage=stage)
     lines = _METADATA.sub("", _TABLES.sub("", str(module))).splitlines()
     kept = [line if " while(" in line else _CONFIG.sub("", line) for line in lines]
@@ -494,7 +493,7 @@ def main(names: list[str]) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in names or PROGRAMS:
         for stage in STAGES:
-            (FOLDER / f"{name}.{stage}.hlo").write_text(text(name, stage))
+            (FOLDER / f"{name}.{stage}.hlo").write_text(text(*PROGRAMS[name], stage))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,326 @@
+"""Programs whose masks, constants and integer arithmetic decide which elements are read.
+
+Each program has the right pairs as a formula, one for each parameter.  The maps must relate the
+same pairs, and so must executions in which one element changes at a time: those of the kernels,
+and those of XLA if it is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import hlo
+import indexing
+from hlo import Computation, Shape
+from hlo.shapes.shape import dtype
+from indexing.execution import run, xla
+from tests.dataflow.influence import Array, different
+from tests.dataflow.programs import Run
+from tests.oracles import Pair
+
+Values = Mapping[str, Any]
+Reads = Callable[..., list[tuple[int, ...]]]
+"""From the index of an element of the output, to the elements that it needs."""
+
+FLOATS: Final = (0.0, 1.0, -3.5, 1e30, -1e30, np.inf, -np.inf, np.nan)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and the elements that it needs.
+
+    Attributes:
+        text: the module.
+        reads: for each parameter, the elements that an element of the output needs; after the
+            index, the function gets the values of the runtime parameters by name.
+        values: values of the runtime parameters, one set after the other.
+        computations: the computations that the entry calls.
+    """
+
+    text: str
+    reads: Mapping[str, Reads]
+    values: Sequence[Values] = ({},)
+    computations: str = ""
+    entry: Computation = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = f"{self.computations}\nENTRY e {{\n{self.text}\n}}"
+        object.__setattr__(self, "entry", hlo.parse(text).entry)
+
+    def arguments(self, values: Values, seed: int = 0) -> list[Array]:
+        """Return the values of all parameters: those given, and random ones."""
+        random = np.random.default_rng(seed)
+        result = []
+        for each in self.entry.parameters:
+            assert isinstance(each.shape, Shape)
+            drawn = random.permutation(np.arange(1, 1 + each.shape.size)).reshape(each.shape.dims)
+            given = values.get(each.name, drawn)
+            result.append(np.asarray(given).astype(dtype(each.shape.element_type)))
+        return result
+
+    def pairs(self, parameter: str, values: Values) -> set[Pair]:
+        """Return the right pairs of one parameter."""
+        shape = self.entry.root.shape
+        assert isinstance(shape, Shape)
+        every = product(*map(range, shape.dims))
+        return {(at, place) for at in every for place in self.reads[parameter](*at, **values)}
+
+
+def same(*at: int, **_: Any) -> list[tuple[int, ...]]:
+    """The element itself."""
+    return [at]
+
+
+def where(condition: Callable[..., Any]) -> Reads:
+    """The element itself, where the condition holds."""
+    return lambda *at, **values: [at] if condition(*at, **values) else []
+
+
+def numbers(*values: int) -> str:
+    return f"constant({{{','.join(map(str, values))}}})"
+
+
+def splat(value: int, size: int) -> str:
+    return numbers(*[value] * size)
+
+
+def combiner(name: str, opcode: str) -> str:
+    lines = "a = f32[] parameter(0)  b = f32[] parameter(1)"
+    return f"{name} {{ {lines}  ROOT c = f32[] {opcode}(a, b) }}"
+
+
+LENGTHS: Final = (-(2**31), -1, 0, 2, 5, 9, 2**31 - 1)
+
+PROGRAMS: dict[str, Program] = {
+    "compare_of_an_iota_with_a_constant": Program(
+        """x = f32[4,6] parameter(0)
+           y = f32[4,6] parameter(1)
+           column = s32[4,6] iota(), iota_dimension=1
+           two = s32[] constant(2)
+           twos = s32[4,6] broadcast(two), dimensions={}
+           right = pred[4,6] compare(column, twos), direction=GT
+           ROOT r = f32[4,6] select(right, x, y)""",
+        {"x": where(lambda i, j: j >= 3), "y": where(lambda i, j: j < 3)},
+    ),
+    "compare_of_two_iotas_before_a_reduction": Program(
+        """x = f32[5,6] parameter(0)
+           row = s32[5,6] iota(), iota_dimension=0
+           column = s32[5,6] iota(), iota_dimension=1
+           upper = pred[5,6] compare(column, row), direction=GE
+           zero = f32[] constant(0)
+           zeros = f32[5,6] broadcast(zero), dimensions={}
+           masked = f32[5,6] select(upper, x, zeros)
+           ROOT r = f32[6] reduce(masked, zero), dimensions={0}, to_apply=sum""",
+        {"x": lambda j: [(i, j) for i in range(5) if j >= i]},
+        computations=combiner("sum", "add"),
+    ),
+    "not_equal_and_at_most": Program(
+        f"""x = f32[9] parameter(0)
+           i = s32[9] iota(), iota_dimension=0
+           four = s32[9] {splat(4, 9)}
+           seven = s32[9] {splat(7, 9)}
+           other = pred[9] compare(i, four), direction=NE
+           low = pred[9] compare(i, seven), direction=LE
+           both = pred[9] and(other, low)
+           zero = f32[9] {splat(0, 9)}
+           ROOT r = f32[9] select(both, x, zero)""",
+        {"x": where(lambda d: d != 4 and d <= 7)},
+    ),
+    "runtime_scalar": Program(
+        """x = f32[7] parameter(0)
+           n = s32[] parameter(1)
+           i = s32[7] iota(), iota_dimension=0
+           limit = s32[7] broadcast(n), dimensions={}
+           before = pred[7] compare(i, limit), direction=LT
+           zero = f32[] constant(0)
+           zeros = f32[7] broadcast(zero), dimensions={}
+           ROOT r = f32[7] select(before, x, zeros)""",
+        {"x": where(lambda d, n: d < n), "n": lambda d, n: [()]},
+        [{"n": n} for n in LENGTHS],
+    ),
+    "runtime_vector_at_a_reduced_index": Program(
+        """x = f32[3,5] parameter(0)
+           n = s32[3] parameter(1)
+           column = s32[3,5] iota(), iota_dimension=1
+           start = s32[3,5] broadcast(n), dimensions={0}
+           after = pred[3,5] compare(column, start), direction=GE
+           least = f32[] constant(-inf)
+           masked = f32[3,5] broadcast(least), dimensions={}
+           kept = f32[3,5] select(after, x, masked)
+           ROOT r = f32[3] reduce(kept, least), dimensions={1}, to_apply=largest""",
+        {"x": lambda i, n: [(i, j) for j in range(5) if j >= n[i]], "n": lambda i, n: [(i,)]},
+        [{"n": n} for n in [(0, 2, 4), (-7, 5, 3), (-(2**31), 2**31 - 1, 1), (4, 4, 4)]],
+        combiner("largest", "maximum"),
+    ),
+    "gather_at_constants_of_which_one_is_clamped": Program(
+        f"""x = f32[6,2] parameter(0)
+           i = s32[4] {numbers(5, 1, 9, 1)}
+           ROOT r = f32[4,2] gather(x, i), offset_dims={{1}}, collapsed_slice_dims={{0}},
+             start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,2}}""",
+        {"x": lambda i, j: [((5, 1, 5, 1)[i], j)]},
+    ),
+    "wrap_around_of_unsigned_bytes": Program(
+        """x = f32[9] parameter(0)
+           y = f32[9] parameter(1)
+           i = u8[9] iota(), iota_dimension=0
+           most = u8[] constant(250)
+           mosts = u8[9] broadcast(most), dimensions={}
+           sum = u8[9] add(i, mosts)
+           wraps = pred[9] compare(sum, i), direction=LT
+           ROOT r = f32[9] select(wraps, x, y)""",
+        {"x": where(lambda d: d >= 6), "y": where(lambda d: d < 6)},
+    ),
+    "product_with_zero_of_integers_and_of_floats": Program(
+        f"""x = s32[6] parameter(0)
+           y = f32[6] parameter(1)
+           m = s32[6] {numbers(1, 0, 1, 0, 1, 0)}
+           n = f32[6] {numbers(1, 0, 1, 0, 1, 0)}
+           whole = s32[6] multiply(x, m)
+           real = f32[6] multiply(y, n)
+           converted = f32[6] convert(whole)
+           ROOT r = f32[6] add(real, converted)""",
+        {"x": where(lambda d: d % 2 == 0), "y": same},
+    ),
+    "update_at_a_computed_constant": Program(
+        """x = f32[8] parameter(0)
+           u = f32[3] parameter(1)
+           four = s32[] constant(4)
+           back = s32[] constant(-2)
+           start = s32[] add(four, back)
+           ROOT r = f32[8] dynamic-update-slice(x, u, start)""",
+        {"x": where(lambda d: not 2 <= d <= 4), "u": lambda d: [(d - 2,)] if 2 <= d <= 4 else []},
+    ),
+    "truncating_division": Program(
+        f"""x = f32[9] parameter(0)
+           y = f32[9] parameter(1)
+           i = s32[9] iota(), iota_dimension=0
+           four = s32[9] {splat(4, 9)}
+           three = s32[9] {splat(3, 9)}
+           offset = s32[9] subtract(i, four)
+           quotient = s32[9] divide(offset, three)
+           zero = s32[9] {splat(0, 9)}
+           near = pred[9] compare(quotient, zero), direction=EQ
+           ROOT r = f32[9] select(near, x, y)""",
+        {"x": where(lambda d: 2 <= d <= 6), "y": where(lambda d: not 2 <= d <= 6)},
+    ),
+    "sums_of_shifted_copies": Program(
+        """x = f32[8] parameter(0)
+           zero = f32[] constant(0)
+           by_one = f32[8] pad(x, zero), padding=1_-1
+           a = f32[8] add(x, by_one)
+           by_two = f32[8] pad(a, zero), padding=2_-2
+           ROOT r = f32[8] add(a, by_two)""",
+        {"x": lambda d: [(d - s,) for s in range(4) if d >= s]},
+    ),
+    "conditional_on_constants": Program(
+        """x = f32[4] parameter(0)
+           y = f32[4] parameter(1)
+           three = s32[] constant(3)
+           five = s32[] constant(5)
+           more = pred[] compare(three, five), direction=GT
+           ROOT r = f32[4] conditional(more, x, y), true_computation=itself,
+             false_computation=backwards""",
+        {"x": lambda d: [], "y": lambda d: [(3 - d,)]},
+        computations="""itself { x = f32[4] parameter(0)  ROOT r = f32[4] negate(x) }
+          backwards { x = f32[4] parameter(0)  ROOT r = f32[4] reverse(x), dimensions={0} }""",
+    ),
+}
+
+ONE_MAP: Final = ("sums_of_shifted_copies",)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_maps_relate_the_right_pairs(name: str) -> None:
+    program = PROGRAMS[name]
+    for exact, values in product((False, True), program.values):
+        answer = indexing.to_parameters(program.entry.root, exact=exact)
+        at = Run(program.entry, *program.arguments(values))
+        for number, parameter in enumerate(program.entry.parameters):
+            maps = answer.maps[number]
+            assert {each.grade for each in maps} <= {"exact"}
+            assert at.read(maps) == program.pairs(parameter.name, values), (parameter, values)
+            assert answer.unknown[number] is None
+
+
+@pytest.mark.parametrize("name", ONE_MAP)
+@pytest.mark.xfail(strict=True, reason="the maps are not joined")
+def test_maps_that_one_map_can_say_are_one(name: str) -> None:
+    (maps,) = indexing.to_parameters(PROGRAMS[name].entry.root).maps
+    assert len(maps) == 1
+
+
+def test_the_values_of_a_runtime_scalar_decide_what_is_read() -> None:
+    answer = indexing.to_parameters(PROGRAMS["runtime_scalar"].entry.root)
+    for n, elements in ((3, []), (4, [[3]])):
+        region = answer.at(3, n=n)[0]
+        assert isinstance(region, indexing.Region)
+        assert np.array_equal(region.elements(), np.reshape(elements, (-1, 1)))
+
+
+# ---------------------------------------------------------------- executions
+
+
+def influences(program: Program, values: Values, execute: Callable[..., Any]) -> Iterator[Any]:
+    """Yield the name of a parameter and a pair, for each output element that an element changes."""
+    for seed in range(2):
+        arguments = program.arguments(values, seed)
+        (before,) = execute(program.entry, arguments)
+        for number, parameter in enumerate(program.entry.parameters):
+            for place in np.ndindex(arguments[number].shape):
+                for value in others(arguments[number][place]):
+                    given = [array.copy() for array in arguments]
+                    given[number][place] = value
+                    (after,) = execute(program.entry, given)
+                    for at in np.argwhere(different(np.asarray(before), np.asarray(after))):
+                        yield parameter.name, (tuple(map(int, at)), place)
+
+
+def others(value: Any) -> Sequence[Any]:
+    """Return values to change one to: extreme ones, and neighbours."""
+    if value.dtype.kind == "f":
+        return FLOATS
+    lowest, highest = np.iinfo(value.dtype).min, np.iinfo(value.dtype).max
+    near = [int(value) + step for step in (-9, -2, -1, 1, 2, 9)]
+    return [lowest, highest, *[each for each in near if lowest <= each <= highest]]
+
+
+def on_numpy(entry: Computation, arguments: Sequence[Array]) -> Any:
+    with np.errstate(all="ignore"):
+        return run(entry, arguments)
+
+
+def on_xla(entry: Computation, arguments: Sequence[Array]) -> Any:
+    return xla.run(entry.module, arguments)
+
+
+EXECUTIONS: Final = [
+    on_numpy,
+    pytest.param(
+        on_xla,
+        marks=pytest.mark.skipif(not xla.is_available(), reason="needs jaxlib (extra xla)"),
+    ),
+]
+
+
+@pytest.mark.parametrize("execute", EXECUTIONS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_right_pairs_are_those_of_executions(name: str, execute: Callable[..., Any]) -> None:
+    program = PROGRAMS[name]
+    seen: dict[str, set[Pair]] = {p.name: set() for p in program.entry.parameters}
+    for values in program.values:
+        here: dict[str, set[Pair]] = {p.name: set() for p in program.entry.parameters}
+        for parameter, pair in influences(program, values, execute):
+            here[parameter].add(pair)
+        for parameter in here.keys() - values.keys():
+            assert here[parameter] == program.pairs(parameter, values), (parameter, values)
+        for parameter in values:
+            seen[parameter] |= here[parameter]
+            assert here[parameter] <= program.pairs(parameter, values)
+    for parameter in program.values[0]:
+        assert seen[parameter] == program.pairs(parameter, program.values[0])
