@@ -15,6 +15,7 @@ QKV: Final = ("f32[6,2]", "f32[6,2]", "f32[6,2]")
 BY_ROWS: Final = Tiles(0, 0)
 LENGTHS: Final = ({"lengths": [3, 1]}, {"lengths": [2, 9]})
 """No row of scores is masked completely: of only -inf, the weights are NaN."""
+POSITIONS: Final = ({"pos": 0}, {"pos": 3})
 MASKS: Final = ({"valid": [1, 0, 1, 1, 0]}, {"valid": [0, 0, 1, 0, 0]})
 LEAST: Final = np.finfo(np.float32).min
 
@@ -228,3 +229,89 @@ def cross_attention_mask(q: Any, k: Any, v: Any, valid: Any) -> Any:
 @program("padding", "f32[6,3]", "s32[6]", near=3)
 def masked_mean(x: Any, segments: Any) -> Any:
     return jnp.where((segments == 1)[:, None], x, 0.0).sum(axis=0)
+
+
+@program("padding", "f32[2,2]", "f32[6,2]", "f32[6,2]", "s32[]", near=4, bound=POSITIONS)
+def decode_in_window(q: Any, k: Any, v: Any, pos: Any) -> Any:
+    """Two queries, at `pos` and `pos + 1`, see the last three keys."""
+    i, j = pos + jnp.arange(2)[:, None], jnp.arange(6)[None, :]
+    return attend(q, k, v, (j <= i) & (j > i - 3))
+
+
+# ---------------------------------------------------------------- variants
+
+
+@program("causal", "f32[4,4,2]", "f32[2,4,2]", "f32[2,4,2]", tiles=Tiles(1, 1, 1))
+def causal_grouped_queries(q: Any, k: Any, v: Any) -> Any:
+    """Two heads of queries share each head of keys."""
+    keys, values = jnp.repeat(k, 2, axis=0), jnp.repeat(v, 2, axis=0)
+    scores = jnp.einsum("hqd,hkd->hqk", q, keys)
+    scores = jnp.where(jnp.tril(jnp.ones((4, 4), bool)), scores, LEAST)
+    return jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores, axis=-1), values)
+
+
+@program("causal", *QKV, tiles=BY_ROWS)
+def causal_linear(q: Any, k: Any, v: Any) -> Any:
+    """Linear attention: zero scores times infinite values are needed, so all of `v` is."""
+    i, j = rows(6, 6)
+    return jnp.where(j <= i, q @ k.T, 0.0) @ v
+
+
+@program("causal", *QKV, tiles=Tiles(0, 0, 2, "v"))
+def causal_selected_values(q: Any, k: Any, v: Any) -> Any:
+    """The products with values are selected, too: later values are not needed."""
+    i, j = rows(6, 6)
+    weights = jax.nn.softmax(jnp.where(j <= i, q @ k.T, -jnp.inf), axis=-1)
+    products = jnp.where((j <= i)[..., None], weights[..., None] * v[None], 0.0)
+    return products.sum(axis=1)
+
+
+@program("causal", *QKV, tiles=BY_ROWS)
+def causal_in_blocks(q: Any, k: Any, v: Any) -> Any:
+    """A loop over blocks of keys, as flash attention without its rescaling."""
+
+    def step(block: Any, total: Any) -> Any:
+        keys = lax.dynamic_slice(k, (2 * block, 0), (2, 2))
+        places = 2 * block + jnp.arange(2)
+        mask = places[None, :] <= jnp.arange(6)[:, None]
+        return jnp.maximum(total, jnp.where(mask, q @ keys.T, -jnp.inf).max(axis=1))
+
+    return lax.fori_loop(0, 3, step, jnp.full(6, -jnp.inf))
+
+
+@program("causal", "f32[4,2]", "f32[4,2]", "f32[4,2]")
+def causal_gradient(q: Any, k: Any, v: Any) -> Any:
+    def loss(k: Any) -> Any:
+        return attend(q, k, v, jnp.tril(jnp.ones((4, 4), bool))).sum()
+
+    return jax.grad(loss)(k)
+
+
+@program("causal", "f32[4,2]", "f32[4,2]", tiles=Tiles(0, 0, 1))
+def causal_scores_in_rows(q: Any, k: Any) -> Any:
+    """A map over queries."""
+
+    def row(number: Any) -> Any:
+        return jnp.where(jnp.arange(4) <= number, k @ q[number], -jnp.inf)
+
+    return lax.map(row, jnp.arange(4))
+
+
+@program("window", *QKV, tiles=BY_ROWS)
+def strided_and_local(q: Any, k: Any, v: Any) -> Any:
+    """As the sparse transformer: the last two keys, and each third key before."""
+    i, j = rows(6, 6)
+    return attend(q, k, v, (j <= i) & ((i - j < 2) | (j % 3 == 2)))
+
+
+@program("window", *QKV, tiles=BY_ROWS)
+def bidirectional_prefix(q: Any, k: Any, v: Any) -> Any:
+    """The first four tokens see each other, the others are causal."""
+    i, j = rows(6, 6)
+    return attend(q, k, v, ((i < 4) & (j < 4)) | (j <= i), LEAST)
+
+
+@program("window", *QKV, tiles=BY_ROWS)
+def anti_causal(q: Any, k: Any, v: Any) -> Any:
+    i, j = rows(6, 6)
+    return attend(jnp.flip(q, 0), jnp.flip(k, 0), v, j >= i)

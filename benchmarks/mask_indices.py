@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from benchmarks.mask_programs import program
+from benchmarks.mask_programs import Tiles, program
 
 PERMUTATION: Final = np.array([3, 0, 5, 1, 4, 2])
 
@@ -60,7 +60,7 @@ def cache_ring(cache: Any, new: Any, pos: Any) -> Any:
     return lax.dynamic_update_slice(cache, new, (pos % 5, 0))
 
 
-@program("cache", "f32[3,2]", "f32[6,2]", "s32[]", near=4)
+@program("cache", "f32[3,2]", "f32[6,2]", "s32[]", near=4, tiles=Tiles(0, 0, 1))
 def cache_prefill(q: Any, k: Any, pos: Any) -> Any:
     """Queries at pos, pos + 1 and pos + 2 see the keys up to theirs."""
     places = pos + jnp.arange(3)
@@ -287,3 +287,51 @@ def clamped_slice(x: Any) -> Any:
 def bit_reversed(x: Any) -> Any:
     i = jnp.arange(8)
     return x[((i & 1) << 2) | (i & 2) | (i >> 2)]
+
+
+@program("constant", "f32[9]", "f32[5]")
+def set_every_second(x: Any, u: Any) -> Any:
+    return x.at[::2].set(u)
+
+
+@program("constant", "f32[6]")
+def repeated(x: Any) -> Any:
+    return jnp.repeat(x, jnp.array([2, 0, 1, 3, 0, 2]), total_repeat_length=8)
+
+
+@program("constant", "f32[6]")
+def filled_outside(x: Any) -> Any:
+    """Out of range, the result is NaN."""
+    return jnp.take(x, jnp.array([0, 7, 2, -1, -9]), mode="fill")
+
+
+@program("constant", "f32[8]")
+def where_nonzero(x: Any) -> Any:
+    return x[jnp.nonzero(jnp.array([0, 1, 1, 0, 0, 1, 0, 1]), size=4)[0]]
+
+
+@program("constant", "f32[4,4]")
+def anti_diagonal(x: Any) -> Any:
+    i = jnp.arange(4)
+    return x[i, 3 - i]
+
+
+@program("constant", "f32[3,4]", "f32[4]")
+def set_row(x: Any, u: Any) -> Any:
+    return x.at[1].set(u)
+
+
+@program("constant", "f32[12]")
+def blocks_swapped(x: Any) -> Any:
+    i = jnp.arange(12)
+    return x[(i // 4) * 4 + (i % 4 + 2) % 4]
+
+
+@program("gather", "f32[4,3]", "s32[2]", near=4)
+def rows_after(x: Any, ids: Any) -> Any:
+    return x[ids % 4]
+
+
+@program("gather", "f32[3,4]", "s32[3]", "s32[3]", near=4)
+def points(x: Any, rows: Any, columns: Any) -> Any:
+    return x[rows, columns]

@@ -32,7 +32,7 @@ _TYPES: Final = {
 _DRAWS: Final = 24
 """Number of random values of runtime arrays."""
 _COMBINATIONS: Final = 400
-"""Limit on the combinations of values of runtime scalars."""
+"""Limit on the combinations of values of several runtime arguments."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,14 @@ class Program:
                 yield {n: self.value(n, v) for n, v in zip(self.runtime, row, strict=True)}
             return
         random = np.random.default_rng(len(self.name))
+        if len(types) > 1:
+            for _ in range(_COMBINATIONS // 2):
+                seeds = random.integers(0, _DRAWS + 3 * self.near, len(types)).tolist()
+                pairs = zip(self.runtime, seeds, strict=True)
+                yield {name: self.indices(name, random, seed) for name, seed in pairs}
+            return
         for seed in range(_DRAWS + 3 * self.near):
-            yield {name: self.indices(name, random, seed) for name in self.runtime}
+            yield {self.runtime[0]: self.indices(self.runtime[0], random, seed)}
 
     def indices(
         self, name: str, random: np.random.Generator, seed: int, scalar: int | None = None
@@ -151,7 +157,7 @@ def _scalars(kind: Any, near: int) -> list[int]:
     if kind == np.bool_:
         return [0, 1]
     limits = np.iinfo(kind)
-    outside = [limits.min, limits.max, 2 * near, *range(-near - 2, -2), near + 3, near + 2]
+    outside = [*range(-near - 2, -2), near + 3, 2 * near, near + 2, limits.min, limits.max]
     listed = dict.fromkeys([*outside, -2, near + 1, *range(-1, near + 1)])
     return [number for number in listed if limits.min <= number <= limits.max]
 

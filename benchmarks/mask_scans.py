@@ -27,6 +27,11 @@ def associative_reversed(x: Any) -> Any:
     return lax.associative_scan(jnp.maximum, x, reverse=True, axis=1)
 
 
+@program("scan", "f32[3,40]")
+def associative_long(x: Any) -> Any:
+    return lax.associative_scan(jnp.add, x, reverse=True, axis=1)
+
+
 @program("scan", "f32[12,2]", "f32[12,2]")
 def associative_pairs(a: Any, b: Any) -> Any:
     def combine(left: Any, right: Any) -> Any:

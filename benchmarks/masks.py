@@ -40,11 +40,12 @@ from typing import Any, Final
 
 import numpy as np
 
+import hlo
 import indexing
 from benchmarks import mask_arithmetic, mask_attention, mask_indices, mask_scans
 from benchmarks.jax_loops import text
-from benchmarks.mask_programs import PROGRAMS, Array, Program
-from benchmarks.mask_truth import Executions
+from benchmarks.mask_programs import PROGRAMS, Array, Program, Values
+from benchmarks.mask_truth import Executions, Needed
 from hlo import Module, Shape
 from hlo.shapes.shape import leaves
 from indexing import IndexingMap
@@ -228,33 +229,49 @@ def report(program: Program, form: str) -> Report:
     module = indexing.from_jax(program.function, *program.arguments, stage=form)
     outputs = len(leaves(module.entry.root.shape))
     answers = [indexing.to_parameters(module.entry.root, number) for number in range(outputs)]
-    before = len(module.entry.parameters) - len(program.arguments)
     needed = executions.needed(list(program.bases()))
-    for binding in (None, *program.bound):
-        at = None
-        if binding is not None:
-            bases = [program.base(seed, binding) for seed in range(4)]
-            needed = executions.needed(bases, fixed=program.runtime)
-            try:
-                at = run_of(module, [np.zeros(0)] * before + bases[0])
-            except Exception as error:
-                result.failures.append(f"not executed: {error}")
-                continue
-        for answer in answers:
-            for k, name in enumerate(program.names):
-                if binding is None or name not in program.runtime:
-                    question = Question(answer, before + k, binding, at)
-                    mask = needed[answer.domain_id, k]
-                    result.findings.append(finding(question, mask))
-                    if program.tiles and name == program.tiles.name and not answer.domain_id:
-                        _count_tiles(result, question, mask)
+    _judge(result, answers, needed, None, None)
+    for values in program.bound:
+        bases = [program.base(seed, values) for seed in range(4)]
+        needed = executions.needed(bases, fixed=program.runtime)
+        try:
+            at = run_of(module, bases[0])
+        except (hlo.HloError, AssertionError) as error:
+            result.failures.append(f"not executed: {error!r}")
+        else:
+            _judge(result, answers, needed, values, at)
     return result
+
+
+def _judge(
+    result: Report,
+    answers: Sequence[Answer],
+    needed: Needed,
+    values: Values | None,
+    at: Run | None,
+) -> None:
+    program = result.program
+    for answer in answers:
+        before = len(answer.operands) - len(program.names)  # XLA's own parameters
+        for k, name in enumerate(program.names):
+            if values is None or name not in program.runtime:
+                question, mask = (
+                    Question(answer, before + k, values, at),
+                    needed[answer.domain_id, k],
+                )
+                try:
+                    result.findings.append(finding(question, mask))
+                except AssertionError as error:  # an index out of bounds
+                    result.failures.append(f"{name} for {values}: {error!r}")
+                if program.tiles and name == program.tiles.name and not answer.domain_id:
+                    _count_tiles(result, question, mask)
 
 
 def run_of(module: Module, arguments: Sequence[Array]) -> Run:
     """Return an execution with the value of each instruction."""
+    before = len(module.entry.parameters) - len(arguments)
     with np.errstate(all="ignore"):
-        return Run(module.entry, *arguments)
+        return Run(module.entry, *[np.zeros(0)] * before, *arguments)
 
 
 def _count_tiles(result: Report, question: Question, needed: Mask) -> None:
@@ -305,7 +322,8 @@ def table(reports: Sequence[Report]) -> Iterator[str]:
     for each in reports:
         programs.setdefault(each.program.name, set()).update([f.verdict for f in each.findings])
     tight = sum(verdicts == {"tight"} for verdicts in programs.values())
-    yield f"{tight} of {len(programs)} programs are tight in all forms"
+    failures = sum(len(each.failures) for each in reports)
+    yield f"{tight} of {len(programs)} programs are tight in all forms; {failures} failures"
 
 
 def details(each: Report) -> Iterator[str]:
