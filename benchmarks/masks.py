@@ -128,7 +128,10 @@ class Question:
         mask = np.zeros(self.spaces[1], bool)
         if region is not None:
             elements = region.elements() if isinstance(region, indexing.Region) else None
-            mask[tuple(elements.T) if isinstance(elements, np.ndarray) else ...] = True
+            if not isinstance(elements, np.ndarray):
+                mask[...] = True
+            elif len(elements):
+                mask[tuple(elements.T)] = True
         return mask
 
     def region(self, *point: int | slice) -> Mask | TypeError:

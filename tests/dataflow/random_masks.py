@@ -302,7 +302,7 @@ def main() -> None:
         extra = list(superfluous(*made))
         wrong, loose = wrong + bool(lacking), loose + bool(extra)
         if lacking or (extra and given.tight):
-            print(f"seed {seed}:", *lacking, *extra, made[0], sep="\n")
+            print(f"seed {seed}:", *lacking, *extra, made[0], sep="\n", flush=True)
     print(f"{executed} programs, {wrong} with too few elements, {loose} with too many")
 
 
