@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hlo.shapes.layout import COMBINE, Layout
+from hlo.shapes.mixed_radix import digits_of, number_of
 
 Tile = tuple[int, ...]
 
@@ -37,7 +38,7 @@ def position_of(index: Sequence[Any], dims: Sequence[int], layout: Layout) -> An
     digits = [index[d] for d in layout.major_to_minor]
     for tile in layout.tiles:
         digits, sizes = _split_digits(digits, sizes, tile), _split_sizes(sizes, tile)
-    return _number(digits, sizes)
+    return number_of(digits, sizes)
 
 
 def index_with_guards(
@@ -52,7 +53,7 @@ def index_with_guards(
     stages = [_ordered_sizes(dims, layout)]
     for tile in layout.tiles:
         stages.append(_split_sizes(stages[-1], tile))
-    digits = _digits(position, stages[-1])
+    digits = digits_of(position, stages[-1])
     guards = []
     if math.prod(stages[-1]) != extent(dims, layout):
         guards.append(Guard(position, math.prod(stages[-1])))
@@ -157,7 +158,7 @@ def _join(digits: list[Any], sizes: list[int], tile: Tile) -> tuple[list[Any], l
         rest = number * length + place
         if math.prod(own) % length:
             guards.append(Guard(rest, math.prod(own)))
-        joined += _digits(rest, own)
+        joined += digits_of(rest, own)
     index = [*outer, *joined]
     return index[len(index) - len(sizes) :], guards
 
@@ -166,7 +167,7 @@ def _combine_digits(digits: list[Any], sizes: list[int], tile: Tile) -> list[tup
     """Return digit, size and tile length of each group of dimensions that `COMBINE` combines."""
     return [
         (
-            _number([digits[d] for d in group], [sizes[d] for d in group]),
+            number_of([digits[d] for d in group], [sizes[d] for d in group]),
             math.prod(sizes[d] for d in group),
             tile[group[-1]],
         )
@@ -189,19 +190,3 @@ def _groups(tile: Tile) -> list[list[int]]:
 def _pad_to_rank(values: list[Any], rank: int, filler: int) -> list[Any]:
     """Prepend `filler` up to the rank of a tile."""
     return [filler] * (rank - len(values)) + values
-
-
-def _number(digits: Sequence[Any], sizes: Sequence[int]) -> Any:
-    number: Any = 0
-    for digit, size in zip(digits, sizes, strict=True):
-        number = number * size + digit
-    return number
-
-
-def _digits(number: Any, sizes: Sequence[int]) -> list[Any]:
-    """Return the mixed-radix digits of `number`; the first digit is unbounded."""
-    digits = []
-    for size in reversed(sizes[1:]):
-        digits.append(number % max(size, 1))
-        number = number // max(size, 1)
-    return [number, *digits[::-1]][: len(sizes)]

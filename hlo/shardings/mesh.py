@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlo.arguments import checked, checked_constructor
+from hlo.shapes.mixed_radix import number_of
 from hlo.text.cursor import Cursor
 from hlo.text.lexer import NAME
 from hlo.text.names import nearest
@@ -161,9 +162,9 @@ class Mesh:
         >>> Mesh.of({"x": 2, "y": 4}).number(6, [Axis("y"), Axis("x")])
         5
         """
-        number = 0
-        for axis in axes:
-            number = number * self.size_of(axis) + self.coordinate(device, axis)
+        chosen = tuple(axes)
+        digits = [self.coordinate(device, axis) for axis in chosen]
+        number: int = number_of(digits, map(self.size_of, chosen))
         return number
 
     def groups(self, axes: Iterable[Axis]) -> tuple[tuple[int, ...], ...]:

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from hlo.modules.module import Computation
+from hlo.shapes.mixed_radix import number_of
 from indexing.codegen.element_types import TYPE_NAMES, convert_node, require_equal_types, wide_total
 from indexing.codegen.graph import (
     Apply,
@@ -196,9 +197,9 @@ class Lowering:
 
     def _part_number(self, rule: CopyRule) -> Node:
         """Return the number of an element's part in a wider element, by its memory position."""
-        position = as_expr(0)
-        for k in self.array.shape.layout_or_default.minor_to_major[::-1]:
-            position = position * self.array.dims[k] + self.index[k]
+        order = self.array.shape.layout_or_default.minor_to_major[::-1]
+        digits, sizes = [self.index[k] for k in order], [self.array.dims[k] for k in order]
+        position = as_expr(number_of(digits, sizes))
         return self._index_value(position % rule.parts, np.dtype(np.int64))
 
     def _index_value(self, expr: Expr, kind: np.dtype[np.generic]) -> IndexValue:

@@ -29,11 +29,12 @@ from hlo.ops.op import (
     permutation_fault,
 )
 from hlo.ops.unify import Dim, array, dims_of
+from hlo.shapes.mixed_radix import digits_of, number_of
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
 from indexing.ops.element import CopyRule, ElementRule
-from simplifier.linear import Affine, Expr, constant
+from simplifier.linear import Affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,10 @@ def reindex(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) ->
     """
     result: list[Affine] = [0] * len(ins)
     for group in dimension_groups(outs, ins):
-        position: Expr = constant(0)
-        for k in group.outs:
-            position = position * outs[k] + index[k]
-        for k in reversed(group.ins):
-            result[k] = position % ins[k] if k != group.ins[0] else position
-            position = position // ins[k]
+        position = number_of([index[k] for k in group.outs], [outs[k] for k in group.outs])
+        digits = digits_of(position, [ins[k] for k in group.ins])
+        for k, digit in zip(group.ins, digits, strict=True):
+            result[k] = digit
     return result
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
+from hlo.shapes.mixed_radix import number_of
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import is_iteration
@@ -147,7 +148,7 @@ def _merged_index(
     """Return `index` merged; without an array, every dimension is a group of size 2."""
     widths = (2,) * len(index) if array is None else sizes[array]
     merged = groups(widths, array, joins)
-    numbers = [_number([index[k] for k in g], [widths[k] for k in g]) for g in merged]
+    numbers = [number_of([index[k] for k in g], [widths[k] for k in g]) for g in merged]
     merged_sizes = tuple([prod(widths[k] for k in g) for g in merged])
     return ArrayIndex(array, merged, merged_sizes, tuple(numbers))
 
@@ -178,14 +179,6 @@ def _digits(number: Expr, bounded: Sequence[Variable], sizes: Sequence[int]) -> 
         digits.append(digit)
         number = number - digit * weight
     return digits
-
-
-def _number(digits: Sequence[Expr], sizes: Sequence[int]) -> Expr:
-    """Return the number with these digits."""
-    total = constant(0)
-    for digit, weight in zip(digits, _weights(sizes), strict=True):
-        total = total + digit * weight
-    return total
 
 
 def _weights(sizes: Sequence[int]) -> list[int]:

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, Protocol
 
+from hlo.shapes.mixed_radix import number_of
 from indexing.codegen.numpy.spaces import Space
 from indexing.codegen.text import index_text, tuple_text
 from simplifier.atoms import Floor, Variable
 from simplifier.interval import contains
-from simplifier.linear import Expr, as_expr
+from simplifier.linear import Expr
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
@@ -153,7 +154,7 @@ def _merge_dims(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Ex
     for end in range(1, rank + 1):
         for start in range(end):
             floors, fewer, groups = best[start]
-            divides = _linear(sizes[start:end], index[start:end]).divides
+            divides = number_of(index[start:end], sizes[start:end]).divides
             candidate = floors + divides, fewer - 1, [*groups, (start, end)]
             if candidate[:2] < best[end][:2]:
                 best[end] = candidate
@@ -162,16 +163,8 @@ def _merge_dims(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Ex
         return sizes, index
     return (
         [prod(sizes[a:b]) for a, b in groups],
-        [_linear(sizes[a:b], index[a:b]) for a, b in groups],
+        [number_of(index[a:b], sizes[a:b]) for a, b in groups],
     )
-
-
-def _linear(sizes: Sequence[int], index: Sequence[Expr]) -> Expr:
-    """Return the row-major position of an index."""
-    total = as_expr(0)
-    for size, e in zip(sizes, index, strict=True):
-        total = total * size + e
-    return total
 
 
 def _divide_dims(space: Space, sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:

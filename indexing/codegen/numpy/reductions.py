@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hlo.shapes.mixed_radix import number_of
 from indexing.codegen.graph import (
     Apply,
     BufferRead,
@@ -165,9 +166,7 @@ class ReductionWriter:
         block = BlockWriter(self.state, space)
         for rt in scatter.runtime:
             block.text_of(rt)
-        flat = as_expr(0)
-        for size, e in zip(stage.buffers[0].dims, scatter.index, strict=True):
-            flat = flat * size + e
+        flat = as_expr(number_of(scatter.index, stage.buffers[0].dims))
         positions = vector_text(space, flat, space.variables, block)
         where = expand_axes(block.mask(scatter.guards), space.variables)
         values = [expand_axes(block.text_of(value), space.variables) for value in scatter.values]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.modules.shardings import stated_sharding
+from hlo.shapes.mixed_radix import number_of
 from hlo.shapes.shape import Shape
 from hlo.shardings.sharding import Sharding
 from indexing.dataflow import answering
@@ -72,10 +73,10 @@ def holder_of(given: Distribution, index: tuple[Affine, ...]) -> tuple[Expr, lis
     Args:
         index: the index of a global element.
     """
-    number, local = as_expr(0), []
-    for i, size, part in zip(index, given.dims, given.local_dims, strict=True):
-        number = number * (size // part) + as_expr(i) // part
-        local.append(as_expr(i) % part)
+    parts = [size // part for size, part in zip(given.dims, given.local_dims, strict=True)]
+    pairs = [(as_expr(i), part) for i, part in zip(index, given.local_dims, strict=True)]
+    number = as_expr(number_of([i // part for i, part in pairs], parts))
+    local = [i % part for i, part in pairs]
     holders: dict[tuple[int, ...], int] = {}
     for device in reversed(range(given.devices)):
         holders[given.place(device, (0,) * len(given.dims))] = device

@@ -32,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
+from hlo.shapes.mixed_radix import number_of
 from indexing.devices.gpus import Gpu
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -188,10 +189,8 @@ class _Assignment(NamedTuple):
 
     def number(self, rt: RuntimeVariable) -> Expr:
         """Return the number of the element that a runtime variable holds."""
-        number = as_expr(0)
-        for index, (lower, upper) in zip(rt.index, self.indices, strict=True):
-            number = number * (upper - lower + 1) + (index - lower)
-        return number
+        digits = [i - lower for i, (lower, _) in zip(rt.index, self.indices, strict=True)]
+        return as_expr(number_of(digits, [upper - lower + 1 for lower, upper in self.indices]))
 
 
 def _assignment(rows: Sequence[_Rows], budget: int) -> _Assignment | Unknown:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hlo.shapes.mixed_radix import number_of
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.laws.integers import integer_expr
 from indexing.equivalence.values.laws.law import Application, ValueLaw
@@ -251,9 +252,7 @@ class FormulaAlgebra:
         steps = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))
         if not len(steps):
             return self.table.constant(flat[0], element_type)
-        position = as_expr(0)
-        for size, expr in zip(values.shape, index, strict=True):
-            position = position * size + expr
+        position = as_expr(number_of(index, values.shape))
         if len(steps) == 1 and values.ndim == 1:
             pair = [self.table.constant(flat[k], element_type) for k in (0, -1)]
             return self.choose(position, [(int(steps[0]), pair[0]), (len(flat) - 1, pair[1])])

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Final, TypeAlias
 
+from hlo.shapes.mixed_radix import number_of
 from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import open_fold
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
@@ -317,9 +318,7 @@ def _match_ranges(
         total = point_count(digits)
         if total < size or (k > 1 and total // (digits[0].upper + 1) >= size):
             continue
-        number = as_expr(0)
-        for v in digits:
-            number = number * (v.upper + 1) + v
+        number = as_expr(number_of(digits, [v.size for v in digits]))
         guards = [] if total == size else [Constraint(number, 0, size - 1)]
         for swap, others in _match_ranges(rest, order[k:]):
             yield {first: number} | swap, [*guards, *others]
