@@ -51,7 +51,7 @@ class DeviceEdges(Edges):
         return LocalEdges(self.options, iteration=self.iteration)
 
     def inside(self, iteration: Iteration | None) -> DeviceEdges:
-        return replace(self, options=Options(exact=True), iteration=iteration)
+        return replace(self, options=self.options.inside_loops, iteration=iteration)
 
     def crosses(self, computation: Computation) -> bool:
         return _contains_crossing(computation)

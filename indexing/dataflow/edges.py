@@ -170,7 +170,7 @@ class LocalEdges(Edges):
         return LocalEdges(replace(self.options, exact=False), iteration=self.iteration)
 
     def inside(self, iteration: Iteration | None) -> LocalEdges:
-        return LocalEdges(Options(exact=True), iteration=iteration)
+        return LocalEdges(self.options.inside_loops, iteration=iteration)
 
     def sharing_key(
         self, instruction: Instruction, direction: Direction, output: int | Path
@@ -236,7 +236,8 @@ class LocalEdges(Edges):
             return edges
         if not fold:
             return drop_unknown_masks(instruction, edges)
-        refined = refine_edges(instruction, edges, self.iteration, backward=backward)
+        masks = self.options.follows_masks
+        refined = refine_edges(instruction, edges, self.iteration, backward=backward, masks=masks)
         if self.options.exact or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))

@@ -49,7 +49,8 @@ def output_to_input(
     Args:
         instruction: the instruction that computes the output.
         output_id: number of the output: the leaves of a tuple are counted in order.
-        options: ``exact``, ``simplify``, ``certify``; see `indexing.maps.options.Options`.
+        options: ``exact``, ``simplify``, ``certify``, ``masks``: see
+            `indexing.maps.options.Options`.
     Returns:
         ``maps[k]``: the maps to operand k, each with a dimension for each dimension of the output
         and a result for each dimension of the operand.  ``unknown[k]``: the reason if operand k

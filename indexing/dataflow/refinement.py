@@ -25,14 +25,16 @@ def refine_edges(
     around: Surroundings | None,
     *,
     backward: bool,
+    masks: bool,
 ) -> Iterator[AccessEdge]:
     """Yield edges with formulas for runtime values, where the result needs the operand.
 
     Args:
         around: what is known about the parameters of the computation: in the body of a loop.
         backward: maps lead from the result to operands.
+        masks: restrict reads.
     """
-    limits = conditions(instruction, around)
+    limits = conditions(instruction, around) if masks else {}
     for edge in edges:
         parts = limits.get(edge.operand)
         if parts is not None:

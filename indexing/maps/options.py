@@ -18,6 +18,7 @@ class OptionChoices(TypedDict, total=False):
     exact: bool
     simplify: bool
     certify: bool
+    masks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,15 @@ class Options:
             a dynamic-update-slice, the padding value of a pad).
         simplify: simplify composed maps.
         certify: prove every simplification with ISL; raise `CertificateError` if a proof fails.
-        keep_multiplicity: keep the number of times that each element is reached.
+        masks: leave out elements that a mask makes unneeded.  A program that computes every element
+            of a mask may load them.
+        keep_multiplicity: keep the number of times that each element is reached, also under masks.
     """
 
     exact: bool = False
     simplify: bool = True
     certify: bool = False
+    masks: bool = True
     keep_multiplicity: bool = False
 
     @property
@@ -46,6 +50,16 @@ class Options:
         if self.certify or self.keep_multiplicity or is_explaining():
             return None
         return self.exact, self.simplify
+
+    @property
+    def inside_loops(self) -> Options:
+        """The options for the body of a loop."""
+        return Options(exact=True, masks=self.follows_masks)
+
+    @property
+    def follows_masks(self) -> bool:
+        """True if elements that a mask makes unneeded are left out."""
+        return self.masks and not self.keep_multiplicity
 
     def compose_maps(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
         """Return ``x -> second(first(x))``, simplified according to the options."""

@@ -258,7 +258,7 @@ def _maps(
     variables identify loops.
     """
     is_single_op = isinstance(instruction.op, MappedOp)
-    answer = output_to_input(instruction, number, simplify=not is_single_op)
+    answer = output_to_input(instruction, number, simplify=not is_single_op, masks=False)
     for unknown in answer.unknown:
         if unknown is not None:
             return unknown

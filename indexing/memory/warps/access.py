@@ -240,7 +240,7 @@ def access(
     """
     model = gpu(device)
     output = output_of(instruction, output_id)
-    answer = output_to_input(instruction, output_id, exact=True)
+    answer = output_to_input(instruction, output_id, exact=True, masks=False)
     shape = output.array_shape
     if shape is None:
         reason = Unknown(f"output {output_id} is not an array: {output.shape}", instruction)

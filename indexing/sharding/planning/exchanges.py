@@ -127,7 +127,7 @@ def _least_bytes(
     needed = {device: Region.of_boxes((), shape.rank) for device in devices}
     for output in range(len(own.rule.results)):
         try:
-            answer = output_to_input(instruction, output)
+            answer = output_to_input(instruction, output, masks=False)
         except HloError as error:
             return Unknown(error.message, instruction)
         unknown = answer.unknown[position]

@@ -44,7 +44,7 @@ def reads_of_operands(instruction: Instruction) -> list[ResultReads]:
     """Return the reads of each array of the result of an instruction without an element rule."""
     rule = element_of(instruction)
     return [
-        _from_answer(output_to_input(instruction, number), rule)
+        _from_answer(output_to_input(instruction, number, masks=False), rule)
         for number, _ in enumerate(leaves(instruction.shape))
     ]
 
@@ -61,7 +61,7 @@ def _reads_of_leaf(root: Instruction, number: int, path: tuple[int, ...]) -> Res
     rule: ElementRule = ElementwiseRule()
     if others:
         rule = OpaqueRule(f"`{others[-1].name}` is not computed element by element")
-    return _from_answer(to_parameters(root, number), rule)
+    return _from_answer(to_parameters(root, number, masks=False), rule)
 
 
 def _is_pointwise(instruction: Instruction) -> bool:
@@ -118,7 +118,7 @@ def _reads_of_reduction(value: Instruction) -> ResultReads | None:
     shapes = tuple([operand.shape for operand in value.operands])
     combiner, reads = combiner_of(value, rule, 0), list[ArrayRead]()
     for number, entry in enumerate(op.reads(value.shape, shapes)):
-        answer = to_parameters(value.operands[number])
+        answer = to_parameters(value.operands[number], masks=False)
         composed_maps = _composed_maps(entry, answer, first)
         if composed_maps is None:
             return None

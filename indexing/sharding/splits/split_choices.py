@@ -194,7 +194,7 @@ class SplitChoices:
         outer = root.called_computations[0] if isinstance(root.op, InlineOp) else root.computation
         start = outer.root if isinstance(root.op, InlineOp) else root
         needed = set(needed_by([start]))
-        reached = grouped(root, self.subject.results[result].number)
+        reached = grouped(root, self.subject.results[result].number, masks=False)
         for instruction in self._index_dependent:
             maps = reached.get(instruction)
             if instruction.computation is outer and instruction not in needed:
@@ -242,7 +242,7 @@ def _unkept_dimensions(instruction: Instruction, *, is_sliced: bool) -> tuple[in
     for number, _, shape in array_leaves(instruction.shape):
         dims = set(range(shape.rank))
         if is_sliced:
-            answer = output_to_input(instruction, number)
+            answer = output_to_input(instruction, number, masks=False)
             for m in [m for maps in answer.maps for m in maps]:
                 dims -= {k for k in dims if any(r == m.dims[k].as_expr() for r in m.results)}
         every |= dims

@@ -33,7 +33,7 @@ MAX_NEEDED: Final = 512
 MAX_SHARED: Final = 8
 """Limit on the arrays through which a tile of a further root is derived."""
 
-_OPTIONS: Final = Options()
+_OPTIONS: Final = Options(masks=False)
 RootMap: TypeAlias = IndexingMap | Unknown
 
 

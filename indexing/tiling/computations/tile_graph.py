@@ -44,7 +44,7 @@ over-approximated.  A chain of convolutions or windows adds parts with each of t
 MAX_WEIGHT: Final = 1 << 12
 """Limit on the atoms in the text of one map; beyond it, the tile is unknown."""
 
-_OPTIONS: Final = Options()
+_OPTIONS: Final = Options(masks=False)
 _WALK: Final = Walk(LocalEdges(_OPTIONS))
 
 Inside: TypeAlias = Callable[[ArrayRef], bool]

@@ -256,7 +256,7 @@ def one_tile(instruction: Instruction, to: Target, output_id: int) -> Tiling | U
     outputs = leaves(instruction.shape)
     shape = outputs[output_id][1] if 0 <= output_id < len(outputs) else None
     dims = shape.dims if isinstance(shape, Shape) else ()
-    return tile(instruction, [max(1, n) for n in dims], to, output_id, exact=True)
+    return tile(instruction, [max(1, n) for n in dims], to, output_id, exact=True, masks=False)
 
 
 class _Rules:
@@ -352,7 +352,7 @@ class _Rules:
 
 def _symbolic_tiles(whole: Tiling) -> list[SymbolicTile | Unknown]:
     """Return the symbolic tiles of the maps, over-approximations as XLA has them."""
-    answer = tile(whole.instruction, whole.sizes, whole.to, whole.answer.domain_id)
+    answer = tile(whole.instruction, whole.sizes, whole.to, whole.answer.domain_id, masks=False)
     operands = () if isinstance(answer, Unknown) else answer.operands
     maps = [m for operand in operands for m in operand.maps]
     return [symbolic_tile(m) for m in dict.fromkeys(maps)]

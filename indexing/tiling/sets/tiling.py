@@ -247,6 +247,7 @@ def tile(
     direction: TileDirection = "output-to-input",
     operand_id: int = 0,
     exact: bool = False,
+    masks: bool = True,
 ) -> Tiling | Unknown:
     """Return the elements that each tile of an output needs; or those that need a tile of an input.
 
@@ -261,6 +262,8 @@ def tile(
         direction: "input-to-output" for tiles of an operand, and the outputs that need them.
         operand_id: number of the operand, for "input-to-output".
         exact: use exact maps, in pieces, instead of one over-approximation; see `output_to_input`.
+        masks: leave out elements that a mask makes unneeded; False for what a program loads that
+            computes every element.
     Returns:
         The tiling; `Unknown` if the maps of all arrays are unknown, or the tiled array has no
         elements of known number.
@@ -284,11 +287,11 @@ def tile(
     if direction == "input-to-output":
         if to == "parameters":
             raise ValueError('direction="input-to-output" has no parameters: write to="operands"')
-        answer = input_to_output(instruction, operand_id, exact=exact)
+        answer = input_to_output(instruction, operand_id, exact=exact, masks=masks)
     elif to == "parameters":
-        answer = to_parameters(instruction, output_id, exact=exact)
+        answer = to_parameters(instruction, output_id, exact=exact, masks=masks)
     else:
-        answer = output_to_input(instruction, output_id, exact=exact)
+        answer = output_to_input(instruction, output_id, exact=exact, masks=masks)
     shape = _start(answer)
     if isinstance(shape, Unknown):
         return shape
