@@ -19,6 +19,7 @@ from .drawing.warp_pictures import plot_accesses as plot_accesses
 from .execution.sharded_plans import plan_outputs as plan_outputs
 from .execution.sharded_plans import plan_shards as plan_shards
 from .maps.certificate import certify_map as certify_map
+from .maps.coalescing import coalesce_maps as coalesce_maps
 from .maps.compose import compose as compose
 from .maps.counts.queries import count_domain as count_domain
 from .maps.counts.queries import count_image as count_image

@@ -187,6 +187,7 @@ def _listed_entry(options: Options, path: Path, maps: MapSet) -> _Entry:
     several = MapSet((), maps.spaces, options)  # later maps may subsume earlier ones
     reasons, control = maps.reasons, maps.control
     several.extend(maps.effective, maps.unknown, reasons, control, options.simplify_map)
+    several.coalesce(is_readable=True)
     return _leaf_entry(path, several)
 
 

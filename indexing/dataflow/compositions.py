@@ -13,7 +13,7 @@ from typing import Final
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.explanation import is_explaining
 from indexing.maps.hulls import hull_of_set
-from indexing.maps.map_set import MapSet
+from indexing.maps.map_set import MAX_LISTED, MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import Space, SpacePair
@@ -72,6 +72,7 @@ class Compositions:
         self._along: Final[dict[Hashable, EdgeCompositions]] = {}
         self._sets: Final[dict[Hashable, MapSet]] = {}
         self._hulls: Final[dict[MapSet, MapSet]] = {}
+        self._coalesced: Final[dict[MapSet, MapSet]] = {}
         self._size = 0
 
     def along(self, edge: AccessEdge, space: Space) -> EdgeCompositions:
@@ -94,6 +95,19 @@ class Compositions:
         """Return the shared set that is equal to `maps`."""
         return self._sets.setdefault(maps.state, maps) if self.is_sharing else maps
 
+    def coalesced(self, maps: MapSet) -> MapSet:
+        """Return the set to follow instead of a set to which no map will be added."""
+        if len(maps.maps) <= MAX_LISTED:
+            return maps
+        known = self._coalesced.get(maps)
+        if known is None:
+            known = maps.copy()
+            known.coalesce(is_readable=False)
+            known = self.count_set(known)
+            if self.is_sharing:
+                self._coalesced[maps] = known
+        return known
+
     def hull(self, maps: MapSet) -> MapSet:
         """Return the set to follow instead of `maps` if the budget of a walk is exceeded."""
         if len(maps.maps) < 2:
@@ -109,9 +123,8 @@ class Compositions:
         self, budget: PairBudget, map_sets: dict[ArrayRef, MapSet]
     ) -> dict[ArrayRef, MapSet]:
         """Return the map sets of a walk: hulls if it exceeds its budget."""
-        if not budget.is_exceeded:
-            return map_sets
-        return {array: self.hull(maps) for array, maps in map_sets.items()}
+        follow = self.hull if budget.is_exceeded else self.coalesced
+        return {array: follow(maps) for array, maps in map_sets.items()}
 
     def count_set(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`; forget all sets beyond the limit."""
@@ -121,6 +134,7 @@ class Compositions:
             self._along.clear()
             self._sets.clear()
             self._hulls.clear()
+            self._coalesced.clear()
         return self.shared_set(maps)
 
 

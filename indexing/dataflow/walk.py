@@ -91,8 +91,7 @@ class Walk:
             for array in arrays:
                 here = map_sets[array] if toward is None else map_sets.pop(array)
                 is_over = budget.is_exceeded
-                if is_over:
-                    here = compositions.hull(here)
+                here = compositions.hull(here) if is_over else compositions.coalesced(here)
                 lost = is_over or here.lost_exactness
                 walk = self._inexact(instruction, backward=True) if lost else self
                 for edge in walk.backward_edges(array, fold=not is_over):
@@ -169,8 +168,8 @@ class Walk:
         waiting = UsersFirst(end, within)
         for instruction, arrays in waiting:
             is_over = budget.is_exceeded
-            if is_over:
-                map_sets |= {array: compositions.hull(map_sets[array]) for array in arrays}
+            follow = compositions.hull if is_over else compositions.coalesced
+            map_sets |= {array: follow(map_sets[array]) for array in arrays}
             outputs = sorted([array.path for array in arrays])
             operands: Collection[int] = range(len(instruction.operands))
             if within is not None:

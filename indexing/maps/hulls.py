@@ -28,6 +28,10 @@ def hull_of_set(maps: MapSet, options: Options, reason: Reason) -> MapSet:
     """
     if len(maps.maps) < 2 or maps.spaces.start is None:
         return maps
+    maps = maps.copy()
+    maps.coalesce(is_readable=False)
+    if all(len(group) < 2 for _, group in maps.by_control):
+        return maps
     united = maps.like(())
     for is_control, group in maps.by_control:
         if len(group) == 1:

@@ -13,9 +13,10 @@ from indexing.maps.options import Options
 from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
-from simplifier.constraints import sum_bounds
-from simplifier.interval import contains, intersect, join
-from simplifier.linear import Expr
+from simplifier.constraints import Constraint, sum_bounds
+from simplifier.interval import Interval, contains, intersect, join
+from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
 
 MAX_PARTS = 32
 """Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
@@ -23,6 +24,8 @@ over-approximated.  A chain of windows adds parts with each window."""
 MAX_WEIGHT: Final = 1 << 20
 """Limit on the atoms in the text of one map; beyond it, the map is over-approximated.  A chain of
 reshapes and reverses that do not cancel multiplies them with each reshape."""
+FEW_FUNCTIONS: Final = 4
+"""Maps of a hull whose results are tried as functions from which the others differ little."""
 OPTIONS: Final = Options()
 
 
@@ -91,38 +94,85 @@ def over_approximate(
 def hull(maps: Sequence[IndexingMap], spaces: SpacePair) -> IndexingMap:
     """Return a `may` map with few parts whose relation is a superset of the union of `maps`.
 
-    Its domain is the whole index space, so that hulls of many sets are equal.  A result that is the
-    same dimension or constant in all maps is kept; any other result becomes a range variable over
-    the values that the maps allow.
+    Its domain is the whole index space, so that hulls of many sets are equal.  Each result is
+    widened by itself.  One that is the same function of the dimensions in all maps is kept.  Any
+    other result becomes a range variable over the values that the maps allow.  Its distance from a
+    dimension, or from the result of a map, is bounded where that excludes half of the values.
 
     >>> from indexing.maps.text import parse_map
     >>> texts = ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 0], s0 in [0, 2]",
     ...          "(d0, d1) -> (d0, d1 + 4), domain: d0 in [2, 5], d1 in [1, 3]"]
-    >>> print(hull([parse_map(text) for text in texts], SpacePair(dims((6, 4)), (6, 8))))
-    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 5], d1 in [0, 3], s0 in [0, 7]
+    >>> print(hull([parse_map(text) for text in texts], SpacePair(dims((6, 4)), (6, 8))).simplify())
+    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 5], d1 in [0, 3], s0 in [0, 7], d1 - s0 in [-4, 0]
     """
     assert spaces.start is not None
-    boxes = [over_approximate(m, spaces.sizes) for m in maps if not m.is_known_empty]
+    framed = [_Framed(m, spaces) for m in maps if not m.is_known_empty]
+    if not framed:
+        return maps[0]
     free: list[Variable] = []
     results: list[Expr] = []
-    for k, result in enumerate(boxes[0].results if boxes else ()):
-        places = [_place(box.results[k], box) for box in boxes]
-        if places[0] is not None and places == [places[0]] * len(boxes):
-            result = spaces.start[places[0]].as_expr()
-        elif not (result.is_constant and all(box.results[k] == result for box in boxes)):
-            bounds = join([box.results[k].bounds for box in boxes])
-            free.append(Variable(f"s{len(free)}", *bounds))
-            result = free[-1].as_expr()
-        results.append(result)
-    if not boxes:
-        return maps[0]
-    return IndexingMap.of(spaces.start, results, ranges=free, grade="may")
+    constraints: list[Constraint] = []
+    for k, value in enumerate(framed[0].box.results):
+        bounds = join([each.box.results[k].bounds for each in framed])
+        if bounds[0] < bounds[1] or not value.is_constant:
+            near, (lower, upper) = _nearest(framed, k, spaces.start)
+            if lower == upper:
+                value = near + lower
+                constraints.append(Constraint(value, *bounds))
+            else:
+                free.append(Variable(f"s{len(free)}", *bounds))
+                value = free[-1].as_expr()
+                first, last = (value - near).bounds
+                if 2 * (upper - lower) <= last - first:
+                    constraints.append(Constraint(value - near, lower, upper))
+        results.append(value)
+    stated = [c for c in constraints if not c.is_true]
+    return IndexingMap.of(spaces.start, results, ranges=free, constraints=stated, grade="may")
 
 
-def _place(result: Expr, m: IndexingMap) -> int | None:
-    """Return the number of the dimension that a result is equal to, or None."""
-    variable = result.as_variable
-    return m.dims.index(variable) if variable in m.dims else None
+class _Framed:
+    """A map whose results are compared with functions of the dimensions of an index space.
+
+    Attributes:
+        box: the map with few parts, whose results are functions of dimensions, or intervals.
+    """
+
+    __slots__ = ("_from_start", "_known", "_m", "_to_start", "box")
+
+    def __init__(self, m: IndexingMap, spaces: SpacePair) -> None:
+        assert spaces.start is not None
+        self._m, self.box = m, over_approximate(m, spaces.sizes)
+        self._known = KnownBounds(sum_bounds(m.constraints))
+        pairs = list(zip(m.dims, spaces.start, strict=True))
+        self._to_start = Substitution({d: start.as_expr() for d, start in pairs})
+        self._from_start = Substitution({start: d.as_expr() for d, start in pairs})
+
+    def function(self, k: int) -> Expr | None:
+        """Return result `k` as a function of the index space, or None."""
+        result = self.box.results[k]
+        return None if set(result.variables()) & set(self.box.ranges) else self._to_start(result)
+
+    def distance(self, k: int, function: Expr) -> Interval:
+        """Return bounds of result `k` minus a function of the index space."""
+        result = self._m.results[k]
+        if result.weight > MAX_WEIGHT:
+            result = self.box.results[k]
+        return self._known.bounds(result - self._from_start(function))
+
+
+def _nearest(framed: Sequence[_Framed], k: int, start: Sequence[Variable]) -> tuple[Expr, Interval]:
+    """Return the function from which result `k` of all maps differs least, and the distance."""
+    own = [each.function(k) for each in framed[:FEW_FUNCTIONS]]
+    functions = dict.fromkeys([*[e for e in own if e is not None], *[d.as_expr() for d in start]])
+    distances = [
+        (e, join([each.distance(k, e) for each in framed])) for e in functions or [as_expr(0)]
+    ]
+    return min(distances, key=_width)
+
+
+def _width(distance: tuple[Expr, Interval]) -> int:
+    _, (lower, upper) = distance
+    return upper - lower
 
 
 def parts(m: IndexingMap) -> int:

@@ -6,7 +6,7 @@ unions are decided one result at a time, without ISL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Final, TypeAlias
@@ -123,13 +123,30 @@ def drop_covered(maps: Iterable[IndexingMap]) -> list[IndexingMap]:
     (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]
     """
     given = list(dict.fromkeys(maps))
-    boxes = [m for m in given if m.grade == "exact" and is_box(m)]
-    index, dropped = BoxIndex(boxes), set[IndexingMap]()
-    for m in given:
-        hull = m if is_box(m) else over_approximate(m)
-        if any(box is not m and box not in dropped for box in index.covering(hull)):
-            dropped.add(m)
+    dropped = covered(given, [m for m in given if m.grade == "exact" and is_box(m)])
     return [m for m in given if m not in dropped]
+
+
+def covered(
+    maps: Iterable[IndexingMap],
+    boxes: Iterable[IndexingMap],
+    sizes: tuple[int, ...] | None = None,
+    control: Collection[IndexingMap] = (),
+) -> set[IndexingMap]:
+    """Return the maps whose bounds another box covers that is not covered itself.
+
+    Args:
+        control: maps whose elements decide only control, which do not cover data.
+    """
+    index, dropped = BoxIndex(boxes), set[IndexingMap]()
+    for m in maps:
+        hull = m if is_box(m) else over_approximate(m, sizes)
+        if any(
+            box is not m and box not in dropped and (m in control or box not in control)
+            for box in index.covering(hull)
+        ):
+            dropped.add(m)
+    return dropped
 
 
 def _outline(m: IndexingMap, positions: Iterable[int]) -> Outline:

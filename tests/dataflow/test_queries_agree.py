@@ -21,6 +21,7 @@ from indexing.dataflow import (
 )
 from indexing.devices import Devices
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.coalescing import FEW
 from indexing.maps.deduplicate import deduplicate
 from tests.dataflow.programs import entry
 from tests.oracles import union
@@ -118,7 +119,7 @@ def test_queries_to_parameters_agree(name: str) -> None:
     *_, swept = all_to_parameters(root.computation)
     assert root.index < len(root.computation) - 1 or same(of_answer(swept), expected)
     if root.opcode != "fusion":  # which `grouped` expands
-        assert of_parameters(indexing.grouped(root).arrays) == expected
+        assert same(of_parameters(indexing.grouped(root).arrays), expected)
     through = grouped_through(root, [i for i in root.computation if i.opcode != "parameter"])
     inside = {
         a: m for a, m in through.arrays.items() if a.instruction.computation is root.computation
@@ -140,9 +141,10 @@ def test_maps_for_one_device_are_the_maps_without_devices(name: str) -> None:
 
 
 def same(actual: ArrayMaps, expected: ArrayMaps) -> bool:
-    """Return True if both have equal maps, perhaps with different text."""
+    """Return True if both have equal maps, perhaps with different text, or coalesced ones."""
     return actual.keys() == expected.keys() and all(
         len(deduplicate([*maps, *expected[array]])) == len(maps) == len(expected[array])
+        or (len(maps) >= FEW > len(expected[array]) and union(maps) == union(expected[array]))
         for array, maps in actual.items()
     )
 

@@ -20,6 +20,7 @@ from hlo import Builder
 from hlo.formats.builder import BuilderValue
 from hlo.ops.attributes import Padding, SliceDimension
 from hlo.shapes.shape import Shape
+from indexing.maps.coalescing import FEW
 from indexing.ops.base import MappedOp
 from tests.oracles import Pair, fuzz, swapped, union
 
@@ -203,5 +204,9 @@ def test_maps_of_a_fusion_are_those_of_its_computation(program: Program) -> None
     module = program.module()
     outside = indexing.output_to_input(module.entry.root)
     inside = indexing.to_parameters(module.computations["fused"].root)
-    # The maps of one operand are a union: their order depends on the walk.
-    assert list(map(Counter, outside.maps)) == list(map(Counter, inside.maps))
+    # The maps of one operand are a union: their order depends on the walk, and only the maps of
+    # parameters are coalesced.
+    for many, few in zip(outside.maps, inside.maps, strict=True):
+        if Counter(many) != Counter(few):
+            assert FEW * len(few) <= len(many)
+            assert union(many) == union(few)

@@ -13,11 +13,9 @@ from indexing import IndexingMap, dims
 from indexing.maps import map_set, products
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
-from indexing.maps.over_approximation import full_map
 from indexing.maps.simplify import compose_and_simplify
 from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
-from tests.growth.work import calls_of
 from tests.oracles import fuzz, relation, union
 
 SIZES = (12, 5)
@@ -180,16 +178,29 @@ def test_a_full_may_map_absorbs_all_but_some_exact_maps() -> None:
         assert everything("may") not in full.maps
 
 
-def test_a_set_with_too_many_exact_maps_stops_composing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_set, "MAX_MAPS", 20)
-    shifts = [indexing.parse_map(f"(d0) -> (d0 + {k * 9}), domain: d0 in [0, 4]") for k in range(9)]
-    more = [indexing.parse_map(f"(d0) -> (d0 + {k}), domain: d0 in [0, 76]") for k in range(9)]
-    calls = calls_of(monkeypatch, Options, "compose_maps")
-    many = MapSet((), SpacePair(dims((5,)), (85,)))
+def test_too_many_exact_maps_become_one_that_keeps_the_dimensions_they_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(map_set, "MAX_MAPS", 10)
+    start, sizes = dims((3, 200)), (3, 600)
+    text = "(d0, d1) -> (d0, d1 + {}), domain: d0 in [0, 2], d1 in [0, {}]"
+    shifts = [indexing.parse_map(text.format(k, 199)) for k in (0, 100, 210)]
+    more = [indexing.parse_map(text.format(3 * k**2, 409)) for k in range(8)]
+    many = MapSet((), SpacePair(start, sizes))
     many.add_composed(shifts, more)
-    assert many.effective == (full_map(SpacePair(dims((5,)), (85,))),)
-    assert len(calls) == 21  # of 81 pairs
+    assert [str(m).replace("\n", " ") for m in many.effective] == [
+        "(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 2], d1 in [0, 199], s0 in [0, 556], "
+        "d1 - s0 in [-357, 0]"
+    ]
+    assert [m.grade for m in many.effective] == ["may"]
     assert union([m.then(n) for m, n in product(shifts, more)]) <= union(many.effective)
+    far = indexing.parse_map("(d0, d1) -> (d0, d1 + 400), domain: d0 in [0, 1], d1 in [0, 9]")
+    many.extend([far])
+    assert len(many.effective) == 1
+    assert union([far]) <= union(many.effective)
+    assert {(point[0], element[0]) for point, element in union(many.effective)} == {
+        (k, k) for k in range(3)
+    }
 
 
 # fmt: off
