@@ -59,6 +59,23 @@ ELEMENT_TYPES: dict[str, ElementType] = {
 }
 
 
+def range_of(element_type: str) -> tuple[int, int] | None:
+    """Bounds of the values of an integer type or ``pred``; None for other types.
+
+    >>> range_of("s8"), range_of("u4"), range_of("pred"), range_of("f32")
+    ((-128, 127), (0, 15), (0, 1), None)
+    """
+    element = ELEMENT_TYPES[element_type]
+    match element.kind:
+        case "pred":
+            return 0, 1
+        case "integral":
+            return -(1 << element.bits - 1), (1 << element.bits - 1) - 1
+        case "unsigned":
+            return 0, (1 << element.bits) - 1
+    return None
+
+
 def dtype(element_type: str) -> numpy.dtype[Any]:
     """Return the NumPy type of an element type, from package ml_dtypes if NumPy has none.
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, run_recursive
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import AnyShape, Shape, dtype
 from indexing.codegen.graph import BufferRole, Index
 from indexing.codegen.program_arrays import (
@@ -35,7 +36,6 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path, array_leaves
 from indexing.ops.base import RoutingOp
 from indexing.ops.control import While, callees
-from indexing.ops.integer_rules import range_of
 from indexing.ops.structured_ops import InlineOp
 from indexing.programs.arrays import ProgramArrays, key_of
 from simplifier.atoms import Variable

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from hlo.shapes.element_type import range_of
 from indexing.codegen.graph import Index
 from indexing.codegen.program_arrays import ProgramArray, arrays_in
 from indexing.dataflow.constants import element_at
 from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.queries import element_reads
 from indexing.ops.element import ConstantRule, CopyRule, IotaRule, element_of
-from indexing.ops.integer_rules import range_of
 from simplifier.interval import contains
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution

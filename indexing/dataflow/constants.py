@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
+from hlo.shapes.element_type import range_of
 from hlo.text.source import HloError
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import why_unbounded
 from indexing.ops.base import NullaryOp
 from indexing.ops.element import ConstantRule, element_of
-from indexing.ops.integer_rules import range_of
 from simplifier.linear import Expr
 
 MAX_ELEMENTS: Final = 1 << 16

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hlo.modules.module import Instruction
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from indexing.ops import integer_rules
 from indexing.ops.element import ElementwiseRule, element_of
-from indexing.ops.integer_rules import IntegerRule, range_of
+from indexing.ops.integer_rules import IntegerRule
 from simplifier.interval import contains
 
 

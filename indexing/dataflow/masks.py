@@ -15,7 +15,7 @@ with their constraints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -25,16 +25,16 @@ from indexing.dataflow.copies import is_function
 from indexing.dataflow.value_pieces import Surroundings, ValueMaps
 from indexing.dataflow.values import is_truth_value, named_values, value_maps
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.joining import join_maps
+from indexing.maps.mask_values import mask_values, without_values
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
 from indexing.ops.element import DecidedRead
-from indexing.ops.integer_rules import MAX_CASES, range_of
+from indexing.ops.integer_rules import MAX_CASES
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval
-from simplifier.linear import Expr
-from simplifier.substitute import Substitution
 
 Conditions: TypeAlias = Mapping[int, tuple[IndexingMap, ...]]
 """For operands, the disjoint parts of the identity of the result where it needs the operand."""
@@ -104,9 +104,13 @@ def _parts(
         for value in values
         for part in _parts_of_value(shape, value, read)
     ]
-    joined = [part for part in _join(shape, parts) if not part.is_known_empty]
-    is_everywhere = any(_is_whole(part, shape) for part in joined)
-    return None if is_everywhere else tuple(joined)
+    joined = [part.simplify() for part in join_maps(parts)]
+    joined = [part for part in joined if not part.is_known_empty]
+    if any(_is_whole(part, shape) for part in joined):
+        return None
+    if around is not None and any(part.runtime for part in joined):
+        return None  # the reads of all iterations would have no closed form
+    return tuple(joined)
 
 
 def _decider_values(
@@ -150,14 +154,7 @@ def _parts_of_value(shape: Shape, value: IndexingMap, read: DecidedRead) -> Iter
 
 def drop_mask_values(m: IndexingMap, user: Instruction) -> IndexingMap:
     """Return a map without constraints on mask values that mean nothing outside of `user`."""
-    dropped = {rt.variable for rt in mask_values(m) if not _is_kept(rt, user)}
-    if not dropped:
-        return m
-    return replace(
-        m,
-        runtime=tuple([rt for rt in m.runtime if rt.variable not in dropped]),
-        constraints=tuple([c for c in m.constraints if dropped.isdisjoint(c.expr.variables())]),
-    )
+    return without_values(m, [rt for rt in mask_values(m) if not _is_kept(rt, user)])
 
 
 def _is_kept(rt: RuntimeVariable, user: Instruction) -> bool:
@@ -169,21 +166,6 @@ def _is_kept(rt: RuntimeVariable, user: Instruction) -> bool:
         return array.instruction.computation is user.computation
     shape = array.array_shape
     return shape is not None and shape.element_type != "pred"
-
-
-def mask_values(m: IndexingMap) -> list[RuntimeVariable]:
-    """Return the runtime variables with a source that occur in constraints only."""
-    if not m.runtime:
-        return []
-    used = {v for expr in m.results for v in expr.variables()}
-    used |= {v for rt in m.runtime for expr in rt.index for v in expr.variables()}
-    return [rt for rt in m.runtime if rt.variable not in used and _is_unclamped(rt)]
-
-
-def _is_unclamped(rt: RuntimeVariable) -> bool:
-    """Return True for an element of an array, of any value of its type."""
-    shape = rt.array.array_shape if isinstance(rt.array, ArrayRef) else None
-    return shape is not None and rt.clamp == range_of(shape.element_type)
 
 
 def name_mask_values(m: IndexingMap) -> list[IndexingMap]:
@@ -229,80 +211,6 @@ def _replace_value(m: IndexingMap, rt: RuntimeVariable, values: ValueMaps) -> It
         )
         if not piece.is_known_empty:
             yield piece
-
-
-# ---------------------------------------------------------------- joined parts
-
-
-_Part: TypeAlias = tuple[tuple[RuntimeVariable, ...], dict[Expr, Interval]]
-"""Runtime variables, and the bounds of dimensions and of expressions."""
-
-
-def _join(shape: Shape, parts: Iterable[IndexingMap]) -> list[IndexingMap]:
-    """Return the same union in fewer parts: neighbours that differ in one interval are joined."""
-    variables = dims(shape)
-    kept: list[_Part] = []
-    for part in parts:
-        joined: _Part | None = _normal_part(part, variables)
-        while joined is not None:
-            last, joined = joined, None
-            for k, other in enumerate(kept):
-                joined = _joined(last, other)
-                if joined is not None:
-                    del kept[k]
-                    break
-        kept.append(last)
-    return [_identity_within(variables, part).simplify() for part in kept]
-
-
-def _joined(one: _Part, other: _Part) -> _Part | None:
-    """Return the union of two parts if they differ in at most one interval, else None."""
-    (runtime, a), (other_runtime, b) = one, other
-    if runtime != other_runtime:
-        return None
-    different = [expr for expr in {**a, **b} if a.get(expr) != b.get(expr)]
-    if not different:
-        return one
-    if len(different) > 1:
-        return None
-    (expr,) = different
-    first, second = sorted([a.get(expr, expr.bounds), b.get(expr, expr.bounds)])
-    if second[0] > first[1] + 1:
-        return None
-    return runtime, {**a, expr: (first[0], max(first[1], second[1]))}
-
-
-def _normal_part(part: IndexingMap, variables: Sequence[Variable]) -> _Part:
-    """Return a part whose variables have their widest bounds, and whose expressions one sign."""
-    wide = [
-        *variables,
-        *[Variable(rt.name, *(rt.clamp or rt.variable.bounds)) for rt in part.runtime],
-    ]
-    own = [*part.dims, *[rt.variable for rt in part.runtime]]
-    swap = Substitution({v: w.as_expr() for v, w in zip(own, wide, strict=True)})
-    intervals = {w.as_expr(): v.bounds for v, w in zip(own, wide, strict=True)}
-    for c in part.constraints:
-        expr, low, high = swap(c.expr), c.lower, c.upper
-        if expr.terms and expr.terms[0][1] < 0:
-            expr, low, high = -expr, -high, -low
-        offset = expr.constant
-        intervals[expr - offset] = low - offset, high - offset
-    runtime = [
-        rt.substituted(swap, w) for rt, w in zip(part.runtime, wide[len(variables) :], strict=True)
-    ]
-    return tuple(runtime), intervals
-
-
-def _identity_within(variables: Sequence[Variable], part: _Part) -> IndexingMap:
-    """Return the identity on the points within the bounds of a part."""
-    runtime, intervals = part
-    constraints = [Constraint(expr, *bounds) for expr, bounds in intervals.items()]
-    return IndexingMap.of(
-        variables,
-        [d.as_expr() for d in variables],
-        runtime=runtime,
-        constraints=[c for c in constraints if not c.is_true],
-    )
 
 
 def _is_whole(part: IndexingMap, shape: Shape) -> bool:

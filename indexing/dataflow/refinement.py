@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Final
 
 from hlo.modules.module import Instruction
-from indexing.dataflow.masks import conditions, drop_mask_values, mask_values, name_mask_values
+from indexing.dataflow.masks import conditions, drop_mask_values, name_mask_values
 from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.value_pieces import Surroundings
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.mask_values import mask_values, without_values
+from indexing.maps.regions.runtime_values import value_key
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.structured_ops import StructuredOp
+
+FEW_PIECES: Final = 2
+"""Exact pieces that are preferred to one `may` map: those on both sides of a window."""
 
 
 def refine_edges(
@@ -58,26 +64,43 @@ def _fold(
     m: IndexingMap, instruction: Instruction, around: Surroundings | None
 ) -> Iterator[IndexingMap]:
     """Yield the disjoint pieces of a map with formulas for its runtime values."""
-    for folded in fold_runtime(m, around):
-        named = name_mask_values(folded) if around is None else [folded]
-        for piece in named:
+    if around is not None:
+        yield from _fold_in_loop(m, around)
+        return
+    for folded in fold_runtime(m):
+        for piece in name_mask_values(folded):
             yield drop_mask_values(piece, instruction)
 
 
-def has_exact_pieces(instruction: Instruction) -> bool:
-    """Return True if runtime values decide which elements of an operand are needed at all.
+def _fold_in_loop(m: IndexingMap, around: Surroundings) -> tuple[IndexingMap, ...]:
+    """Return the pieces of a map in an iteration, without masks that the iteration decides.
 
-    If the program determines them, the pieces of the option ``exact`` are few and exact.
+    With them, the reads of all iterations would have no closed form.
     """
+    masks = mask_values(m)
+    whole = fold_runtime(without_values(m, masks), around)
+    if not masks:
+        return whole
+    parts = fold_runtime(m, around)
+    return whole if _values_of(parts) - _values_of(whole) else parts
+
+
+def _values_of(maps: Iterable[IndexingMap]) -> set[object]:
+    return {value_key(rt) for m in maps for rt in m.runtime}
+
+
+def has_exact_pieces(instruction: Instruction) -> bool:
+    """Return True if runtime values decide which elements of an operand are needed at all."""
     return isinstance(instruction.op, DynamicUpdateSlice)
 
 
 def prefer_exact(edges: Iterable[AccessEdge], exact: Iterable[AccessEdge]) -> Iterator[AccessEdge]:
-    """Yield each edge, or its exact pieces if they depend on no runtime value."""
+    """Yield each edge, or its exact pieces if they are few, or depend on no runtime value."""
     pieces = {(e.operand, e.operand_path, e.output_path): e for e in exact}
     for edge in edges:
         other = pieces.get((edge.operand, edge.operand_path, edge.output_path), edge)
-        yield edge if edge.is_exact or any(m.runtime for m in other.maps) else other
+        are_few = len(other.maps) <= FEW_PIECES or not any(m.runtime for m in other.maps)
+        yield other if are_few and not edge.is_exact else edge
 
 
 def drop_unknown_masks(

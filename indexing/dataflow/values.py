@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from hlo.modules.module import Instruction
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.conversions import integer_rule
@@ -35,14 +36,7 @@ from indexing.maps.shared_runtime import share_runtime
 from indexing.ops.base import MappedOp
 from indexing.ops.dynamic import DynamicSlice
 from indexing.ops.element import CopyRule, IotaRule, element_of
-from indexing.ops.integer_rules import (
-    MAX_CASES,
-    IntegerRule,
-    clamp_cases,
-    identity,
-    range_of,
-    selection,
-)
+from indexing.ops.integer_rules import MAX_CASES, IntegerRule, clamp_cases, identity, selection
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 

@@ -13,7 +13,9 @@ from indexing import methods
 from indexing.maps.answers import Unknown
 from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.joining import join_maps
 from indexing.maps.marked_maps import MarkedMaps
+from indexing.maps.mask_values import mask_values, without_values
 from indexing.maps.options import Options
 from indexing.maps.over_approximation import (
     MAX_PARTS,
@@ -200,6 +202,8 @@ class MapSet(MarkedMaps):
         nothing.
         """
         if not is_within_limits(m):
+            m = without_values(m, mask_values(m))
+        if not is_within_limits(m):
             m = over_approximate(m, self.spaces.sizes)
             self.add_reasons([_LONG_MAP])
         if self.maps:
@@ -248,6 +252,9 @@ class MapSet(MarkedMaps):
         listed = max(before, MAX_LISTED).bit_length()
         if len(self.maps).bit_length() > listed or self._is_long:
             self.coalesce(is_readable=False)
+        self._join_masks()
+        if self._is_long:
+            self._replace(lambda maps: [self._without_masks(m) for m in maps])
         if self._is_long:
             self._shorten()
             self.add_reasons([_LONG_SET])
@@ -257,6 +264,19 @@ class MapSet(MarkedMaps):
             self._absorb(["may"])
         if len(self.maps) > MAX_MAPS or (self._hull is not None and not self._is_full):
             self._saturate_at_limit()
+
+    def _join_masks(self) -> None:
+        """Join the parts into which masks divide a map, and drop those that a whole map covers."""
+        if not self._options.keep_multiplicity:
+            self._replace(self._joined_masks)
+
+    def _joined_masks(self, maps: list[IndexingMap]) -> list[IndexingMap]:
+        known, simplify = set(maps), self._options.simplify_map
+        return [m if m in known else simplify(m) for m in join_maps(maps, only_masks=True)]
+
+    def _without_masks(self, m: IndexingMap) -> IndexingMap:
+        masks = mask_values(m)
+        return self._options.simplify_map(without_values(m, masks)) if masks else m
 
     @property
     def _is_long(self) -> bool:

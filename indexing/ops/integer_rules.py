@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hlo.shapes.shape import ELEMENT_TYPES
+from hlo.shapes.element_type import ELEMENT_TYPES, range_of
 from indexing.ops import numerics
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval, contains, intersect
@@ -27,23 +27,6 @@ IntegerRule: TypeAlias = Callable[[Sequence[Expr]], "Cases | None"]
 
 MAX_CASES: Final = 9
 """Limit on the number of cases of a value; beyond it, the value is not folded."""
-
-
-def range_of(element_type: str) -> Interval | None:
-    """Bounds of the values of an integer type or ``pred``; None for other types.
-
-    >>> range_of("s8"), range_of("u4"), range_of("pred"), range_of("f32")
-    ((-128, 127), (0, 15), (0, 1), None)
-    """
-    element = ELEMENT_TYPES[element_type]
-    match element.kind:
-        case "pred":
-            return 0, 1
-        case "integral":
-            return -(1 << element.bits - 1), (1 << element.bits - 1) - 1
-        case "unsigned":
-            return 0, (1 << element.bits) - 1
-    return None
 
 
 def wrapped(value: int, element_type: str) -> int:

@@ -78,11 +78,13 @@ def _grown(union: isl.Map) -> list[isl.Map]:
 
 
 def _whole(parts: Sequence[isl.Map], union: isl.Map) -> isl.Map | None:
-    """Return the hull of few parts if it is their union and has no more divisions, or None."""
+    """Return the hull of few parts if it is their union and no more complex, or None."""
     if 1 < len(parts) <= MAX_WHOLE:
         hull = isl.Map.from_basic_map(union.simple_hull())
-        if _divisions(hull) <= max(map(_divisions, parts)) and hull.is_subset(union):
-            return hull
+        if _coefficient(hull) <= max(map(_coefficient, parts)):
+            hull = _restricted(hull, _bounds(union))
+            if _divisions(hull) <= max(map(_divisions, parts)) and hull.is_subset(union):
+                return hull
     return None
 
 
@@ -115,9 +117,11 @@ def _grow(others: list[_ConvexPart], allowed: isl.Map | None) -> list[isl.Map]:
 
 
 def _joined(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexPart | None:
-    """Return the hull of two parts if it is allowed and has no more divisions, or None."""
+    """Return the hull of two parts if it is allowed and no more complex, or None."""
     union = a.relation.union(b.relation)
     hull = isl.Map.from_basic_map(union.simple_hull())
+    if _coefficient(hull) > max(_coefficient(a.relation), _coefficient(b.relation)):
+        return None
     residues = [
         (c, gcd(m, n, c - e)) for (c, m), (e, n) in zip(a.residues, b.residues, strict=True)
     ]
@@ -126,13 +130,41 @@ def _joined(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexP
         for form, (c, m) in zip(_form_texts(union), residues, strict=True)
         if m > 1
     ]
-    if stated:
-        inputs, outputs = _names(union)
-        text = f"{{ [{', '.join(inputs)}] -> [{', '.join(outputs)}] : {' and '.join(stated)} }}"
-        hull = hull.intersect(isl.Map.read_from_str(union.get_ctx(), text))
+    hull = _restricted(hull, stated)
     if _divisions(hull) > max(_divisions(a.relation), _divisions(b.relation)) + len(stated):
         return None
     return _ConvexPart(hull, tuple(residues)) if hull.is_subset(allowed or union) else None
+
+
+def _bounds(union: isl.Map) -> list[str]:
+    """Return the bounds of all forms as conditions."""
+    forms = isl.Map.read_from_str(union.get_ctx(), _forms(union))
+    values = union.wrap().flatten().apply(forms)
+    return [
+        f"{to_int(values.dim_min_val(k))} <= {form} <= {to_int(values.dim_max_val(k))}"
+        for k, form in enumerate(_form_texts(union))
+    ]
+
+
+def _restricted(relation: isl.Map, conditions: Sequence[str]) -> isl.Map:
+    """Return the pairs of a relation that satisfy conditions on its forms."""
+    inputs, outputs = _names(relation)
+    if not conditions or not inputs + outputs:
+        return relation
+    text = f"{{ [{', '.join(inputs)}] -> [{', '.join(outputs)}] : {' and '.join(conditions)} }}"
+    return relation.intersect(isl.Map.read_from_str(relation.get_ctx(), text))
+
+
+def _coefficient(part: isl.Map) -> int:
+    """Return the largest coefficient of a convex relation.
+
+    A hull of two points is a line, which may have larger ones: such a line is a chance.
+    """
+    (convex,) = part.get_basic_maps()
+    columns = [(k, n) for k in (isl.dim_type.in_, isl.dim_type.out) for n in range(part.dim(k))]
+    rows = convex.get_constraints()
+    values = [row.get_coefficient_val(kind, n) for row in rows for kind, n in columns]
+    return max([abs(to_int(value)) for value in values], default=0)
 
 
 def _divisions(part: isl.Map) -> int:

@@ -10,9 +10,9 @@ import pytest
 
 import hlo
 import indexing
+from hlo.shapes.element_type import range_of
 from indexing import InductionVariable, TripCount, Unknown
 from indexing.dataflow.loops.exits import AffineSequence, Exit, exit_of
-from indexing.ops.integer_rules import range_of
 from simplifier.linear import constant
 from tests.dataflow.loop_programs import (
     DIRECTIONS,

@@ -249,7 +249,6 @@ def test_the_maps_relate_the_right_pairs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ONE_MAP)
-@pytest.mark.xfail(strict=True, reason="the maps are not joined")
 def test_maps_that_one_map_can_say_are_one(name: str) -> None:
     (maps,) = indexing.to_parameters(PROGRAMS[name].entry.root).maps
     assert len(maps) == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import dtype
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
@@ -14,7 +15,6 @@ from indexing.equivalence.values.laws.table import EXACT_LAWS, TABLE
 from indexing.equivalence.values.laws_page import page
 from indexing.equivalence.values.terms.functions import Attributes
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
-from indexing.ops.integer_rules import range_of
 from tests.equivalence.value_terms import (
     BINARY,
     TYPES,

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.functions import Attributes, evaluate, function_of
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
-from indexing.ops.integer_rules import range_of
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Values: TypeAlias = Mapping[Formula, Array]

@@ -32,7 +32,7 @@ def texts_of(maps: list[IndexingMap]) -> list[str]:
 
 def isl_union(maps: list[IndexingMap]) -> isl.Map:
     """Return the union of maps that ISL reads from their own notation."""
-    whole, *others = [m.to_isl() for m in maps]
+    whole, *others = [isl.Map(str(m.to_isl())) for m in maps]
     for other in others:
         whole = whole.union(other)
     return whole
@@ -175,6 +175,12 @@ def test_maps_with_different_runtime_values_are_not_joined() -> None:
         IndexingMap.of((d0,), (d0 + value + k,), ranges=(s0,), runtime=(rt,)) for k in range(4)
     ]
     assert coalesce_maps(several, Options(), is_readable=False) == several
+
+
+def test_two_points_are_no_line() -> None:
+    """A floor division by their distance would relate them, and nothing else."""
+    points = maps_of(["(d0) -> (2), domain: d0 in [0, 0]", "(d0) -> (19), domain: d0 in [33, 33]"])
+    assert coalesce_maps(points, Options(), is_readable=False) == points
 
 
 def test_counted_maps_are_not_joined() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from hlo.modules.module import Instruction
+from hlo.shapes.element_type import range_of
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
@@ -21,7 +22,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import callees
-from indexing.ops.integer_rules import MAX_CASES, range_of
+from indexing.ops.integer_rules import MAX_CASES
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.modules.recursion import Recursive, run_recursive
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.dataflow.constants import element_at, is_integral
 from indexing.dataflow.conversions import integer_rule, is_reinterpreted
@@ -23,7 +24,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import While, callees
 from indexing.ops.element import ElementwiseRule, element_of
-from indexing.ops.integer_rules import MODULAR, range_of, wrapped
+from indexing.ops.integer_rules import MODULAR, wrapped
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains, join
 from simplifier.linear import Expr, as_expr, constant

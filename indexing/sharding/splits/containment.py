@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
 
+from hlo.shapes.element_type import range_of
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
-from indexing.ops.integer_rules import range_of
 from indexing.sharding.splits.states import shard_size
 from indexing.sharding.splits.subjects import Subject
 from simplifier import exact

@@ -8,6 +8,7 @@ from typing import Final
 
 import ml_dtypes
 
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.laws import integers
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
@@ -18,7 +19,6 @@ from indexing.equivalence.values.terms.functions import (
     same_rounding,
 )
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.ops.integer_rules import range_of
 
 NARROW: Final = ("bf16", "f16")
 

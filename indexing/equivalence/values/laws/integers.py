@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from hlo.shapes.element_type import range_of
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import bits_of, is_integral
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.ops.integer_rules import range_of, wrapped
+from indexing.ops.integer_rules import wrapped
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 

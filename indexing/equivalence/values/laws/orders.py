@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.integers import has_ring, value_of
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import bits_of, is_float
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.ops.integer_rules import range_of
 
 INTEGER_OF: Final = {"f64": "s64", "f32": "s32", "f16": "s16", "bf16": "s16"}
 """The signed integer type of equal width."""

@@ -16,10 +16,10 @@ import numpy as np
 
 import indexing.ops as ops
 from hlo.ops.op import OPS
+from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
 from indexing.ops.element import ElementOp, ElementwiseRule
 from indexing.ops.functions import ScalarFunction, cast
-from indexing.ops.integer_rules import range_of
 from simplifier.interval import contains
 
 assert ops  # registers the ops

@@ -1,0 +1,86 @@
+"""Maps of one form are joined without gain or loss; ISL and enumeration are the oracles."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+import hlo
+import indexing
+from indexing import IndexingMap
+from indexing.maps.joining import join_maps
+from indexing.maps.map_set import MapSet
+from indexing.maps.mask_values import mask_values, without_values
+from simplifier.atoms import Variable
+
+N = 6
+
+
+def part(low: int, high: int, first: int, last: int) -> IndexingMap:
+    """Return a map with bounds of a dimension and of a difference."""
+    return indexing.parse_map(
+        f"(d0)[s0] -> (d0, s0), domain: d0 in [{low}, {high}], s0 in [0, {N}], "
+        f"d0 - s0 in [{first}, {last}]"
+    )
+
+
+def points(maps: list[IndexingMap]) -> set[object]:
+    return {pair for m in maps for pair in m.points()}
+
+
+INTERVALS = st.tuples(st.integers(0, N), st.integers(0, 3)).map(lambda x: (x[0], min(N, sum(x))))
+SLOPES = st.tuples(st.integers(-N, N), st.integers(0, 6)).map(lambda x: (x[0], sum(x)))
+
+
+@given(st.lists(st.tuples(INTERVALS, SLOPES), min_size=1, max_size=5), st.booleans())
+def test_the_union_stays(bounds: list[tuple[tuple[int, int], tuple[int, int]]], only: bool) -> None:
+    maps = [part(*own, *slope) for own, slope in bounds]
+    joined = join_maps(maps, only_masks=only)
+    assert len(joined) <= len(maps)
+    assert points(joined) == points(maps)
+
+
+def masked(*parts: str) -> list[IndexingMap]:
+    """Return the identity under masks of an integer scalar of a program."""
+    text = "ENTRY e { x = f32[4] parameter(0)  n = s8[] parameter(1)  ROOT c = f32[4] copy(x) }"
+    scalar = hlo.parse(text).entry["n"]
+    limits = (-128, 127)
+    variable = Variable("rt0", *limits)
+    rt = indexing.RuntimeVariable(variable, scalar, (), limits)
+    maps = []
+    for each in parts:
+        low, high = map(int, each.split(":"))
+        own = Variable("d0", 0, 3)
+        maps.append(
+            IndexingMap.of(
+                [own],
+                [own],
+                runtime=[rt],
+                constraints=[indexing.Constraint(rt.expr, low, high)],
+            ).simplify()
+        )
+    return maps
+
+
+def test_complementary_masks_are_no_mask() -> None:
+    maps = MapSet(masked("-128:-1", "3:127", "0:2"))
+    maps.extend(masked("1:2"))
+    (whole,) = MapSet(maps.maps).maps if len(maps.maps) == 1 else join_maps(maps.maps)
+    assert str(whole.simplify()) == "(d0) -> (d0), domain: d0 in [0, 3]"
+
+
+def test_a_mask_beside_the_whole_is_redundant() -> None:
+    whole = indexing.parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
+    assert join_maps([*masked("2:5"), whole], only_masks=True) == [whole]
+    assert join_maps([whole.with_grade("may"), *masked("2:5")], only_masks=True) != [whole]
+
+
+def test_apart_masks_stay() -> None:
+    maps = masked("-128:-1", "3:127")
+    assert join_maps(maps) == maps
+
+
+def test_without_its_masks_a_map_reads_more() -> None:
+    (m,) = masked("3:127")
+    assert [rt.source_name for rt in mask_values(m)] == ["n"]
+    assert str(without_values(m, mask_values(m))) == "(d0) -> (d0), domain: d0 in [0, 3]"
