@@ -13,12 +13,14 @@ from typing import Final
 from hlo.modules.module import Instruction
 from indexing.dataflow.masks import conditions, drop_mask_values, name_mask_values
 from indexing.dataflow.runtime import fold_runtime
+from indexing.dataflow.scatters import scatter_edges
 from indexing.dataflow.value_pieces import Surroundings
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.mask_values import mask_values, without_values
 from indexing.maps.regions.runtime_values import value_key
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.dynamic import DynamicUpdateSlice
+from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import StructuredOp
 
 FEW_PIECES: Final = 2
@@ -41,6 +43,8 @@ def refine_edges(
         masks: restrict reads.
     """
     limits = conditions(instruction, around) if masks else {}
+    if backward and isinstance(instruction.op, Scatter):
+        edges = scatter_edges(instruction, edges)
     for edge in edges:
         parts = limits.get(edge.operand)
         if parts is not None:

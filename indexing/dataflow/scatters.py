@@ -1,0 +1,110 @@
+"""Scatters at indices that the program determines: exactly which update each element has.
+
+The reference kernel scatters the numbers of the updates, so windows, batches and updates out of
+bounds follow its semantics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from hlo.modules.module import Instruction
+from hlo.shapes.mixed_radix import digits_of
+from hlo.shapes.shape import Shape
+from indexing.dataflow.constants import MAX_ELEMENTS
+from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.tables import table_maps
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.access_edge import AccessEdge
+from indexing.ops.scatter import Scatter
+from simplifier.constraints import Constraint
+
+Maps: TypeAlias = tuple[IndexingMap, ...]
+
+
+class KnownScatter(NamedTuple):
+    """The elements of a scatter that have no update, and the update of the others.
+
+    Attributes:
+        kept: parts of the identity.
+        updated: maps to the updates.
+    """
+
+    kept: Maps
+    updated: Maps
+
+
+def scatter_edges(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterable[AccessEdge]:
+    """Return the backward edges of a scatter, exact if each element has one update at most.
+
+    Other edges are returned as they are.
+    """
+    known = instruction.module.memoised((scatter_edges, instruction), lambda: _known(instruction))
+    if known is None:
+        return edges
+    maps = {0: known.kept, 2: known.updated}
+    return [
+        replace(edge, maps=maps[edge.operand], reasons=(), control=())
+        if edge.operand in maps
+        else edge
+        for edge in edges
+    ]
+
+
+def _known(instruction: Instruction) -> KnownScatter | None:
+    """Return the updates of a scatter of one array that replace elements.
+
+    None if the indices are unknown, or if an element has several updates.
+    """
+    op, shapes = instruction.op, [operand.shape for operand in instruction.operands]
+    if not isinstance(op, Scatter) or len(shapes) != 3 or not _replaces(instruction):
+        return None
+    base, _, updates = shapes
+    if not isinstance(base, Shape) or not isinstance(updates, Shape):
+        return None
+    indices = evaluated(ArrayRef(instruction.operands[1]))
+    if indices is None or not all(0 < s.size <= MAX_ELEMENTS for s in (base, updates)):
+        return None
+
+    def scatter(start: int, values: Any, combine: Any) -> Any:
+        return op.kernel(
+            np.full(base.dims, start), indices, values.reshape(updates.dims), to_apply=combine
+        )
+
+    count = scatter(0, np.ones(updates.size, np.int64), lambda a, b: a + b)
+    if count.max() > 1:
+        return None
+    number = scatter(-1, np.arange(updates.size), lambda a, b: b)
+    kept, updated = table_maps((count == 0).astype(np.int64)), table_maps(number)
+    if kept is None or updated is None:
+        return None
+    return KnownScatter(tuple(_kept(kept)), tuple(_updated(updated, updates)))
+
+
+def _replaces(instruction: Instruction) -> bool:
+    """Return True if the combiner returns the update."""
+    called = instruction.called_computations[0]
+    return called.root is called.parameters[1]
+
+
+def _kept(maps: Maps) -> Iterator[IndexingMap]:
+    """Yield the identity where a table is 1."""
+    for m in maps:
+        where = m.with_constraints([Constraint(m.results[0], 1, 1)]).simplify()
+        if not where.is_known_empty:
+            yield replace(where, results=tuple([d.as_expr() for d in where.dims]))
+
+
+def _updated(maps: Maps, updates: Shape) -> Iterator[IndexingMap]:
+    """Yield the maps to the updates whose numbers a table has, where it is not negative."""
+    for m in maps:
+        where = m.with_constraints([Constraint(m.results[0], 0, updates.size - 1)])
+        index = digits_of(where.results[0], updates.dims)
+        where = replace(where, results=tuple(index)).simplify()
+        if not where.is_known_empty:
+            yield where
