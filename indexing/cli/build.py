@@ -52,6 +52,7 @@ COMPILED: Final = (
     "indexing.maps.simplify",
     "indexing.maps.over_approximation",
     "indexing.maps.options",
+    "indexing.maps.marked_maps",
     "indexing.maps.map_set",
     "indexing.ops.access_edge",
     "indexing.dataflow.needed",

@@ -244,11 +244,10 @@ class MapSet(MarkedMaps):
         """
         if self._hull is not None and self._hull not in self.maps:
             self._hull = None  # its exact twin replaced it
-        has_may = "may" in [m.grade for m in self.maps]
         if len(self.maps) < 2:
-            if has_may:
-                self._saturate_if_full()
+            self._saturate_if_full()
             return
+        has_may = "may" in [m.grade for m in self.maps]
         listed = max(before, MAX_LISTED).bit_length()
         if len(self.maps).bit_length() > listed or self._is_long:
             self.coalesce(is_readable=False)
@@ -310,10 +309,10 @@ class MapSet(MarkedMaps):
 
     def _saturate_if_full(self) -> None:
         """Saturate the set if its only map is the full `may` map."""
-        (m,) = self.maps
-        is_kept = self._options.keep_multiplicity or m in self.control
-        if self._hull is None and not is_kept and is_box(m) and is_full(m, self.spaces):
-            self._saturate(m)
+        may = [m for m in self.maps if m.grade == "may" and m not in self.control]
+        if self._hull is None and may and not self._options.keep_multiplicity:
+            if is_box(may[0]) and is_full(may[0], self.spaces):
+                self._saturate(may[0])
 
     def _absorb(self, grades: Collection[Grade]) -> None:
         """Drop the maps of these grades whose relation is a subset of another map, a box."""
