@@ -236,8 +236,9 @@ class LocalEdges(Edges):
             return edges
         if not fold:
             return drop_unknown_masks(instruction, edges)
-        masks = self.options.follows_masks
-        refined = refine_edges(instruction, edges, self.iteration, backward=backward, masks=masks)
+        refined = refine_edges(
+            instruction, edges, self.iteration, backward=backward, options=self.options
+        )
         if self.options.exact or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))

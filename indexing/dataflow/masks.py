@@ -44,11 +44,14 @@ MAX_CONDITIONS: Final = 64
 _EVERYWHERE: Final[Conditions] = {}
 
 
-def conditions(instruction: Instruction, around: Surroundings | None = None) -> Conditions:
+def conditions(
+    instruction: Instruction, around: Surroundings | None = None, of_runtime: bool = True
+) -> Conditions:
     """Return where a result needs its operands, for those that it does not need everywhere.
 
     Args:
         around: what is known about the parameters of the computation: in the body of a loop.
+        of_runtime: use conditions on runtime values, too.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''ENTRY e {
@@ -71,7 +74,8 @@ def conditions(instruction: Instruction, around: Surroundings | None = None) -> 
     if not decided:
         return _EVERYWHERE
     return instruction.module.memoised(
-        (conditions, instruction, around), lambda: _conditions(instruction, shape, decided, around)
+        (conditions, instruction, around, of_runtime),
+        lambda: _conditions(instruction, shape, decided, around, of_runtime),
     )
 
 
@@ -80,10 +84,11 @@ def _conditions(
     shape: Shape,
     decided: Iterable[DecidedRead],
     around: Surroundings | None,
+    of_runtime: bool,
 ) -> Conditions:
     limits: dict[int, tuple[IndexingMap, ...]] = {}
     for read in decided:
-        parts = _parts(instruction, shape, read, around)
+        parts = _parts(instruction, shape, read, around, of_runtime)
         if parts is None:
             continue
         decide_each_other = any(part.runtime for part in limits.get(read.decider, ()))
@@ -93,10 +98,14 @@ def _conditions(
 
 
 def _parts(
-    instruction: Instruction, shape: Shape, read: DecidedRead, around: Surroundings | None
+    instruction: Instruction,
+    shape: Shape,
+    read: DecidedRead,
+    around: Surroundings | None,
+    of_runtime: bool,
 ) -> tuple[IndexingMap, ...] | None:
     """Return the parts of the result that need an operand; None if all do."""
-    values = _decider_values(instruction, shape, read.decider, around)
+    values = _decider_values(instruction, shape, read.decider, around, of_runtime)
     if values is None:
         return None
     parts = [
@@ -108,13 +117,17 @@ def _parts(
     joined = [part for part in joined if not part.is_known_empty]
     if any(_is_whole(part, shape) for part in joined):
         return None
-    if around is not None and any(part.runtime for part in joined):
-        return None  # the reads of all iterations would have no closed form
+    if not of_runtime and any(part.runtime for part in joined):
+        return None
     return tuple(joined)
 
 
 def _decider_values(
-    instruction: Instruction, shape: Shape, number: int, around: Surroundings | None
+    instruction: Instruction,
+    shape: Shape,
+    number: int,
+    around: Surroundings | None,
+    of_runtime: bool,
 ) -> ValueMaps | None:
     """Return the values of an operand that decides, by the index of the result; or None."""
     op = instruction.op
@@ -124,7 +137,7 @@ def _decider_values(
         return None
     decider = ArrayRef(instruction.operands[number])
     values = value_maps(decider, around)
-    if values is None and around is None and is_truth_value(decider):
+    if values is None and of_runtime and is_truth_value(decider):
         values = named_values(decider)
     if values is None or len(values) > MAX_CONDITIONS:
         return None

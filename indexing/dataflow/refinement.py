@@ -11,13 +11,18 @@ from functools import partial
 from typing import Final
 
 from hlo.modules.module import Instruction
-from indexing.dataflow.masks import conditions, drop_mask_values, name_mask_values
+from indexing.dataflow.masks import (
+    Conditions,
+    conditions,
+    drop_mask_values,
+    name_mask_values,
+)
 from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.scatters import scatter_edges
 from indexing.dataflow.value_pieces import Surroundings
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.mask_values import mask_values, without_values
-from indexing.maps.regions.runtime_values import value_key
+from indexing.maps.mask_values import mask_values
+from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.scatter import Scatter
@@ -33,16 +38,18 @@ def refine_edges(
     around: Surroundings | None,
     *,
     backward: bool,
-    masks: bool,
+    options: Options,
 ) -> Iterator[AccessEdge]:
     """Yield edges with formulas for runtime values, where the result needs the operand.
 
     Args:
         around: what is known about the parameters of the computation: in the body of a loop.
         backward: maps lead from the result to operands.
-        masks: restrict reads.
+        options: whether reads are restricted by masks.
     """
-    limits = conditions(instruction, around) if masks else {}
+    limits: Conditions = {}
+    if options.follows_masks:
+        limits = conditions(instruction, around, options.runtime_masks)
     if backward and isinstance(instruction.op, Scatter):
         edges = scatter_edges(instruction, edges)
     for edge in edges:
@@ -68,29 +75,9 @@ def _fold(
     m: IndexingMap, instruction: Instruction, around: Surroundings | None
 ) -> Iterator[IndexingMap]:
     """Yield the disjoint pieces of a map with formulas for its runtime values."""
-    if around is not None:
-        yield from _fold_in_loop(m, around)
-        return
-    for folded in fold_runtime(m):
-        for piece in name_mask_values(folded):
+    for folded in fold_runtime(m, around):
+        for piece in name_mask_values(folded) if around is None else [folded]:
             yield drop_mask_values(piece, instruction)
-
-
-def _fold_in_loop(m: IndexingMap, around: Surroundings) -> tuple[IndexingMap, ...]:
-    """Return the pieces of a map in an iteration, without masks that the iteration decides.
-
-    With them, the reads of all iterations would have no closed form.
-    """
-    masks = mask_values(m)
-    whole = fold_runtime(without_values(m, masks), around)
-    if not masks:
-        return whole
-    parts = fold_runtime(m, around)
-    return whole if _values_of(parts) - _values_of(whole) else parts
-
-
-def _values_of(maps: Iterable[IndexingMap]) -> set[object]:
-    return {value_key(rt) for m in maps for rt in m.runtime}
 
 
 def has_exact_pieces(instruction: Instruction) -> bool:

@@ -32,6 +32,7 @@ class Options:
         certify: prove every simplification with ISL; raise `CertificateError` if a proof fails.
         masks: leave out elements that a mask makes unneeded.  A program that computes every element
             of a mask may load them.
+        runtime_masks: leave out elements under masks of runtime values, too.
         keep_multiplicity: keep the number of times that each element is reached, also under masks.
     """
 
@@ -39,6 +40,7 @@ class Options:
     simplify: bool = True
     certify: bool = False
     masks: bool = True
+    runtime_masks: bool = True
     keep_multiplicity: bool = False
 
     @property
@@ -53,8 +55,11 @@ class Options:
 
     @property
     def inside_loops(self) -> Options:
-        """The options for the body of a loop."""
-        return Options(exact=True, masks=self.follows_masks)
+        """The options for the body of a loop.
+
+        With masks of runtime values, the reads of all iterations would have no closed form.
+        """
+        return Options(exact=True, masks=self.follows_masks, runtime_masks=False)
 
     @property
     def follows_masks(self) -> bool:
