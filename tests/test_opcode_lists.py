@@ -42,7 +42,6 @@ ALLOWED: Final[dict[str, tuple[int, str]]] = {
     "indexing/equivalence/values/laws/orders.py": (2, LAWS),
     "indexing/equivalence/values/laws/reals.py": (2, LAWS),
     "indexing/equivalence/values/formulas/element_algebra.py": (1, LAWS),
-    "indexing/memory/warps/coalescing.py": (2, "XLA's rule names these opcodes"),
     "indexing/sharding/partial_values/laws.py": (6, LAWS),
     "indexing/sharding/partition/flatten.py": (1, CALLS),
     "indexing/sharding/partition/local_ops.py": (1, "the local instructions of the partitioner"),

@@ -167,7 +167,8 @@ class LocalEdges(Edges):
     def inexact(self) -> LocalEdges:
         if not self.options.exact:
             return self
-        return LocalEdges(replace(self.options, exact=False), iteration=self.iteration)
+        options = replace(self.options, exact=False, runtime_masks=False)
+        return LocalEdges(options, iteration=self.iteration)
 
     def inside(self, iteration: Iteration | None) -> LocalEdges:
         return LocalEdges(self.options.inside_loops, iteration=iteration)
@@ -239,7 +240,8 @@ class LocalEdges(Edges):
         refined = refine_edges(
             instruction, edges, self.iteration, backward=backward, options=self.options
         )
-        if self.options.exact or not has_exact_pieces(instruction):
+        options = self.options
+        if options.exact or not options.runtime_masks or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))
         return prefer_exact(refined, exact_edges(exact))

@@ -28,16 +28,18 @@ def hull_of_set(maps: MapSet, options: Options, reason: Reason) -> MapSet:
     """
     if len(maps.maps) < 2 or maps.spaces.start is None:
         return maps
-    maps = maps.copy()
-    maps.coalesce(is_readable=False)
-    if all(len(group) < 2 for _, group in maps.by_control):
-        return maps
+    fewer = maps.copy()
+    fewer.coalesce(is_readable=False)
+    if len(fewer.maps) < len(maps.maps) and all(len(group) < 2 for _, group in fewer.by_control):
+        return fewer
+    maps = fewer
     united = maps.like(())
     for is_control, group in maps.by_control:
         if len(group) == 1:
             united.extend(group, control=group if is_control else ())
         elif group:
-            whole = options.simplify_map(hull(group, maps.spaces))
+            whole = hull(group, maps.spaces, has_distances=options.runtime_masks)
+            whole = options.simplify_map(whole)
             united.extend([whole], control=[whole] if is_control else ())
     united.add_reasons([reason])
     united.is_over_budget = options.exact

@@ -232,7 +232,12 @@ class MapSet(MarkedMaps):
         return sizes is not None and all(size == 1 for size in sizes)
 
     def coalesce(self, *, is_readable: bool) -> None:
-        """Replace maps by fewer ones with the same union: see `indexing.maps.coalescing`."""
+        """Replace maps by fewer ones with the same union: see `indexing.maps.coalescing`.
+
+        The maps of one iteration of a loop stay: the loop coalesces those of all iterations.
+        """
+        if not self._options.runtime_masks:
+            return
         if self._options.simplify and not self._options.keep_multiplicity and self._hull is None:
             self._replace(lambda maps: methods.coalesce_maps(maps, self._options, is_readable))
 
@@ -248,25 +253,22 @@ class MapSet(MarkedMaps):
             self._saturate_if_full()
             return
         has_may = "may" in [m.grade for m in self.maps]
-        listed = max(before, MAX_LISTED).bit_length()
-        if len(self.maps).bit_length() > listed or self._is_long:
-            self.coalesce(is_readable=False)
-        self._join_masks()
-        if self._is_long:
+        self._join(before)
+        if self._is_long and self._options.runtime_masks:
             self._replace(lambda maps: [self._without_masks(m) for m in maps])
         if self._is_long:
             self._shorten()
-            self.add_reasons([_LONG_SET])
-            self.is_over_budget = self._options.exact
-            self._absorb(["exact", "may"])
         elif has_may or self._has_one_element:
             self._absorb(["may"])
         if len(self.maps) > MAX_MAPS or (self._hull is not None and not self._is_full):
             self._saturate_at_limit()
 
-    def _join_masks(self) -> None:
-        """Join the parts into which masks divide a map, and drop those that a whole map covers."""
-        if not self._options.keep_multiplicity:
+    def _join(self, before: int) -> None:
+        """Coalesce many maps; join the parts into which masks divide a map."""
+        listed = max(before, MAX_LISTED).bit_length()
+        if len(self.maps).bit_length() > listed or self._is_long:
+            self.coalesce(is_readable=False)
+        if self._options.runtime_masks and not self._options.keep_multiplicity:
             self._replace(self._joined_masks)
 
     def _joined_masks(self, maps: list[IndexingMap]) -> list[IndexingMap]:
@@ -289,6 +291,9 @@ class MapSet(MarkedMaps):
         self._replace(
             lambda maps: [over_approximate(m, sizes) if parts(m) > FEW_PARTS else m for m in maps]
         )
+        self.add_reasons([_LONG_SET])
+        self.is_over_budget = self._options.exact
+        self._absorb(["exact", "may"])
 
     def _saturate(self, whole: IndexingMap) -> None:
         """Replace the maps by one that contains them, except for the first exact maps.
@@ -305,7 +310,11 @@ class MapSet(MarkedMaps):
         """Replace the maps by their hull."""
         if self.spaces.start is not None and self.spaces.sizes is not None:
             self.add_reasons([_MANY_MAPS])
-            self._saturate(self._options.simplify_map(hull(tuple(self.maps), self.spaces)))
+            if self._options.runtime_masks:
+                whole = self._options.simplify_map(hull(tuple(self.maps), self.spaces))
+            else:
+                whole = full_map(self.spaces, self._options)
+            self._saturate(whole)
 
     def _saturate_if_full(self) -> None:
         """Saturate the set if its only map is the full `may` map."""

@@ -91,13 +91,17 @@ def over_approximate(
     return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
 
 
-def hull(maps: Sequence[IndexingMap], spaces: SpacePair) -> IndexingMap:
+def hull(maps: Sequence[IndexingMap], spaces: SpacePair, has_distances: bool = True) -> IndexingMap:
     """Return a `may` map with few parts whose relation is a superset of the union of `maps`.
 
     Its domain is the whole index space, so that hulls of many sets are equal.  Each result is
     widened by itself.  One that is the same function of the dimensions in all maps is kept.  Any
     other result becomes a range variable over the values that the maps allow.  Its distance from a
     dimension, or from the result of a map, is bounded where that excludes half of the values.
+
+    Args:
+        has_distances: bound distances; otherwise, keep dimensions only, so that more hulls are
+            equal.
 
     >>> from indexing.maps.text import parse_map
     >>> texts = ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 0], s0 in [0, 2]",
@@ -115,19 +119,37 @@ def hull(maps: Sequence[IndexingMap], spaces: SpacePair) -> IndexingMap:
     for k, value in enumerate(framed[0].box.results):
         bounds = join([each.box.results[k].bounds for each in framed])
         if bounds[0] < bounds[1] or not value.is_constant:
-            near, (lower, upper) = _nearest(framed, k, spaces.start)
-            if lower == upper:
-                value = near + lower
-                constraints.append(Constraint(value, *bounds))
-            else:
+            near = _nearest(framed, k, spaces.start)
+            known = _known_result(near, bounds, has_distances)
+            if known is None:
                 free.append(Variable(f"s{len(free)}", *bounds))
-                value = free[-1].as_expr()
-                first, last = (value - near).bounds
-                if 2 * (upper - lower) <= last - first:
-                    constraints.append(Constraint(value - near, lower, upper))
+                known = free[-1].as_expr(), _distance(free[-1].as_expr(), near, has_distances)
+            value, more = known
+            constraints += more
         results.append(value)
     stated = [c for c in constraints if not c.is_true]
     return IndexingMap.of(spaces.start, results, ranges=free, constraints=stated, grade="may")
+
+
+def _known_result(
+    near: tuple[Expr, Interval], bounds: Interval, has_distances: bool
+) -> tuple[Expr, list[Constraint]] | None:
+    """Return a result that differs from a function by one number, and its bounds; else None."""
+    function, (lower, upper) = near
+    if lower < upper:
+        return None
+    value = function + lower
+    if has_distances:
+        return value, [Constraint(value, *bounds)]
+    return (value, []) if not lower and function.as_variable else None
+
+
+def _distance(value: Expr, near: tuple[Expr, Interval], has_distances: bool) -> list[Constraint]:
+    """Return the bounds of the distance from a function if they exclude half of the values."""
+    function, (lower, upper) = near
+    first, last = (value - function).bounds
+    excludes_half = has_distances and 2 * (upper - lower) <= last - first
+    return [Constraint(value - function, lower, upper)] if excludes_half else []
 
 
 class _Framed:

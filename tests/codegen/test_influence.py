@@ -118,7 +118,8 @@ def test_values_may_hide_an_element_that_a_computation_reads() -> None:
     """A product with zero depends on both factors: this is no fault of the maps."""
     module = hlo.parse("""
 f { t = f32[] parameter(0)  v = f32[] parameter(1)  zero = f32[] constant(0)
-  no = s32[] constant(0)  i = s32[] convert(v)  n = s32[] multiply(i, no)  x = f32[] convert(n)
+  c = f32[] constant(-200)  e = f32[] exponential(c)  no = s32[] convert(e)
+  i = s32[] convert(v)  n = s32[] multiply(i, no)  x = f32[] convert(n)
   ROOT s = f32[] add(t, x) }
 ENTRY e { p = f32[4,3] parameter(0)  y = f32[] parameter(1)
   ROOT m = f32[4] reduce(p, y), dimensions={1}, to_apply=f }""")

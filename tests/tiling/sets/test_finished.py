@@ -264,16 +264,6 @@ CASES = [
         (0, 0, 2),
         "[0, 0, 0]",
     ),
-    (
-        "f { p = f32[8] parameter(0)  u = f32[2] parameter(1)  i = s32[] constant(2)\n"
-        "ROOT d = f32[8] dynamic-update-slice(p, u, i) }\n"
-        "ENTRY e { p = f32[8] parameter(0)  u = f32[2] parameter(1)\n"
-        "ROOT r = f32[8] fusion(p, u), kind=kLoop, calls=f }",
-        0,
-        (4,),
-        (0,),
-        "[0:2]",
-    ),
 ]
 
 

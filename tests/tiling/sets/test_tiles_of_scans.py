@@ -7,7 +7,7 @@ import pytest
 import hlo
 import indexing
 from hlo import Instruction
-from indexing import TiledOperand, Tiling, Unknown
+from indexing import TiledOperand, Tiling, Unknown, methods
 from indexing.maps.regions import boxes as box_algebra
 from indexing.tiling.sets import tile_sets, united_sets
 from indexing.tiling.sets.nearest_boxes import MAX_TILINGS, nearest_boxes
@@ -46,6 +46,12 @@ def level(size: int) -> Instruction:
       ROOT f = f32[{size}] fusion(p), kind=kLoop, calls=fused
     }}"""
     return hlo.parse(text).entry.root
+
+
+@pytest.fixture(autouse=True)
+def keep_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the maps as composed: coalesced, they are one."""
+    monkeypatch.setattr(methods, "coalesce_maps", lambda maps, options, is_readable: list(maps))
 
 
 def tiling_of(root: Instruction, size: int) -> tuple[Tiling, TiledOperand]:
