@@ -100,6 +100,9 @@ class MarkedMaps:
             new = others(old)
             if new == old:
                 continue
+            if not self.control:
+                self._keep(new)
+                continue
             gone = set(old).difference(new)
             for m in gone:
                 del self.maps[m]
