@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from indexing.cli.printing import Request, answer_all
-from indexing.cli.selected import note_matches
+from indexing.cli.selected import note_given, note_matches
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation
@@ -31,8 +31,8 @@ class MapQuestion:
 
     @property
     def conditions(self) -> Sequence[Condition]:
-        """The conditions of the selection."""
-        return self.request.selection.conditions
+        """The conditions of the request."""
+        return self.request.conditions
 
     def parts(self, file: str, jobs: int) -> int:
         """Return 1 for a small file and more for a large one, to balance the load.
@@ -62,6 +62,7 @@ class MapQuestion:
                 answer_all(reporter, module, computations, request, bar, share)
             if task.is_last:
                 note_matches(reporter, module, request.selection.conditions, request.is_one_file)
+                note_given(reporter, module, request.selection, request.conditions)
         reporter.counts += proofs() - before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -206,6 +207,43 @@ def _point_index(word: str) -> Any:
         reason = "its step is 0" if step == 0 else "it is empty"
         raise ValueError(f"{word!r} selects nothing: {reason}")
     return slice(start, stop, step)
+
+
+class GivenValueText(ParsedText):
+    """The name of a parameter, and its value: an integer, several, or JSON.
+
+    >>> GivenValueText().convert("pos=5", None, None), GivenValueText().convert("n=3,5", None, None)
+    (('pos', 5), ('n', (3, 5)))
+    """
+
+    name = "value"
+
+    def parse(self, text: str) -> tuple[str, Any]:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("%")
+        expected = "expected NAME=VALUE such as pos=5, lengths=3,5 or 'table=[[0,1],[2,3]]'"
+        if not (name and equals):
+            raise ValueError(f"{expected}, got {text!r}")
+        try:
+            read = json.loads(f"[{value}]")
+        except (ValueError, RecursionError):
+            read = []
+        given = read[0] if len(read) == 1 else read
+        if read == [] or not _is_of_integers(given):
+            raise ValueError(f"{expected}: integers, got {text!r}")
+        return name, _as_tuple(given)
+
+
+def _is_of_integers(value: Any) -> bool:
+    """Return True for an integer, ``true`` or ``false``, or a list of them or of such lists."""
+    if isinstance(value, list):
+        sizes = {len(each) if isinstance(each, list) else -1 for each in value}
+        return len(sizes) == 1 and all(map(_is_of_integers, value))
+    return isinstance(value, int) and abs(value) < 1 << 64
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else int(value)
 
 
 instruction_option = click.option(

@@ -63,7 +63,7 @@ def _drawn_maps(
     reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
 ) -> Iterator[Figure]:
     from indexing.cli.printing import faults
-    from indexing.cli.selected import note_matches, place_of, report_lack
+    from indexing.cli.selected import note_given, note_matches, place_of, report_lack
 
     import_module("indexing.ops")  # registers the ops
     done = 0
@@ -83,6 +83,7 @@ def _drawn_maps(
                 if not report_lack(reporter, instruction, request.query):
                     yield from _figures_at(reporter, instruction, request, place)
         note_matches(reporter, module, selection.conditions, request.is_one_file)
+        note_given(reporter, module, request.selection, request.conditions)
 
 
 def _figures_at(
@@ -90,10 +91,12 @@ def _figures_at(
 ) -> Iterator[Figure]:
     """Yield a figure for each answer about an instruction; report points outside of an array."""
     from indexing.drawing.region_pictures import AnswerPicture, start_of
+    from indexing.views.map_answers import given_values, with_given_values
     from indexing.views.regions import PointError, check_point
 
     assert request.point is not None
     query = request.query
+    values = given_values(instruction.computation, query)
     for direction in query.directions:
         for answer in _answers(instruction, query, direction):
             name, shape = start_of(answer)
@@ -103,7 +106,8 @@ def _figures_at(
                 reporter.error(f"error[at]: {place}: {error}")
                 continue
             operands = frozenset(_drawn_numbers(answer, query))
-            yield AnswerPicture(answer, request.point, {}, operands).figure()
+            valued = with_given_values(answer, query)
+            yield AnswerPicture(valued, request.point, values, operands).figure()
 
 
 def _drawn_numbers(answer: Answer, query: Query) -> Iterator[int]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from indexing.views.map_query import Query
     from indexing.views.map_tables import MapTable
     from indexing.views.regions import Point
-    from indexing.views.selection import Selection
+    from indexing.views.selection import Condition, Selection
     from indexing.views.terminal import Terminal
 
 _formats = cache(partial(import_module, "indexing.views.formats"))  # help does without
@@ -48,6 +48,14 @@ class Request:
     all_outputs: bool = False
     point: Point | None = None
     is_one_file: bool = True
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions of the selection, and one for each parameter with a value."""
+        from indexing.views.selection import Condition
+
+        given = [Condition("--set", name) for name, _ in self.query.values]
+        return *self.selection.conditions, *given
 
     def is_too_wide(self, outputs: int) -> bool:
         """Return True if a root with so many outputs is not printed: programs read any number."""
@@ -186,10 +194,10 @@ def lines_at(
     from indexing.views.regions import PointError, region_lines, table_regions, terminal_lines
 
     assert request.point is not None
-    answered = []
+    answered, values = [], dict(request.query.values)
     for table in batch:
         try:
-            answered.append((table, table_regions(table, request.point)))
+            answered.append((table, table_regions(table, request.point, values)))
         except PointError as error:
             place = f"{table.file}: {table.computation}: {table.instruction}"
             reporter.error(f"error[at]: {place}: {error}")
@@ -346,6 +354,6 @@ def is_valid(computation: Computation) -> bool:
 def report_no_match(reporter: Reporter, request: Request) -> None:
     """Report conditions that no module meets, and a selection without an instruction."""
     import_module("indexing.ops")  # registers the ops
-    report_missed(reporter, request.selection.conditions, request.is_one_file)
+    report_missed(reporter, request.conditions, request.is_one_file)
     if not (reporter.failed or reporter.has_answer or not request.selection.text):
         reporter.error(f"error[name]: no instruction matches {request.selection.text}")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
     from indexing.views.map_query import Query
-    from indexing.views.selection import Condition
+    from indexing.views.selection import Condition, Selection
+
+
+MAX_LISTED: Final = 8
+"""Limit on the parameters that a message lists."""
 
 
 def selected_modules(
@@ -75,6 +79,29 @@ def note_matches(
             is_asked = condition.option != "--opcode" and (is_one_file or is_name)
             question = condition.question(module) if is_asked else ""
             reporter.missed[condition] = module.filename, question
+
+
+def note_given(
+    reporter: Reporter, module: Module, selection: Selection, conditions: Iterable[Condition]
+) -> None:
+    """Record which parameters with a value the computations of selected instructions have."""
+    given = [condition for condition in conditions if condition.option == "--set"]
+    if not given:
+        return
+    from hlo.text.names import did_you_mean, similar
+    from indexing.dataflow.valued_maps import integer_parameters
+
+    selected = selection.instructions(module, list(module.computations.values()))
+    computations = dict.fromkeys(each.computation for each in selected)
+    known = {name for each in computations for name in integer_parameters(each)}
+    for condition in given:
+        if condition.text in known:
+            reporter.matched.add(condition)
+        else:
+            question = did_you_mean(similar(condition.text, known))
+            if known and not question:
+                question = f"integer parameters: {', '.join(sorted(known)[:MAX_LISTED])}"
+            reporter.missed.setdefault(condition, (module.filename, question))
 
 
 def report_missed(reporter: Reporter, conditions: Iterable[Condition], is_one_file: bool) -> None:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from hlo.modules.module import Instruction
-from hlo.shapes.element_type import dtype
-from hlo.shapes.shape import Shape
-from indexing.dataflow.constants import is_integral
-from indexing.dataflow.evaluation import Evaluation
+from indexing.dataflow.valued_maps import evaluation_of, integer_parameters
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.regions import answers
 from indexing.maps.regions.selection import Index
-from indexing.ops.numerics import wrap_integers
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 
 def regions_at(
@@ -48,17 +41,12 @@ def with_computed_values(
 
     Parameters on which no runtime variable depends are left out: the answer is the same.
     """
-    parameters = {
-        parameter.name: parameter
-        for parameter in answer.instruction.computation.parameters
-        if is_integral(ArrayRef(parameter))
-    }
-    given = {parameters[name]: value for name, value in values.items() if name in parameters}
-    if not given:
+    parameters = integer_parameters(answer.instruction.computation)
+    if parameters.keys().isdisjoint(values):
         return values
     sources = _sources(answer)
     kept = {n: v for n, v in values.items() if n not in parameters or n in sources}
-    evaluation = Evaluation({ArrayRef(p): _array(p, v) for p, v in given.items()})
+    evaluation = evaluation_of(answer.instruction.computation, values)
     for name, array in sources.items():
         if name not in kept and (value := evaluation.value(array)) is not None:
             kept[name] = value
@@ -70,18 +58,3 @@ def _sources(answer: Answer) -> dict[str, ArrayRef]:
     runtime = [rt for maps in answer.maps for m in maps for rt in m.runtime]
     arrays = [rt.array for rt in runtime if isinstance(rt.array, ArrayRef)]
     return {array.instruction.name: array for array in arrays if not array.loops}
-
-
-def _array(parameter: Instruction, value: ArrayLike) -> NDArray[Any]:
-    """Return a value of a parameter in its type; one integer is the value of all elements."""
-    shape = parameter.shape
-    assert isinstance(shape, Shape)
-    array = np.asarray(value)
-    if array.dtype.kind not in "biu" or array.shape not in ((), shape.dims):
-        raise ValueError(
-            f"`{parameter.name}` is {shape.with_layout(None)}; the given value is "
-            f"{array.dtype}{list(array.shape)}"
-        )
-    kind = dtype(shape.element_type)
-    whole = np.broadcast_to(array, shape.dims)
-    return whole.astype(kind) if kind.kind == "b" else wrap_integers(whole, kind)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, TupleShape, leaves
+from hlo.text.source import HloError
 from indexing.dataflow import answering
 from indexing.dataflow.queries import walk_of
+from indexing.dataflow.valued_maps import (
+    integer_parameters,
+    parameter_value,
+    with_values,
+)
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction
 from indexing.maps.arrays import leaf_at
 from indexing.maps.explanation import steps_of
+from indexing.maps.options import Options
 from indexing.ops.structured_ops import parameter_numbers
 from indexing.views.map_query import Query
 from indexing.views.map_tables import MapRow, MapTable
@@ -44,6 +53,7 @@ def answers_to_parameters(
     Parameters that are not read are omitted: there may be hundreds for each instruction.
     """
     rows_of = operand_rows if query.explain else shared_rows()
+    values = given_values(computation, query)
     last, shapes = None, []
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     for result in answering.all_to_parameters(walk_of(**query.options), computation):
@@ -51,6 +61,8 @@ def answers_to_parameters(
             if result.instruction is not last:
                 last = result.instruction
                 shapes = [leaf for _, leaf in leaves(last.shape)]
+            if values:
+                result = with_values(result, values, Options(**query.options))
             rows: list[MapRow] = []
             for k, parameter in enumerate(result.operands):
                 if query.operand is None or query.reads(number[parameter], parameter):
@@ -119,7 +131,7 @@ def _backward_rows(
     operands: Sequence[Instruction] = ()
     answers: dict[int, dict[int, list[MapRow]]] = {}
     for output in outputs:
-        result = maps_of(walk, instruction, output)
+        result = with_given_values(maps_of(walk, instruction, output), query)
         operands, maps, unknown = result.operands, result.maps, result.unknown
         answers[output] = {
             k: operand_rows(k, operands[k], result, k)
@@ -136,11 +148,36 @@ def _forward_rows(
     operands = instruction.operands
     answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
     for k in query.requested(operands):
-        result = answering.from_operand(walk, instruction, k)
+        result = with_given_values(answering.from_operand(walk, instruction, k), query)
         for output in outputs:
             if rows := operand_rows(k, operands[k], result, output):
                 answers[output][k] = rows
     return operands, answers
+
+
+def given_values(computation: Computation, query: Query) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the values of the integer parameters of a computation that a query gives.
+
+    Raises:
+        HloError: a value does not fit its parameter.
+    """
+    given: dict[str, np.ndarray[Any, Any]] = {}
+    if query.values:
+        parameters = integer_parameters(computation)
+        for name, value in query.values:
+            if (parameter := parameters.get(name)) is not None:
+                try:
+                    given[name] = parameter_value(parameter, value)
+                except ValueError as error:
+                    label = f"the value of --set {name} does not fit"
+                    raise HloError(str(error), parameter.span, "inputs", label) from error
+    return given
+
+
+def with_given_values(result: Answer, query: Query) -> Answer:
+    """Return an answer with the values that a query gives."""
+    values = given_values(result.instruction.computation, query)
+    return with_values(result, values, Options(**query.options)) if values else result
 
 
 def operand_rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlo.modules.patterns import Pattern
 from hlo.shapes.shape import leaves
@@ -17,6 +17,9 @@ from hlo.text.names import did_you_mean, similar
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
     from indexing.maps.answers import Direction
+
+GivenValue: TypeAlias = "int | tuple[Any, ...]"
+"""An integer, or a tuple of integers or of such tuples: a value that can be a key."""
 
 DIRECTIONS_BY_OPTION: dict[str, tuple[Direction, ...]] = {
     "output-to-input": ("output-to-input",),
@@ -38,6 +41,7 @@ class Query:
     verify: bool = False
     explain: bool = False
     source: bool = False  # with the source of each instruction
+    values: tuple[tuple[str, GivenValue], ...] = ()  # of integer parameters, by name
 
     @property
     def options(self) -> dict[str, bool]:

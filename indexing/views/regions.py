@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
-from types import EllipsisType
-from typing import Any, TypeAlias
+from types import EllipsisType, MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.indexing_map import IndexingMap
@@ -30,6 +30,9 @@ from indexing.views.records import json_lines, runtime_records
 from indexing.views.terminal import Block, Terminal
 from indexing.views.wrapping import Paragraph, Unit
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 Point: TypeAlias = "tuple[int | slice | EllipsisType, ...]"
 Regions: TypeAlias = "list[tuple[MapRow, Region | None]]"
 
@@ -38,16 +41,20 @@ class PointError(ValueError):
     """A point that is outside of an array, or that has another number of indices."""
 
 
-def table_regions(table: MapTable, point: Point) -> Regions:
+def table_regions(
+    table: MapTable, point: Point, values: Mapping[str, ArrayLike] = MappingProxyType({})
+) -> Regions:
     """Return the region of each operand that a point of `table` needs.
 
+    Args:
+        values: of integer parameters, by name; see `indexing.maps.regions.needed`.
     Raises:
         PointError: the point is outside of the array that the maps start from.
     """
     if table.direction == "output-to-input":
         output = f"output {table.output} of " if table.outputs > 1 else ""
         check_point(point, table.shape, f"{output}`{table.instruction}`")
-    return [(row, _region(rows, point, table)) for row, rows in _by_array(table)]
+    return [(row, _region(rows, point, table, values)) for row, rows in _by_array(table)]
 
 
 def region_lines(
@@ -112,14 +119,23 @@ def _by_array(table: MapTable) -> Iterator[tuple[MapRow, list[MapRow]]]:
         yield unknown.get(rows[0].operand, rows[0]), rows
 
 
-def _region(rows: Sequence[MapRow], point: Point, table: MapTable) -> Region | None:
+def _region(
+    rows: Sequence[MapRow], point: Point, table: MapTable, values: Mapping[str, ArrayLike]
+) -> Region | None:
     """Return the region of one array; None if nothing is read, or it is unknown."""
     if table.direction == "input-to-output":
         check_point(point, rows[0].shape, f"operand {rows[0].operand} `{rows[0].name}`")
     if any(row.unknown is not None for row in rows):
         return None
-    regions = [region_inside(row.map, point, {}) for row in rows if row.map is not None]
+    maps = [row.map for row in rows if row.map is not None]
+    regions = [region_inside(m, point, _own_values(m, values)) for m in maps]
     return reduce(or_, regions) if regions else None
+
+
+def _own_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+    """Return the values of the sources of the runtime variables of a map."""
+    sources = {rt.source_name for rt in m.runtime if not rt.calls}
+    return {name: value for name, value in values.items() if name in sources}
 
 
 def check_point(point: Point, shape: AnyShape, name: str) -> None:
@@ -205,7 +221,8 @@ def _runtime_records(
     names = {value_key(rt): rt.name for rt in region.runtime}
     records: list[dict[str, Any]] = []
     for m in maps:
-        own = {rt.name: names[value_key(rt)] for rt in region_inside(m, point, {}).runtime}
+        runtime = region_inside(m, point, {}).runtime
+        own = {rt.name: names[key] for rt in runtime if (key := value_key(rt)) in names}
         renamed = [r | {"name": own[r["name"]]} for r in runtime_records(m) if r["name"] in own]
         records += [record for record in renamed if record not in records]
     return records

@@ -34,14 +34,16 @@ ORDERS: Final[tuple[Order, ...]] = ("name", "bytes", "elements")
 
 
 class Condition(NamedTuple):
-    """One pattern of a selection, with its option."""
+    """One pattern of a selection, or the name of a parameter with a value, with its option."""
 
-    option: Literal["--instruction", "--opcode", "--reads", "--op-name"]
+    option: Literal["--instruction", "--opcode", "--reads", "--op-name", "--set"]
     text: str
 
     @property
     def message(self) -> str:
         """The error if no instruction meets the condition."""
+        if self.option == "--set":
+            return f"no selected instruction has an integer parameter named `{self.text}`"
         if self.option in ("--opcode", "--op-name"):
             return f"no instruction has the {self.option[2:].replace('-', '_')} `{self.text}`"
         is_name = name_pattern(self.text).is_name

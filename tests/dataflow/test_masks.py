@@ -19,10 +19,12 @@ import hlo
 import indexing
 from hlo import Computation, Shape
 from hlo.shapes.shape import dtype
+from indexing.dataflow.valued_maps import with_values
 from indexing.execution import run, xla
+from indexing.maps.options import Options
 from tests.dataflow.influence import Array, different
 from tests.dataflow.programs import Run
-from tests.oracles import Pair
+from tests.oracles import Pair, union
 
 Values = Mapping[str, Any]
 Reads = Callable[..., list[tuple[int, ...]]]
@@ -246,6 +248,17 @@ def test_the_maps_relate_the_right_pairs(name: str) -> None:
             assert {each.grade for each in maps} <= {"exact"}
             assert at.read(maps) == program.pairs(parameter.name, values), (parameter, values)
             assert answer.unknown[number] is None
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if PROGRAMS[name].values != ({},)])
+def test_maps_with_given_values_relate_the_right_pairs(name: str) -> None:
+    program = PROGRAMS[name]
+    for values in program.values:
+        answer = indexing.to_parameters(program.entry.root)
+        given = with_values(answer, values, Options())
+        for maps, parameter in zip(given.maps, program.entry.parameters, strict=True):
+            assert not any(each.runtime for each in maps)
+            assert union(maps) == program.pairs(parameter.name, values), (parameter, values)
 
 
 @pytest.mark.parametrize("name", ONE_MAP)

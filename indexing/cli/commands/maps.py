@@ -14,6 +14,7 @@ from indexing.cli.corpus_options import corpus_options
 from indexing.cli.integers import IntegerRange
 from indexing.cli.map_question import MapQuestion
 from indexing.cli.options import (
+    GivenValueText,
     PointText,
     exact_option,
     files_argument,
@@ -32,6 +33,7 @@ from indexing.cli.reporter import Reporter
 from indexing.cli.tasks import answer_files
 
 if TYPE_CHECKING:
+    from indexing.views.map_query import GivenValue
     from indexing.views.regions import Point
     from indexing.views.selection import Selection
 
@@ -47,6 +49,7 @@ class MapOptions:
     target: str
     operand: int | str | None
     point: Point | None
+    values: tuple[tuple[str, GivenValue], ...]
     output: int | None
     all_outputs: bool
     exact: bool
@@ -82,6 +85,15 @@ class MapOptions:
     type=PointText(),
     help="Print the elements of each operand that one element or tile needs, such as 1,0:32,5; "
     "`:` is a whole dimension, `...` all others",
+)
+@click.option(
+    "--set",
+    "values",
+    metavar="NAME=VALUE",
+    multiple=True,
+    type=GivenValueText(),
+    help="Answer for this value of an integer parameter: an integer, such as pos=5, several, such "
+    "as lengths=3,5, or JSON; may be repeated",
 )
 @click.option(
     "--output",
@@ -142,6 +154,9 @@ def command(
     decide within its budget is printed, with a note on standard error, and the exit status is 0;
     maps composed from it are not proved either.
 
+    With --set, runtime values that follow from integer parameters of the computation, such as a
+    position or lengths, are put into its maps.
+
     \b
     Notation (docs/notation.md explains it in full):
       d0, s0, rt0     dimension, range variable (takes all its values), runtime value
@@ -166,6 +181,7 @@ def command(
       hlo-indexing maps m.hlo --reads "p['q']" --kind reducing
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5 --format svg -o reads.svg
+      hlo-indexing maps m.hlo --to parameters --set pos.1=5
       hlo-indexing maps dumps --all --format json -o maps.jsonl --resume journal
     """
     from indexing.maps.explanation import explain_steps
@@ -211,6 +227,7 @@ def command(
         verify=options.verify,
         explain=options.explain,
         source=options.with_source,
+        values=tuple(dict(options.values).items()),
     )
     is_one_file = len(corpus.files) == 1
     request = Request(query, selection, notation, options.all_outputs, options.point, is_one_file)

@@ -1,0 +1,137 @@
+"""`maps --set`: the values of integer parameters, put into maps and regions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from indexing import parse_map
+from tests.cli.running import Run, runner, valid_records
+from tests.oracles import union
+
+MODULE = """
+max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] maximum(a, b) }
+ENTRY e {
+  x = f32[3,5] parameter(0)
+  lengths = s32[3] parameter(1)
+  column = s32[3,5] iota(), iota_dimension=1
+  limit = s32[3,5] broadcast(lengths), dimensions={0}
+  late = pred[3,5] compare(column, limit), direction=GE
+  z = f32[] constant(-inf)
+  zs = f32[3,5] broadcast(z), dimensions={}
+  m = f32[3,5] select(late, x, zs)
+  best = f32[3] reduce(m, z), dimensions={1}, to_apply=max
+  pos = s32[] parameter(2)
+  twice = s32[] add(pos, pos)
+  zero = s32[] constant(0)
+  window = f32[3,2] dynamic-slice(x, zero, twice), dynamic_slice_sizes={3,2}
+  ROOT both = (f32[3], f32[3,2]) tuple(best, window)
+}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    Path("m.hlo").write_text(MODULE)
+    return runner(capsys, "maps", "m.hlo")
+
+
+# fmt: off
+READS = [  # from an element of the output, to the elements of x
+    ("window", "--set pos=1",           lambda i, j: [(i, j + 2)]),
+    ("window", "--set pos=9",           lambda i, j: [(i, j + 3)]),
+    ("window", "--set %pos=-4",         lambda i, j: [(i, j)]),
+    ("best", "--set lengths=3",         lambda i: [(i, 3), (i, 4)]),
+    ("best", "--set lengths=4,9,4",     lambda i: [(i, 4)] * (i != 1)),
+    ("best", "--set lengths=5,6,5",     lambda i: []),
+    ("best", "--set 'lengths=[0,5,4]' --set pos=1",
+     lambda i: {0: [(i, k) for k in range(5)], 1: [], 2: [(i, 4)]}[i]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "options", "reads"), READS)
+def test_values_are_put_into_maps_and_regions(
+    run: Run, name: str, options: str, reads: Callable[..., list[tuple[int, ...]]]
+) -> None:
+    options = f"-i {name} --to parameters --operand x {options}"
+    records = valid_records(run, "maps", options)
+    assert not any(each["runtime"] for each in records)
+    every = list(product(range(3), range(2))) if name == "window" else [(i,) for i in range(3)]
+    expected = {(at, place) for at in every for place in reads(*at)}
+    assert union([parse_map(each["map"]) for each in records if each["map"]]) == expected
+    for at in every:
+        (record,) = valid_records(run, "maps", f"{options} --at {','.join(map(str, at))}")
+        inside = {
+            place
+            for box in record["boxes"]
+            for place in product(
+                *[
+                    range(offset, offset + size * stride, stride)
+                    for offset, size, stride in zip(
+                        box["offsets"], box["sizes"], box["strides"], strict=True
+                    )
+                ]
+            )
+        }
+        assert inside == set(reads(*at))
+
+
+def test_a_table_without_a_formula_stays_in_maps_and_decides_regions(run: Run) -> None:
+    size = 300
+    text = MODULE.replace("3,5]", f"{size},5]").replace("[3]", f"[{size}]")
+    Path("m.hlo").write_text(text.replace("[3,2]", f"[{size},2]").replace("{3,2}", f"{{{size},2}}"))
+    lengths = [k * k % 7 for k in range(size)]
+    options = f"-i best --to parameters --operand x --set 'lengths={json.dumps(lengths)}'"
+    assert "rt0 = lengths[d0]" in run(options)[1]
+    for at in (0, 2, 299):
+        (record,) = valid_records(run, "maps", f"{options} --at {at}")
+        start = min(lengths[at], 5)
+        assert record["runtime"] == []
+        assert record["box"] == (
+            {"offsets": [at, start], "sizes": [1, 5 - start], "strides": [1, 1]}
+            if start < 5
+            else None
+        )
+
+
+def test_pictures_and_all_instructions_have_the_values(run: Run) -> None:
+    picture = run("-i window --to parameters --set pos=1 --at 0,0 --format svg")[1]
+    assert "[0,2]: 1 read<" in picture
+    status, out, errors = run("--all --to parameters --set pos=1")
+    assert (status, errors) == (0, "")
+    assert "rt0 = twice" not in out
+    assert "rt0 = lengths[d0]" in out
+    assert run("--all --set pos=1 -j 2")[1] == run("--all --set pos=1")[1]
+
+
+# fmt: off
+ERRORS = [
+    ("-i best --set length=3", 1, "error[name]: m.hlo: no selected instruction has an integer "
+                                  "parameter named `length`\n  = help: did you mean `lengths`?\n"),
+    ("-i best --set n=3",      1, "  = help: integer parameters: lengths, pos\n"),
+    ("-i best --set x=3",      1, "no selected instruction has an integer parameter named `x`"),
+    ("-i max/s --set pos=3",   1, "no selected instruction has an integer parameter named `pos`"),
+    ("-i best --set lengths=3,4", 1, "error[inputs]: `lengths` is s32[3]; the given value is "),
+    ("-i best --set pos=2147483648", 1, "of integers in [-2147483648, 2147483647]; a given value"),
+    ("--set pos",              2, "expected NAME=VALUE such as pos=5"),
+    ("--set =5",               2, "expected NAME=VALUE such as pos=5"),
+    ("--set pos=",             2, "expected NAME=VALUE such as pos=5"),
+    ("--set pos=2.5",          2, "integers, got 'pos=2.5'"),
+    ("--set pos=[1,[2]]",      2, "integers, got 'pos=[1,[2]]'"),
+    ("--set pos=x",            2, "integers, got 'pos=x'"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("options", "status", "message"), ERRORS)
+def test_a_value_that_fits_no_parameter_is_an_error(
+    run: Run, options: str, status: int, message: str
+) -> None:
+    ended, _, errors = run(options)
+    assert (ended, message in errors) == (status, True), errors
