@@ -71,6 +71,9 @@ OTHER_BUILDER.parameter("f32[4]", name="x")
 GATHER = indexing.gather((4, 3), (2,))
 TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
 assert isinstance(TILING, indexing.Tiling)
+FORWARD = indexing.tile(DOT, (2, 2))
+assert isinstance(FORWARD, indexing.Tiling)
+BLOCKS = FORWARD.blocks(0, 2)
 ORDER = indexing.BlockOrder.parse("row", TILING.grid)
 PROFILE = indexing.reuse_profile(TILING, ORDER)
 FACTOR = Factor(4)
@@ -300,6 +303,7 @@ INSTANCES: dict[str, Any] = {
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
     "indexing.tiling.Tiling": TILING,
+    "indexing.tiling.TiledBlocks": BLOCKS,
     "indexing.tiling.TileAnalysis": ANALYSIS,
     "indexing.tiling.TiledComputation": ANALYSIS.symbolic,
 }
@@ -318,7 +322,7 @@ MADE_BY_QUERIES = {
     ),
     *("indexing.maps.Verdict", "indexing.maps.Witness", "indexing.maps.Difference"),
     *("indexing.maps.Multiplicity", "indexing.tiling.Collapse", "indexing.tiling.GatherError"),
-    *("indexing.tiling.TiledOperand", "indexing.tiling.Tiling"),
+    *("indexing.tiling.TiledOperand", "indexing.tiling.Tiling", "indexing.tiling.TiledBlocks"),
     *("indexing.tiling.TileAnalysis", "indexing.tiling.TiledComputation"),
     *("indexing.tiling.TiledInstruction", "indexing.tiling.SymbolicTile"),
     *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),

@@ -57,7 +57,7 @@ def with_values(
     indexing_map: IndexingMap, values: Mapping[str, ArrayLike]
 ) -> EvaluatedMap | Unknown:
     """The map with `values`; `Unknown` if a missing value does more than translate the results."""
-    given = {rt.variable: g for rt in indexing_map.runtime if (g := _given_values(rt, values))}
+    given = {rt.variable: g for rt in indexing_map.runtime if (g := given_values(rt, values))}
     fixed: dict[Variable, Expr] = {}
     translated_by = ""
     for rt in indexing_map.runtime:
@@ -94,7 +94,7 @@ def check_names(
         raise TypeError(f"no runtime variable, and no source of one, is named `{name}`; {hint}")
 
 
-def _given_values(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
+def given_values(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
     value = values.get(_name_of_value(rt), values.get(rt.name))
     if value is None:
         return None

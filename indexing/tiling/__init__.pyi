@@ -1,4 +1,5 @@
 # Public names, loaded on first use (`__init__.py`).
+from .blocks.tiled_blocks import TiledBlocks as TiledBlocks
 from .collapsing import Collapse as Collapse
 from .collapsing import collapse as collapse
 from .computations.tile_analysis import TileAnalysis as TileAnalysis

@@ -17,6 +17,7 @@ from indexing.maps.answers import Answer
 from indexing.maps.arrays import array_leaves
 from indexing.maps.displayed import Displayed
 from indexing.maps.regions.answers import OperandRegion
+from indexing.tiling.blocks.tiled_blocks import TiledBlocks, tiled_blocks
 from indexing.tiling.sets.finished_outputs import exact_answer, finished_regions, values_in
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tile_grid import TileGrid
@@ -148,6 +149,55 @@ class Tiling(Displayed):
         [6:8, 0:4]
         """
         return self.answer.at(*self.slices(*index), **values)
+
+    @checked
+    def blocks(
+        self, operand: int | str, size: int, dimension: int | None = None
+    ) -> TiledBlocks | Unknown:
+        """Return which blocks of one dimension of an operand each tile reads, or skips.
+
+        Args:
+            operand: the number of an entry of `operands`, or the name of its instruction.
+            size: the number of indices in a block, at least 1.
+            dimension: the dimension of the operand that is cut into blocks; by default the first
+                one that a loop runs over and of which tiles skip blocks, or read some in part.
+        Returns:
+            The blocks; `Unknown` if the maps are incomplete, no loop runs over a dimension, or a
+            budget is exceeded.
+        Raises:
+            IndexError: there is no such operand or dimension.
+            ValueError: the direction is "input-to-output", or the size is less than 1.
+
+        >>> import hlo
+        >>> module = hlo.parse('''
+        ... add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+        ... ENTRY e {
+        ...   x = f32[12,12] parameter(0)
+        ...   i = s32[12,12] iota(), iota_dimension=0
+        ...   j = s32[12,12] iota(), iota_dimension=1
+        ...   below = pred[12,12] compare(j, i), direction=LE
+        ...   zero = f32[] constant(0)
+        ...   zeros = f32[12,12] broadcast(zero), dimensions={}
+        ...   masked = f32[12,12] select(below, x, zeros)
+        ...   ROOT sums = f32[12] reduce(masked, zero), dimensions={1}, to_apply=add
+        ... }''')
+        >>> blocks = tile(module.entry.root, (4,), to="parameters").blocks("x", 4)
+        >>> for tid in range(3):
+        ...     print(*blocks.at(tid))
+        partial skipped skipped
+        full partial skipped
+        full full partial
+        >>> print(*blocks.loop_bounds)
+        (tid_0) -> (0, tid_0), domain: tid_0 in [0, 2]
+        """
+        if self.direction != "output-to-input":
+            raise ValueError('only tiles of outputs read blocks: write direction="output-to-input"')
+        names = [each.instruction.name for each in self.operands]
+        if operand in names:
+            operand = names.index(operand)
+        if isinstance(operand, str) or not 0 <= operand < len(names):
+            raise IndexError(f"no operand {operand!r}: there are {', '.join(names)}")
+        return tiled_blocks(self.operands[operand], self.answer, size, dimension)
 
     @checked
     def plot(
