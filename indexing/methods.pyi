@@ -4,6 +4,7 @@ from .codegen.map_loops import loop_nest_of_map as loop_nest_of_map
 from .codegen.map_loops import to_c as to_c
 from .codegen.map_loops import to_python as to_python
 from .dataflow.given_parameters import regions_at as regions_at
+from .drawing.block_pictures import plot_blocks as plot_blocks
 from .drawing.drawing import Backend as Backend
 from .drawing.layout_pictures import plot_cute as plot_cute
 from .drawing.layout_pictures import plot_linear as plot_linear
@@ -89,6 +90,7 @@ from .tiling.sizes.size_violations import size_violation as size_violation
 from .tiling.sizes.size_words import constraints_text as constraints_text
 from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
+from .views.block_tables import blocks_text as blocks_text
 from .views.display import html_of as html_of
 from .views.plans import best_shardings_text as best_shardings_text
 from .views.plans import plan_text as plan_text

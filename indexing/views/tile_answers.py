@@ -14,6 +14,7 @@ from indexing.tiling.sets.tiling import Tiling
 from indexing.views.map_tables import Paint, path_text, plain, shape_text
 from indexing.views.regions import point_text
 from indexing.views.tables import align_columns
+from indexing.views.tile_blocks import BlocksEntry, block_entries
 from indexing.views.tile_entries import (
     EntryText,
     TileEntry,
@@ -46,7 +47,7 @@ class TileAnswer:
     subject: TileSubject
     title: str
     rows: Iterable[tuple[str, dict[str, Any]]]
-    entries: Sequence[TileEntry] | None = None
+    entries: Sequence[TileEntry | BlocksEntry] | None = None
     body: Sequence[str] = ()
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -133,6 +134,14 @@ def region_answer(subject: TileSubject, tiling: Tiling, index: tuple[int, ...]) 
     return TileAnswer(subject, title, _entry_rows("region", entries, tiling, index=index), entries)
 
 
+def blocks_answer(subject: TileSubject, tiling: Tiling, size: int) -> TileAnswer:
+    """Return the blocks of each array that tiles read or skip, along the loops of a tile."""
+    entries = list(block_entries(subject, tiling, size))
+    title = f"{tiling_title(tiling)}, blocks of {size:,}"
+    body = [] if entries else ["no loop runs over a dimension of several blocks"]
+    return TileAnswer(subject, title, _entry_rows("blocks", entries, tiling), entries or None, body)
+
+
 def symbolic_answer(subject: TileSubject) -> TileAnswer:
     """Return the symbolic tile of each map, with its constraints."""
     entries = list(symbolic_entries(subject))
@@ -140,7 +149,10 @@ def symbolic_answer(subject: TileSubject) -> TileAnswer:
 
 
 def _entry_rows(
-    kind: str, entries: Sequence[TileEntry], tiling: Tiling | None = None, **fields: object
+    kind: str,
+    entries: Sequence[TileEntry | BlocksEntry],
+    tiling: Tiling | None = None,
+    **fields: object,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the kind and the fields of the record of each array."""
     grid: dict[str, Any] = {}

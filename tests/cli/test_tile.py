@@ -234,7 +234,8 @@ def test_every_record_fits_the_schema(small: str, run: Run) -> None:
                 keys |= {key for record in rows for key in record}
     keys |= {key for row in records(run, small, "-i", "r", "--search") for key in row}
     cache = records(run, small, "-i", "r", "--sizes", "2,2", "--cache", "128")
-    keys |= {key for row in cache for key in row}
+    blocks = records(run, ATTENTION, "-i", "ynn_fusion.7", "--sizes", "8,8", "--blocks", "8")
+    keys |= {key for row in (*cache, *blocks) for key in row}
     assert keys == set(validator("tile").schema["properties"]) - {"finished"}
 
 

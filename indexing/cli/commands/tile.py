@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     exact_option,
     format_option,
@@ -46,6 +47,7 @@ class TileOptions:
     operand: int | str | None
     exact: bool
     explain: bool
+    blocks: int | None
 
     @property
     def is_forward(self) -> bool:
@@ -62,6 +64,16 @@ class TileOptions:
             )
         if not self.is_forward and self.operand is not None:
             raise click.UsageError("--operand needs --direction input-to-output")
+        if self.blocks is not None:
+            if self.sizes is None:
+                raise click.UsageError("--blocks needs --sizes")
+            excluded = {
+                "--at": self.index is not None,
+                "--explain": self.explain,
+                "--direction input-to-output": self.is_forward,
+            }
+            for option in [option for option, is_given in excluded.items() if is_given]:
+                raise click.UsageError(f"--blocks cannot be used with {option}")
 
 
 @click.command("tile")
@@ -104,6 +116,13 @@ class TileOptions:
     help="Give the reasons why tiles are boxes or not, the constraint that the sizes violate, and "
     "sizes nearby that are legal",
 )
+@click.option(
+    "--blocks",
+    metavar="SIZE",
+    type=IntegerRange(min=1),
+    help="Cut each dimension of an operand that a loop runs over into blocks of SIZE; print which "
+    "of them each tile reads in full, in part or not, and the first and the last one",
+)
 @search_options
 @cache_options
 @max_input_size_option
@@ -131,6 +150,8 @@ def command(
 
     Without --sizes, print the symbolic tile of each map: the box of a tile of any size, and the
     constraints under which it is one. With --search, print the tilings that move the fewest bytes.
+    With --blocks, print which blocks of an operand the tiles read: the pairs of a tile and a block
+    that a masked attention can skip, and the bounds of its loop over keys.
     With --cache, print how many cache lines miss while the tiles are computed in several orders;
     an order that visits the tiles as an earlier one does has no row.
 
@@ -150,6 +171,8 @@ def command(
       rt0 = NAME[..]  the element that gives the runtime value rt0; e_0 is an index in the tile
       <=              an upper bound, from a `may` map
       reuse           average number of tiles that need an element
+      # + . ?         a block is full: each element of the tile needs it for each index; partial;
+                      skipped; or runtime values decide
       contiguous      runs of adjacent elements of a tile, in the layout of the operand
 
     \b
@@ -158,6 +181,7 @@ def command(
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8 --at 0,0,0,1
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --at 1,0 --format svg -o tile.svg
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
+      hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --blocks 16
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
@@ -168,19 +192,26 @@ def command(
             "--sizes": options.sizes is not None,
             "--explain": options.explain,
             "--direction input-to-output": options.is_forward,
+            "--blocks": options.blocks is not None,
         }
     )
     cache.check(
         options.sizes is not None,
-        {"--at": options.index is not None, "--explain": options.explain},
+        {
+            "--at": options.index is not None,
+            "--explain": options.explain,
+            "--blocks": options.blocks is not None,
+        },
     )
-    if notation == "svg" and (options.index is None or options.explain):
-        raise click.UsageError("--format svg draws one tile: it needs --at, without --explain")
+    if notation == "svg" and options.blocks is None and (options.index is None or options.explain):
+        raise click.UsageError(
+            "--format svg draws one tile, or blocks: it needs --at without --explain, or --blocks"
+        )
     figures: list[Figure] = []
     for subject in _subjects(reporter, file, names, options):
         with reporter.reporting(place_of(subject.instruction)):
             if notation == "svg":
-                figures += _draw_tile(reporter, subject, options.sizes or (), options.index or ())
+                figures += _figures(reporter, subject, options)
             elif answer := _answer(reporter, subject, options, searched, cache):
                 if reporter.width is not None and notation == "text":
                     reporter.print("")
@@ -241,6 +272,8 @@ def _answer(
         return tile_answers.unknown_answer(subject, tiling)
     if cache.capacity is not None:
         return cached_answer(reporter, subject, tiling, cache.capacity, cache)
+    if options.blocks is not None:
+        return tile_answers.blocks_answer(subject, tiling, options.blocks)
     if options.index is None:
         return tile_answers.tiling_answer(subject, tiling, options.explain)
     if not _is_in_grid(reporter, subject, tiling, options.index):
@@ -248,16 +281,18 @@ def _answer(
     return tile_answers.region_answer(subject, tiling, options.index)
 
 
-def _draw_tile(
-    reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...], index: tuple[int, ...]
-) -> list[Figure]:
-    """Return the picture of a tile; report an unknown tiling, and a tile outside of the grid."""
+def _figures(reporter: Reporter, subject: TileSubject, options: TileOptions) -> list[Figure]:
+    """Return the pictures of a tile, or of blocks; report unknown ones, and a wrong index."""
     from indexing.drawing.tiling_pictures import tile_figure
+    from indexing.views.tile_blocks import blocks_figures
     from simplifier.unknown import Unknown
 
-    tiling = _tiling(reporter, subject, sizes)
+    index = options.index or ()
+    tiling = _tiling(reporter, subject, options.sizes or ())
     if isinstance(tiling, Unknown):
         reporter.error(f"error[tile]: {place_of(subject.instruction)}: unknown: {tiling.reason}")
+    elif tiling is not None and options.blocks is not None:
+        return blocks_figures(subject, tiling, options.blocks)
     elif tiling is not None and _is_in_grid(reporter, subject, tiling, index):
         return [tile_figure(tiling, index, {})]
     return []

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexing.maps.independence import connected_variables
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.sets.operand_sets import operand_sets
 from indexing.tiling.sets.operands import TiledOperand
@@ -26,8 +25,9 @@ def rows_of_tiles(
 ) -> NDArray[np.int64] | Unknown:
     """Return the number of elements with one index in a dimension, of each tile.
 
-    The numbers are added over the dimensions of the grid that are not in `dims`, the axes of the
-    array.  `Unknown` if the other indices of an element depend on that in the dimension.
+    Those of masked elements count, too.  The numbers are added over the dimensions of the grid that
+    are not in `dims`, the axes of the array.  `Unknown` if the other indices of an element are
+    functions of that in the dimension.
     """
     grid, name = operand.grid, operand.instruction.name
     known: list[IndexingMap] = []
@@ -71,23 +71,22 @@ def _sum_over(
 def _other_results(m: IndexingMap, dimension: int, extents: Sequence[int]) -> IndexingMap | None:
     """The map to the other indices, for one index in a dimension; `None` if they depend on it.
 
+    Conditions on the index are left out.
+
     Args:
         extents: the sizes of the dimensions of the map, for those that the others do not depend on.
     """
-    results = [set(r.variables()) for r in m.results]
-    conditions = [set(c.expr.variables()) for c in m.constraints]
-    variables = (*m.dims, *m.ranges, *[rt.variable for rt in m.runtime])
-    groups = connected_variables(variables, [*results, *conditions])
-    index = results.pop(dimension)
-    used = set[Variable]().union(*results)
-    if any(not group.isdisjoint(index) and not group.isdisjoint(used) for group in groups):
+    results = list(m.results)
+    index = set(results.pop(dimension).variables())
+    used = {v for result in results for v in result.variables()}
+    if not index.isdisjoint(used):
         return None
     dims = zip(m.dims, extents, strict=True)
     return IndexingMap(
         tuple([v if v in used else Variable(v.name, 0, n - 1) for v, n in dims]),
         tuple([v for v in m.ranges if v in used]),
         tuple([rt for rt in m.runtime if rt.variable in used]),
-        (*m.results[:dimension], *m.results[dimension + 1 :]),
-        tuple([c for c, own in zip(m.constraints, conditions, strict=True) if own & used]),
+        tuple(results),
+        tuple([c for c in m.constraints if used.issuperset(c.expr.variables())]),
         m.grade,
     )

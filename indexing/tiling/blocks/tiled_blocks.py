@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hlo.arguments import integers
+import indexing.methods as methods
+from hlo.arguments import checked, integers
 from indexing.dataflow.given_parameters import with_computed_values
 from indexing.maps.answers import Answer
+from indexing.maps.displayed import Displayed
 from indexing.maps.given_values import check_names, given_values
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -37,7 +39,7 @@ MAX_CELLS: Final = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TiledBlocks:
+class TiledBlocks(Displayed):
     """The blocks of one dimension of an operand that each tile reads, or skips.
 
     Block ``b`` has the elements of the operand whose index in the dimension is in
@@ -122,7 +124,7 @@ class TiledBlocks:
     def bytes(self) -> dict[BlockState, int] | Unknown:
         """The bytes of blocks in each state, summed over all tiles.
 
-        Of a block, the elements count that a tile needs if it needs all indices of the block.
+        Of a block, the elements count that a tile needs if none of them is masked.
         """
         rows = rows_of_tiles(self.operand, self.dimension, self.dims)
         if isinstance(rows, Unknown):
@@ -188,6 +190,20 @@ class TiledBlocks:
                 return None
             given[rt.name] = int(known.at([i.value(at) for i in rt.index]))
         return given or None
+
+    @checked
+    def plot(self, backend: methods.Backend = "svg", theme: methods.Theme = "auto") -> Any:
+        """Return a picture: a row for each tile whose states may differ, a column for each block.
+
+        Args:
+            backend, theme: as in `Answer.plot`.
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        return methods.plot_blocks(self, backend, theme)
+
+    def __str__(self) -> str:
+        return methods.blocks_text(self)
 
     def __repr__(self) -> str:
         name = self.operand.instruction.name

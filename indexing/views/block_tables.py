@@ -1,0 +1,79 @@
+"""The blocks that tiles read or skip: their figures, the bounds of the loop, a picture of text.
+
+A line of the picture is a tile, a character a block: ``#`` full, ``+`` partial, ``.`` skipped, and
+``?`` if runtime values decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Final
+
+from indexing.tiling.blocks.tiled_blocks import STATES, TiledBlocks
+from indexing.views.map_tables import Paint, map_line, path_text, plain, runtime_text, shape_text
+from simplifier.unknown import Unknown
+
+MARKS: Final = {"skipped": ".", "partial": "+", "full": "#", "runtime": "?"}
+"""The mark of each state in pictures of text."""
+
+MAX_LINES: Final = 64
+"""Maximum number of tiles in a picture of text."""
+MAX_MARKS: Final = 96
+"""Maximum number of its blocks."""
+
+
+def blocks_text(blocks: TiledBlocks) -> str:
+    """Return the figures of blocks, the bounds of the loop over them, and a picture."""
+    name = f"{blocks.operand.instruction.name}{path_text(blocks.operand.path or None)}"
+    head = f"{name} {shape_text(blocks.operand.shape)}: {', '.join(block_parts(blocks))}"
+    return "\n".join([head, *[f"  {line}" for line in block_notes(blocks)]])
+
+
+def block_parts(blocks: TiledBlocks) -> list[str]:
+    """Return the number of blocks in each state, and the bytes and pairs that are skipped."""
+    counts = [f"{n:,} {state}" for state, n in reversed(blocks.counts.items()) if n]
+    noun = "block" if blocks.count == 1 else "blocks"
+    parts = [f"dimension {blocks.dimension} in {blocks.count:,} {noun} of {blocks.size:,}", *counts]
+    if not blocks.counts["skipped"]:
+        return parts
+    sums = blocks.bytes
+    if not isinstance(sums, Unknown):
+        parts.append(f"{sums['skipped']:,} of {sum(sums.values()):,} bytes skipped")
+    share = blocks.pairs["skipped"] * 100 / sum(blocks.pairs.values())
+    return [*parts, f"{share:.3g} % of the pairs skipped"]
+
+
+def block_notes(blocks: TiledBlocks, paint: Paint = plain) -> Iterator[str]:
+    """Yield the bounds of the loop, the sources of runtime values, and a picture.
+
+    There is none if all blocks are full.
+    """
+    if not blocks.is_masked:
+        return
+    bounds = blocks.loop_bounds
+    if isinstance(bounds, Unknown):
+        yield f"loop: unknown: {bounds.reason}"
+    else:
+        for m in bounds:
+            first, last = m.results
+            within = f", for {map_line(m).partition('domain: ')[2]}" if len(bounds) > 1 else ""
+            grade = "" if m.grade == "exact" else "at most "
+            yield f"loop: {grade}from block {first} to block {last}{within}"
+    yield from [runtime_text(rt, paint) for rt in blocks.runtime]
+    yield from _picture(blocks)
+
+
+def _picture(blocks: TiledBlocks) -> Iterator[str]:
+    """Yield a line for each tile whose states may differ."""
+    names = ", ".join([f"tid_{k}" for k in blocks.dims])
+    grid = [blocks.grid.counts[k] for k in blocks.dims]
+    places = list(zip(product(*map(range, grid)), range(MAX_LINES), strict=False))
+    labels = [f"{names} = {', '.join(map(str, at))}" if names else "all tiles" for at, _ in places]
+    width = max(map(len, labels), default=0)
+    for label, (at, _) in zip(labels, places, strict=True):
+        marks = [MARKS[STATES[k]] for k in blocks.states[at][:MAX_MARKS].tolist()]
+        yield f"{label:<{width}} {''.join(marks)}{'…' * (blocks.count > MAX_MARKS)}"
+    rest = blocks.states.size // blocks.count - len(places)
+    if rest:
+        yield f"… and {rest:,} more tiles"
