@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Final
 
+from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.blocks.tiled_blocks import STATES, TiledBlocks
-from indexing.views.map_tables import Paint, map_line, path_text, plain, runtime_text, shape_text
+from indexing.views.map_tables import Paint, path_text, plain, runtime_text, shape_text
 from simplifier.unknown import Unknown
 
 MARKS: Final = {"skipped": ".", "partial": "+", "full": "#", "runtime": "?"}
@@ -57,11 +58,20 @@ def block_notes(blocks: TiledBlocks, paint: Paint = plain) -> Iterator[str]:
     else:
         for m in bounds:
             first, last = m.results
-            within = f", for {map_line(m).partition('domain: ')[2]}" if len(bounds) > 1 else ""
             grade = "" if m.grade == "exact" else "at most "
-            yield f"loop: {grade}from block {first} to block {last}{within}"
+            yield f"loop: {grade}from block {first} to block {last}{_domain_text(m, blocks)}"
     yield from [runtime_text(rt, paint) for rt in blocks.runtime]
     yield from _picture(blocks)
+
+
+def _domain_text(m: IndexingMap, blocks: TiledBlocks) -> str:
+    """The conditions on the tile index and runtime values under which a map holds."""
+    whole = [*blocks.grid.tile_index, *[rt.variable for rt in blocks.runtime]]
+    given = {v.name: v.bounds for v in whole}
+    own = [*m.dims, *[rt.variable for rt in m.runtime]]
+    bounds = [f"{v.name} in [{v.lower}, {v.upper}]" for v in own if v.bounds != given[v.name]]
+    conditions = [*bounds, *map(str, m.constraints)]
+    return f", for {', '.join(conditions)}" if conditions else ""
 
 
 def _picture(blocks: TiledBlocks) -> Iterator[str]:

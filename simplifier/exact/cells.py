@@ -92,11 +92,13 @@ class CellRange(NamedTuple):
 
     Attributes:
         first, last: relations whose inputs are the other cell variables and the given values.
+        some: the inputs for which a cell is touched.
         none: the inputs for which no cell is touched.
     """
 
     first: Pieces
     last: Pieces
+    some: Pieces
     none: Pieces
 
 
@@ -136,7 +138,9 @@ def cell_range(points: CellPoints) -> CellRange | Unknown:
         along = along.move_dims(isl.dim_type.out, 0, isl.dim_type.in_, own, 1)
         every = _cells(as_set(ctx, points.box), points).project_out(isl.dim_type.set, own, 1)
         first, last = pieces(along.lexmin(), names), pieces(along.lexmax(), names)
-        return CellRange(first, last, _pieces(every.subtract(along.domain()), names))
+        some = along.domain()
+        none = every.subtract(some)
+        return CellRange(first, last, _pieces(some, names), _pieces(none, names))
 
     return within_budget(compute, points.budget)
 

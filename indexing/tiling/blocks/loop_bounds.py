@@ -21,20 +21,23 @@ from simplifier.unknown import Unknown
 def loop_bounds(relations: BlockRelations, grid: TileGrid) -> tuple[IndexingMap, ...] | Unknown:
     """Return maps from the tile index to the first and the last block that a tile reads.
 
-    Usually there is one.  Of the grade "exact", its last block is before the first one for tiles
-    that read nothing.  Of the grade "may", all blocks that are read lie between the two.  Without a
-    minimum or maximum that holds for all tiles, there are several maps with disjoint domains, none
-    of which has the tiles that read nothing.
+    Usually there is one.  Of the grade "exact", tiles that read nothing are outside of its domain,
+    or the last block is before the first one.  Of the grade "may", all blocks that are read lie
+    between the two.  Without a minimum or maximum that holds for all tiles, there are several maps
+    with disjoint domains.
     """
     ranges = cell_range(relations.points)
     if isinstance(ranges, Unknown):
         return ranges
     inputs = (*relations.points.cells[:-1], *relations.points.given)
-    first, last, none = [[_renamed(p, inputs) for p in own] for own in ranges]
+    first, last, some, none = [[_renamed(p, inputs) for p in own] for own in ranges]
     low, high = _one_expr(first), _one_expr(last)
     if low is not None and high is not None:
-        bounds = _map(relations, grid, (low, high), ())
-        return (bounds if _is_void(none, high - low) else bounds.with_grade("may"),)
+        if _is_void(none, high - low):
+            return (_map(relations, grid, (low, high), ()),)
+        if len(some) == 1:
+            return (_map(relations, grid, (low, high), some[0].constraints).simplify(),)
+        return (_map(relations, grid, (low, high), ()).with_grade("may"),)
     return tuple(_pieces(relations, grid, first, last))
 
 

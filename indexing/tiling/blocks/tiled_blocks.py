@@ -143,10 +143,10 @@ class TiledBlocks(Displayed):
     def loop_bounds(self) -> tuple[IndexingMap, ...] | Unknown:
         """Maps from the tile index to the first and the last block that a tile reads.
 
-        All blocks that a tile reads lie between them.  Usually there is one map.  Of the grade
-        "exact", the tile reads both, or the last one is before the first one.  Of the grade "may",
-        it may read fewer.  If no minimum or maximum gives the bounds of all tiles, there are
-        several maps with disjoint domains, none of which has the tiles that read nothing.
+        All blocks that a tile reads lie between them.  Of the grade "exact", the tile reads both;
+        tiles that read nothing are outside of the domain, or the last block is before the first
+        one.  Of the grade "may", it may read fewer.  Usually there is one map.  If no minimum or
+        maximum gives the bounds of all tiles, there are several with disjoint domains.
         """
         return loop_bounds(self._relations, self.grid)
 

@@ -188,6 +188,18 @@ def test_one_map_bounds_the_loop_of_common_masks() -> None:
     assert texts["window"] == [f"(tid_0, tid_1) -> (max(tid_1 - 1, 0), tid_1), {domain}"]
 
 
+def test_conditions_of_the_bounds_are_printed_with_them() -> None:
+    """Tiles 0 and 1 of 5 queries see 2 and 4 blocks of 3 keys, and tile 2 sees 4."""
+    first, second = str(case("causal", (12, 12, 1, (1, 5), 3)).blocks).splitlines()[1:3]
+    assert (first, second) == (
+        "  loop: from block 0 to block 1, for tid_1 in [0, 0]",
+        "  loop: from block 0 to block 3, for tid_1 in [1, 2]",
+    )
+    # query d sees keys up to d + n, which is negative beyond 2^31 - 1
+    text = str(case("cache", (12, 12, 1, (1, 4), 3)).blocks)
+    assert ", for rt0 in [-11, 2147483647], rt0 + tid_1 * 4 in [-3, 2147483647]" in text
+
+
 def _bounds(name: str) -> tuple[indexing.IndexingMap, ...]:
     bounds = case(name, (32, 32, 3, (1, 8), 8)).blocks.loop_bounds
     assert isinstance(bounds, tuple)
