@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.element_type import dtype
+from hlo.shapes.element_type import dtype, range_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.evaluation import Evaluation
@@ -31,7 +31,6 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import Options
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops.integer_rules import range_of
 from simplifier.constraints import Constraint
 from simplifier.substitute import Substitution
 
