@@ -20,7 +20,7 @@ MARKS: Final = {"skipped": ".", "partial": "+", "full": "#", "runtime": "?"}
 
 MAX_LINES: Final = 64
 """Maximum number of tiles in a picture of text."""
-MAX_MARKS: Final = 96
+MAX_MARKS: Final = 64
 """Maximum number of its blocks."""
 
 
@@ -76,14 +76,13 @@ def _domain_text(m: IndexingMap, blocks: TiledBlocks) -> str:
 
 def _picture(blocks: TiledBlocks) -> Iterator[str]:
     """Yield a line for each tile whose states may differ."""
-    names = ", ".join([f"tid_{k}" for k in blocks.dims])
+    names = ",".join([f"tid_{k}" for k in blocks.dims])
     grid = [blocks.grid.counts[k] for k in blocks.dims]
-    places = list(zip(product(*map(range, grid)), range(MAX_LINES), strict=False))
-    labels = [f"{names} = {', '.join(map(str, at))}" if names else "all tiles" for at, _ in places]
-    width = max(map(len, labels), default=0)
-    for label, (at, _) in zip(labels, places, strict=True):
+    places = zip(product(*map(range, grid)), range(MAX_LINES), strict=False)
+    for at, _ in places:
         marks = [MARKS[STATES[k]] for k in blocks.states[at][:MAX_MARKS].tolist()]
-        yield f"{label:<{width}} {''.join(marks)}{'…' * (blocks.count > MAX_MARKS)}"
-    rest = blocks.states.size // blocks.count - len(places)
-    if rest:
+        label = f"{names}={','.join(map(str, at))}" if names else "all tiles"
+        yield f"{''.join(marks)}{'…' * (blocks.count > MAX_MARKS)} {label}"
+    rest = blocks.states.size // blocks.count - MAX_LINES
+    if rest > 0:
         yield f"… and {rest:,} more tiles"

@@ -60,9 +60,9 @@ def test_a_line_gives_the_figures_and_a_picture_has_a_row_for_each_tile(run: Run
         "  parameter 0 x f32[2,24,20]: dimension 2 in 3 blocks of 8, 6 full, 6 partial, 6 skipped, "
         "1,024 of 3,840 bytes skipped, 26.7 % of the pairs skipped",
         "    loop: from block 0 to block tid_1",
-        "    tid_1 = 0 +..",
-        "    tid_1 = 1 #+.",
-        "    tid_1 = 2 ##+",
+        "    +.. tid_1=0",
+        "    #+. tid_1=1",
+        "    ##+ tid_1=2",
     ]
 
 
@@ -72,8 +72,8 @@ def test_runtime_values_have_their_sources(run: Run) -> None:
     assert "loop: from block 0 to block min(tid_1, (rt0 - 1) floordiv 8)" in lines
     assert "rt0 = n[tid_0], clamped to [-2147483648, 2147483647]" in lines
     assert lines[-6:] == [
-        *["tid_0, tid_1 = 0, 0 ?..", "tid_0, tid_1 = 0, 1 ??.", "tid_0, tid_1 = 0, 2 ???"],
-        *["tid_0, tid_1 = 1, 0 ?..", "tid_0, tid_1 = 1, 1 ??.", "tid_0, tid_1 = 1, 2 ???"],
+        *["?.. tid_0,tid_1=0,0", "??. tid_0,tid_1=0,1", "??? tid_0,tid_1=0,2"],
+        *["?.. tid_0,tid_1=1,0", "??. tid_0,tid_1=1,1", "??? tid_0,tid_1=1,2"],
     ]
 
 
@@ -120,7 +120,7 @@ def test_long_pictures_are_cut() -> None:
     assert isinstance(tiling, indexing.Tiling)
     blocks = tiling.blocks("x", 8)
     lines = str(blocks).splitlines()
-    assert lines[-2:] == ["  tid_1 = 63 ###", "  … and 66 more tiles"]
+    assert lines[-2:] == ["  ### tid_1=63", "  … and 66 more tiles"]
     assert isinstance(blocks, TiledBlocks)
     assert "the first 128 of 130 tiles" in blocks.plot().svg
 
