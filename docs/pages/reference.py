@@ -44,7 +44,7 @@ OWN_OPS: Final = {
     "indexing.ops.needed_operands": ("NeededOperands",),
     "indexing.ops.element": (
         *("ConstantRule", "IotaRule", "ElementwiseRule", "CopyRule", "ReductionRule"),
-        *("OpaqueRule", "Work"),
+        *("OpaqueRule", "DecidedRead", "Work"),
     ),
 }
 """The names with which users declare ops of their own, by module: :doc:`/adding_an_op`."""
