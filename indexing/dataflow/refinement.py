@@ -85,13 +85,26 @@ def has_exact_pieces(instruction: Instruction) -> bool:
     return isinstance(instruction.op, DynamicUpdateSlice)
 
 
-def prefer_exact(edges: Iterable[AccessEdge], exact: Iterable[AccessEdge]) -> Iterator[AccessEdge]:
-    """Yield each edge, or its exact pieces if they are few, or depend on no runtime value."""
+def prefer_exact(
+    instruction: Instruction,
+    edges: Iterable[AccessEdge],
+    exact: Iterable[AccessEdge],
+    options: Options,
+) -> Iterator[AccessEdge]:
+    """Yield each edge, or its exact pieces if they depend on no runtime value, or are few."""
     pieces = {(e.operand, e.operand_path, e.output_path): e for e in exact}
+    few = FEW_PIECES if options.follows_masks and not _is_in_chain(instruction) else 0
     for edge in edges:
         other = pieces.get((edge.operand, edge.operand_path, edge.output_path), edge)
-        are_few = len(other.maps) <= FEW_PIECES or not any(m.runtime for m in other.maps)
+        are_few = len(other.maps) <= few or not any(m.runtime for m in other.maps)
         yield other if are_few and not edge.is_exact else edge
+
+
+def _is_in_chain(update: Instruction) -> bool:
+    """Return True for one of several updates of an array, whose pieces would multiply."""
+    base = update.operands[0]
+    users = [user for user in update.users if user.operands[0] is update]
+    return any(isinstance(each.op, DynamicUpdateSlice) for each in (base, *users))
 
 
 def drop_unknown_masks(

@@ -101,11 +101,11 @@ def test_json_lists_the_steps_under_their_own_key(
 MAY = """\
 less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT l = pred[] compare(a, b), direction=LT }
 ENTRY main {
-  p = f32[5] parameter(0)
-  u = f32[2] parameter(1)
+  p = f32[5,3] parameter(0)
+  u = f32[2,2] parameter(1)
   i = s32[] parameter(2)
-  d = f32[5] dynamic-update-slice(p, u, i)
-  ROOT s = f32[5] sort(d), dimensions={0}, to_apply=less
+  d = f32[5,3] dynamic-update-slice(p, u, i, i)
+  ROOT s = f32[5,3] sort(d), dimensions={0}, to_apply=less
 }
 """
 ORDER = "the order of the elements depends on their values"
@@ -160,6 +160,7 @@ def test_json_has_the_reasons_of_may_maps_only(
                 "instruction": "d",
             }
         ],
+        None,
         None,
         None,
     ]

@@ -25,11 +25,11 @@ from tests.dataflow.programs import Run
 EXACT = ("exact",)
 
 
-def answers(module: Module, exact: bool = False) -> list[Answer]:
+def answers(module: Module, exact: bool = False, masks: bool = True) -> list[Answer]:
     """Return the maps from each output of a program to its parameters."""
     root = module.entry.root
     return [
-        indexing.to_parameters(root, output, exact=exact)
+        indexing.to_parameters(root, output, exact=exact, masks=masks)
         for output in range(len(leaves(root.shape)))
     ]
 
@@ -80,7 +80,9 @@ def disagreements(
         constant: the name of the parameter that is a constant in the second program.
     """
     runs = [None if arguments is None else run_of(each, arguments) for each in (loop, without)]
-    for own, other in zip(answers(loop), answers(without, exact=True), strict=True):
+    for own, other in zip(
+        answers(loop, masks=False), answers(without, exact=True, masks=False), strict=True
+    ):
         for number, parameter in enumerate(loop.entry.parameters):
             if parameter.name == constant:
                 continue

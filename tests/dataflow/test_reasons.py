@@ -106,12 +106,12 @@ def test_each_leaf_of_a_tuple_has_its_own_reasons() -> None:
     root = hlo.parse("""
     less { a = f32[] parameter(0) b = f32[] parameter(1)
       ROOT l = pred[] compare(a, b), direction=LT }
-    ENTRY e { t = (f32[5], f32[5], f32[5]) parameter(0) u = f32[2] parameter(1)
-      i = s32[] parameter(2) a = f32[5] get-tuple-element(t), index=0
-      b = f32[5] get-tuple-element(t), index=1 c = f32[5] get-tuple-element(t), index=2
-      s = f32[5] sort(a), dimensions={0}, to_apply=less
-      d = f32[5] dynamic-update-slice(b, u, i)
-      sd = f32[5] add(s, d) ROOT r = f32[5] add(sd, c) }""").entry.root
+    ENTRY e { t = (f32[5,3], f32[5,3], f32[5,3]) parameter(0) u = f32[2,2] parameter(1)
+      i = s32[] parameter(2) a = f32[5,3] get-tuple-element(t), index=0
+      b = f32[5,3] get-tuple-element(t), index=1 c = f32[5,3] get-tuple-element(t), index=2
+      s = f32[5,3] sort(a), dimensions={0}, to_apply=less
+      d = f32[5,3] dynamic-update-slice(b, u, i, i)
+      sd = f32[5,3] add(s, d) ROOT r = f32[5,3] add(sd, c) }""").entry.root
     answer = indexing.to_parameters(root)
     opcodes = {
         path: [reason.instruction and reason.instruction.opcode for reason in reasons]
