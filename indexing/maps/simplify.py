@@ -29,6 +29,7 @@ from simplifier.domain import ConstrainedBox
 from simplifier.linear import Expr
 from simplifier.refine import refine, tightened_exactly
 from simplifier.solve import Change, change
+from simplifier.substitute import Substitution
 from simplifier.zero_divisor import ZeroDivisorError
 
 _MAX_ROUNDS: Final = 4
@@ -180,14 +181,26 @@ def _on_domain(
         rebuild = domain.rebuild(old)
         try:
             if runtime:
-                changed = zip(runtime, new[end:], strict=True)
-                runtime = tuple([rt.substituted(rebuild, variable) for rt, variable in changed])
+                runtime = _rebuilt_runtime(m, new, rebuild)
             results = tuple([r if r in rewritten else rebuild(r) for r in results])
         except ZeroDivisorError:
             return IndexingMap.empty(m.dims, len(m.results))
     dims, ranges = new[:start], new[start:end]
     constraints = domain.constraints
     return closed_map(IndexingMap, dims, ranges, runtime, results, constraints, m.grade)
+
+
+def _rebuilt_runtime(
+    m: IndexingMap, new: Sequence[Variable], rebuild: Callable[[Expr], Expr]
+) -> tuple[RuntimeVariable, ...]:
+    """Return runtime variables on a domain, whose indices are rewritten unless one needs itself."""
+    own = new[len(m.dims) + len(m.ranges) :]
+    pairs = list(zip(m.runtime, own, strict=True))
+    runtime = tuple([rt.substituted(rebuild, variable) for rt, variable in pairs])
+    if not _needs_itself(_needs(runtime)):
+        return runtime
+    swap = Substitution({v: w.as_expr() for v, w in zip(m.variables, new, strict=True)})
+    return tuple([rt.substituted(swap, variable) for rt, variable in pairs])
 
 
 def solve_ranges(indexing_map: IndexingMap) -> IndexingMap:
@@ -215,11 +228,20 @@ def solve_ranges(indexing_map: IndexingMap) -> IndexingMap:
 
 def _is_cyclic(runtime: Sequence[RuntimeVariable], values: Mapping[Variable, Expr]) -> bool:
     """Return True if a runtime variable is in its own index, given values of variables."""
-    needs = {rt.variable: variables_in(rt.index) for rt in runtime}
+    needs = _needs(runtime)
     if not any(variables_in([value]) & needs.keys() for value in values.values()):
         return False
-    needs |= {v: variables_in([value]) for v, value in values.items()}
-    pending = [(rt.variable, rt.variable) for rt in runtime]
+    return _needs_itself(needs | {v: variables_in([value]) for v, value in values.items()})
+
+
+def _needs(runtime: Sequence[RuntimeVariable]) -> dict[Variable, set[Variable]]:
+    """Return the variables in the index of each runtime variable."""
+    return {rt.variable: variables_in(rt.index) for rt in runtime}
+
+
+def _needs_itself(needs: Mapping[Variable, set[Variable]]) -> bool:
+    """Return True if a variable needs itself, directly or through others."""
+    pending = [(variable, variable) for variable in needs]
     visited: set[tuple[Variable, Variable]] = set()
     while pending:
         start, variable = pending.pop()

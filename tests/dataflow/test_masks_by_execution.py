@@ -65,6 +65,12 @@ def test_maps_of_random_masks_have_every_dependency_of_an_execution() -> None:
         assert not faults, f"seed {seed}: {faults[0]}\n{made and made[0]}"
 
 
+def test_a_value_that_equals_its_own_index_is_not_its_index() -> None:
+    made = program(9099)
+    assert made
+    assert not list(missed(*made))
+
+
 def test_most_random_masks_are_executed() -> None:
     """Integers are divided by zero in the others, for example."""
     assert sum(program(seed) is not None for seed in range(10)) >= 7
