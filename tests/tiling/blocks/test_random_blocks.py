@@ -81,14 +81,14 @@ def test_states_are_those_of_the_elements(
     draws = [needed(maps, array, dimension, random) for _ in range(8 if drawn.runtime else 1)]
     for index in grid.tiles():
         points = list(product(*[range(s.start, s.stop) for s in grid.slices(index)]))
-        found = blocks.at(*index)
+        pair_states = blocks.at(*index)
         for indices in draws:
             keys = [indices[point] for point in points]
             starts = range(0, extents[dimension], size)
             expected = [
                 state(keys, set(range(b, min(b + size, extents[dimension])))) for b in starts
             ]
-            for one, other in zip(found, expected, strict=True):
+            for one, other in zip(pair_states, expected, strict=True):
                 assert one in (other, "runtime"), (maps, index)
                 assert one == other or drawn.runtime or drawn.grade == "may", (maps, index)
             if not drawn.runtime:
