@@ -21,6 +21,7 @@ from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import why_unbounded
 from indexing.ops.base import MappedOp
+from indexing.ops.combiners import COMBINERS
 from indexing.ops.element import (
     ConstantRule,
     CopyRule,
@@ -29,12 +30,12 @@ from indexing.ops.element import (
     ReductionRule,
     element_of,
 )
-from indexing.ops.elementwise import ElementwiseOp
+from indexing.ops.elementwise import Compare, ElementwiseOp
 from indexing.ops.functions import ROUNDING, ScalarFunction
 from indexing.ops.sort import Sort
 
 MAX_KEPT: Final = 1 << 22
-"""Limit on the elements of all arrays that are kept for a module; others are evaluated again."""
+"""Limit on the elements of all arrays that are kept; beyond it, they are evaluated again."""
 _EXACT_FLOATS: Final = frozenset(["f32", "f64"])
 """Types whose operations are not computed in wider types."""
 
@@ -65,13 +66,16 @@ class Evaluation:
     """
 
     def __init__(self, given: Mapping[ArrayRef, np.ndarray[Any, Any]] | None = None) -> None:
-        self._known: dict[ArrayRef, np.ndarray[Any, Any] | None] = dict(given or {})
+        self._given = dict(given or {})
+        self._known: dict[ArrayRef, np.ndarray[Any, Any] | None] = dict(self._given)
         self._kept = 0
 
     def value(self, array: ArrayRef) -> np.ndarray[Any, Any] | None:
         """Return the elements of an array, or None."""
         if array in self._known:
             return self._known[array]
+        if self._kept > MAX_KEPT:
+            self._known, self._kept = dict(self._given), 0
         waiting = [array]
         visits = 0
         while waiting and visits < MAX_TRACED:
@@ -96,8 +100,6 @@ class Evaluation:
 
     def _keep(self, array: ArrayRef, value: np.ndarray[Any, Any] | None) -> None:
         self._kept += 0 if value is None else value.size
-        if self._kept > MAX_KEPT:
-            value = None
         self._known[array] = value
 
 
@@ -125,14 +127,15 @@ def _is_evaluated(array: ArrayRef) -> bool:
     if not kinds <= {"pred", "integral", "unsigned", "floating"}:
         return False
     is_integer = "floating" not in kinds
+    called = _called(instruction)
     match element_of(instruction):
         case ConstantRule() | IotaRule() | CopyRule(has_padding=False, function=None):
             return True
         case ElementwiseRule(function=function) if function is not None:
             return is_integer or _is_rounded_alike(array, function, types)
         case ReductionRule():
-            return is_integer and _called(instruction) is not None
-    return isinstance(op, Sort) and is_integer
+            return is_integer and not op.depends_on_order and _is_fold(called)
+    return is_integer and isinstance(op, Sort) and _is_order(called)
 
 
 def _shapes(instruction: Instruction) -> list[Shape]:
@@ -168,6 +171,34 @@ def _is_rounded(array: ArrayRef) -> bool:
             return True
         pending += _sources(last) or ()
     return False
+
+
+def _is_fold(computation: Computation | None) -> bool:
+    """Return True for a combiner whose results are the same in any order."""
+    return (
+        computation is not None
+        and computation.root.opcode in COMBINERS
+        and _applies_to_both(computation)
+    )
+
+
+def _is_order(computation: Computation | None) -> bool:
+    """Return True for a comparator of the elements themselves, so that those that tie are equal."""
+    root = computation.root.op if computation is not None else None
+    return (
+        computation is not None
+        and isinstance(root, Compare)
+        and root.direction in ("LT", "GT")
+        and _applies_to_both(computation)
+    )
+
+
+def _applies_to_both(computation: Computation) -> bool:
+    """Return True if the root is an op of the two parameters of a computation."""
+    parameters = computation.parameters
+    return len(parameters) == 2 and sorted(
+        operand.index for operand in computation.root.operands
+    ) == sorted(parameter.index for parameter in parameters)
 
 
 def _called(instruction: Instruction) -> Computation | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hlo
+from indexing.dataflow import evaluation
 from indexing.dataflow.evaluation import evaluated
 from indexing.maps.arrays import ArrayRef
 
@@ -13,6 +14,10 @@ CALLED = """
   less { a = s32[] parameter(0)  b = s32[] parameter(1)
     ROOT l = pred[] compare(a, b), direction=LT }
   sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
+  parity { a = s32[] parameter(0)  b = s32[] parameter(1)  one = s32[] constant(1)
+    k = s32[] and(a, one)  m = s32[] and(b, one)  ROOT l = pred[] compare(k, m), direction=LT }
+  last { a = s32[] parameter(0)  ROOT b = s32[] parameter(1) }
+  minus { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] subtract(a, b) }
   double { a = s32[4] parameter(0)  ROOT d = s32[4] add(a, a) }
 """
 C = """
@@ -53,8 +58,24 @@ def test_arrays_of_constants_are_evaluated(lines: str, expected: object) -> None
         "m = f32[4] multiply(f, t)  v = f32[4] negate(m)  ROOT r = f32[4] add(v, t)",
         "h = bf16[4] convert(f)  ROOT r = bf16[4] add(h, h)",
         "ROOT r = f32[4] divide(f, t)",
+        # the order is undefined: of elements that tie, of a reduction, of updates
+        "ROOT s = s32[4] sort(c), dimensions={0}, to_apply=parity",
+        "z = s32[] constant(0)  ROOT r = s32[] reduce(c, z), dimensions={0}, to_apply=minus",
+        "n = s32[4,1] constant({ {0}, {0}, {1}, {1} })  ROOT s = s32[4] scatter(c, n, c), "
+        "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+        "index_vector_dim=1, to_apply=last",
         "n = s32[99999] iota(), iota_dimension=0  ROOT r = s32[99999] add(n, n)",
     ],
 )
 def test_other_arrays_are_not(lines: str) -> None:
     assert value(lines) is None
+
+
+def test_arrays_beyond_the_limit_are_evaluated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "MAX_KEPT", 4)
+    lines = "a = s32[4] add(c, c)  b = s32[4] add(a, c)  ROOT d = s32[4] add(b, a)"
+    module = hlo.parse(f"{CALLED} ENTRY e {{ {C} {lines} }}")
+    for name in ("b", "d", "a", "d"):
+        table = evaluated(ArrayRef(module.entry[name]))
+        factor = {"a": 2, "b": 3, "d": 5}[name]
+        assert np.array_equal(np.asarray(table), factor * np.array([3, 1, 2, 0]))
