@@ -111,7 +111,7 @@ def _parts(
     parts = [
         drop_mask_values(part, instruction).simplify()
         for value in values
-        for part in _parts_of_value(shape, value, read)
+        for part in _parts_of_value(value, read)
     ]
     joined = [part.simplify() for part in join_maps(parts)]
     joined = [part for part in joined if not part.is_known_empty]
@@ -144,7 +144,7 @@ def _decider_values(
     return tuple([reads[0].then(value) for value in values])
 
 
-def _parts_of_value(shape: Shape, value: IndexingMap, read: DecidedRead) -> Iterator[IndexingMap]:
+def _parts_of_value(value: IndexingMap, read: DecidedRead) -> Iterator[IndexingMap]:
     """Yield the parts of the domain of `value` where its result decides that a read is needed."""
     (number,) = value.results
     low, high = number.bounds

@@ -14,6 +14,7 @@ from typing import Final
 
 from indexing.maps.compose import innermost_first
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.runtime_values import value_key
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -128,8 +129,7 @@ def _form_of(m: IndexingMap, names: dict[Hashable, str]) -> _Form:
     own = {v: _unbounded(v.name) for v in (*m.dims, *m.ranges)}
     values: dict[Hashable, RuntimeVariable] = {}
     for rt in innermost_first(m.runtime):
-        index = tuple(map(Substitution(own), rt.index))
-        value = rt.name if rt.array is None else (rt.array, index, rt.clamp)
+        value = value_key(rt.substituted(Substitution(own)))
         values[value] = rt
         own[rt.variable] = _unbounded(names.setdefault(value, f"value{len(names)}"))
     swap = Substitution(own)

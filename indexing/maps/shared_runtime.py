@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from indexing.maps.compose import innermost_first
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.runtime_values import value_key
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.interval import Interval
+from simplifier.interval import join
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
@@ -44,11 +45,11 @@ def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> Indexing
             runtime.append(rt)
             continue
         index = tuple(map(Substitution(values), rt.index))
-        key = rt.array, index, rt.clamp
+        key = value_key(replace(rt, index=index))
         known = widest.get(key)
         name = f"rt{len(widest)}" if known is None else known.name
         own = Variable(name, *rt.variable.bounds)
-        bounds = own.bounds if known is None else _hull(known.variable.bounds, own.bounds)
+        bounds = own.bounds if known is None else join([known.variable.bounds, own.bounds])
         widest[key] = RuntimeVariable(Variable(name, *bounds), rt.array, index, rt.clamp)
         values[rt.variable] = own.as_expr()
         runtime.append(RuntimeVariable(own, rt.array, index, rt.clamp))
@@ -72,7 +73,3 @@ def _bound(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> IndexingM
         results=tuple(results),
         constraints=tuple([c for c in (*constraints, *within) if not c.is_true]),
     )
-
-
-def _hull(a: Interval, b: Interval) -> Interval:
-    return min(a[0], b[0]), max(a[1], b[1])

@@ -9,8 +9,8 @@ from itertools import chain
 from hlo.modules.module import Instruction
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.compose import innermost_first
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.computations.tile_boxes import TileBox
 from indexing.tiling.computations.tile_graph import TileNode
 from indexing.tiling.sizes.size_constraints import ALWAYS
@@ -70,7 +70,7 @@ def numbered_values(
         if isinstance(tile, Unknown) or not tile.runtime:
             continue
         swap: dict[Variable, Expr] = {}
-        for rt in _innermost_first(tile.runtime):
+        for rt in innermost_first(tile.runtime):
             index = tuple(map(Substitution(swap), rt.index))
             number = numbers.setdefault((rt.array, index, rt.clamp), len(numbers))
             swap[rt.variable] = rt.variable.renamed(f"rt_{number}").as_expr()
@@ -81,15 +81,6 @@ def numbered_values(
         ]
         numbered[node] = tile.substitute(change)._replace(runtime=tuple(runtime))
     return numbered
-
-
-def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVariable]:
-    """Yield each runtime variable after those that its index mentions."""
-    waiting = {rt.variable: rt for rt in runtime}
-    while waiting:
-        for v, rt in list(waiting.items()):
-            if not any(other in waiting for expr in rt.index for other in expr.variables()):
-                yield waiting.pop(v)
 
 
 def merge_tiles(
