@@ -38,6 +38,8 @@ MAX_KEPT: Final = 1 << 22
 """Limit on the elements of all arrays that are kept; beyond it, they are evaluated again."""
 _EXACT_FLOATS: Final = frozenset(["f32", "f64"])
 """Types whose operations are not computed in wider types."""
+_KINDS: Final = frozenset(["pred", "integral", "unsigned", "floating"])
+"""The kinds of types that are evaluated."""
 
 
 def evaluated(array: ArrayRef) -> np.ndarray[Any, Any] | None:
@@ -80,23 +82,27 @@ class Evaluation:
         visits = 0
         while waiting and visits < MAX_TRACED:
             visits += 1
-            last = waiting[-1]
-            sources = _sources(last)
-            missing = [each for each in sources or () if each not in self._known]
-            if sources is None or any(s in self._known and self._known[s] is None for s in sources):
-                self._keep(last, None)
-                waiting.pop()
-            elif not missing:
-                self._keep(last, _compute(last, [self._known[each] for each in sources]))
-                waiting.pop()
-            elif missing[0] in waiting:  # recursive computations
-                self._keep(last, None)
-                waiting.pop()
-            else:
-                waiting.append(missing[0])
+            missing = self._evaluate(waiting[-1])
+            if missing is not None and missing not in waiting:
+                waiting.append(missing)
+                continue
+            if missing is not None:  # recursive computations
+                self._keep(waiting[-1], None)
+            waiting.pop()
         if waiting:
             self._keep(array, None)
         return self._known[array]
+
+    def _evaluate(self, array: ArrayRef) -> ArrayRef | None:
+        """Evaluate an array, or return an array that must be evaluated first."""
+        sources = _sources(array)
+        if sources is None or any(s in self._known and self._known[s] is None for s in sources):
+            self._keep(array, None)
+            return None
+        missing = next((each for each in sources if each not in self._known), None)
+        if missing is None:
+            self._keep(array, _compute(array, [self._known[each] for each in sources]))
+        return missing
 
     def _keep(self, array: ArrayRef, value: np.ndarray[Any, Any] | None) -> None:
         self._kept += 0 if value is None else value.size
@@ -118,17 +124,18 @@ def _sources(array: ArrayRef) -> list[ArrayRef] | None:
 
 def _is_evaluated(array: ArrayRef) -> bool:
     """Return True for an array whose kernel has the same bits as every implementation."""
-    instruction, shape = array.instruction, array.array_shape
-    op = instruction.op
+    op, shape = array.instruction.op, array.array_shape
     if not isinstance(op, MappedOp) or shape is None or not 0 < shape.size <= MAX_ELEMENTS:
         return False
-    types = {leaf.element_type for leaf in _shapes(instruction)}
+    types = {leaf.element_type for leaf in _shapes(array.instruction)}
     kinds = {ELEMENT_TYPES[name].kind for name in types}
-    if not kinds <= {"pred", "integral", "unsigned", "floating"}:
-        return False
-    is_integer = "floating" not in kinds
-    called = _called(instruction)
-    match element_of(instruction):
+    return kinds <= _KINDS and _is_computed_alike(array, op, types, "floating" not in kinds)
+
+
+def _is_computed_alike(array: ArrayRef, op: MappedOp, types: set[str], is_integer: bool) -> bool:
+    """Return True if all implementations of an op on these types compute the same bits."""
+    called = _called(array.instruction)
+    match element_of(array.instruction):
         case ConstantRule() | IotaRule() | CopyRule(has_padding=False, function=None):
             return True
         case ElementwiseRule(function=function) if function is not None:
