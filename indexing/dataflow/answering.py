@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -14,6 +15,7 @@ from indexing.dataflow.soundness import require_sound_parameters
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.assumed_map import mark_assumptions
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
@@ -26,6 +28,13 @@ from simplifier.unknown import first_unknown
 
 def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each operand."""
+    answer = _to_operands(walk, instruction, output_id)
+    if not walk.edges.options.assume:
+        return answer
+    return _marked(answer, _to_operands(walk.without_assumptions, instruction, output_id), walk)
+
+
+def _to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     path = _output_path(instruction, output_id)
     walk.prepare([instruction], backward=True)
     start, operands = ArrayRef(instruction, path), instruction.operands
@@ -65,6 +74,13 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
 
 def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each parameter of its computation."""
+    answer = _to_parameters(walk, instruction, output_id)
+    if not walk.edges.options.assume:
+        return answer
+    return _marked(answer, _to_parameters(walk.without_assumptions, instruction, output_id), walk)
+
+
+def _to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     start = output_of(instruction, output_id)
     require_sound_parameters(instruction.computation)
     walk.prepare(needed_by([instruction]), backward=True)
@@ -74,6 +90,14 @@ def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answe
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
     """Yield the maps to the parameters for every output of every instruction, in text order."""
+    answers = _all_to_parameters(walk, computation)
+    if not walk.edges.options.assume:
+        return answers
+    plain = _all_to_parameters(walk.without_assumptions, computation)
+    return (_marked(answer, other, walk) for answer, other in zip(answers, plain, strict=True))
+
+
+def _all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
     require_sound_parameters(computation)
     walk.prepare(computation.instructions, backward=True)
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
@@ -84,6 +108,19 @@ def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
         output, last = (output + 1 if instruction is last else 0), instruction
         needed = sorted({array.instruction for array in reached}, key=number.__getitem__)
         yield _parameter_answer(start, output, tuple(needed), reached, entry_of)
+
+
+def _marked(answer: Answer, plain: Answer, walk: Walk) -> Answer:
+    """Return an answer whose maps need the assumptions of a walk where `plain` has others."""
+    others: Iterable[Iterable[IndexingMap]] = plain.maps
+    if plain.operands != answer.operands:  # those that are read
+        known = dict(zip(plain.operands, plain.maps, strict=True))
+        others = [known.get(operand, ()) for operand in answer.operands]
+    names = tuple(walk.edges.options.assume)
+    pairs = zip(answer.maps, others, strict=True)
+    return replace(
+        answer, maps=tuple([mark_assumptions(own, other, names) for own, other in pairs])
+    )
 
 
 def output_of(instruction: Instruction, output_id: int) -> ArrayRef:

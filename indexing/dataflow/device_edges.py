@@ -47,6 +47,10 @@ class DeviceEdges(Edges):
         return replace(self, options=replace(self.options, exact=False))
 
     @property
+    def without_assumptions(self) -> DeviceEdges:
+        return replace(self, options=replace(self.options, assume=()))
+
+    @property
     def base(self) -> LocalEdges:
         return LocalEdges(self.options, iteration=self.iteration)
 

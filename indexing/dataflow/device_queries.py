@@ -30,6 +30,7 @@ from indexing.dataflow.device_edges import DeviceEdges
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices
 from indexing.maps.answers import Answer
+from indexing.maps.assumptions import check_assumptions
 from indexing.maps.options import OptionChoices, Options
 
 
@@ -151,4 +152,6 @@ def _walk(
     **options: Unpack[OptionChoices],
 ) -> Walk:
     devices = Devices.of(instruction.module, num_replicas, num_partitions)
+    if "assume" in options:
+        options["assume"] = check_assumptions(options["assume"])
     return Walk(DeviceEdges(devices, Options(**options)))

@@ -121,6 +121,11 @@ class Edges(metaclass=ABCMeta):
         """Return the edges with exact maps in one iteration of a loop; for None, in any."""
 
     @property
+    @abstractmethod
+    def without_assumptions(self) -> Edges:
+        """These edges without the option ``assume``."""
+
+    @property
     def base(self) -> Edges:
         """The edges that these are derived from; their summaries are prepared as well."""
         return self
@@ -169,6 +174,10 @@ class LocalEdges(Edges):
             return self
         options = replace(self.options, exact=False, runtime_masks=False)
         return LocalEdges(options, iteration=self.iteration)
+
+    @property
+    def without_assumptions(self) -> LocalEdges:
+        return replace(self, options=replace(self.options, assume=()))
 
     def inside(self, iteration: Iteration | None) -> LocalEdges:
         return LocalEdges(self.options.inside_loops, iteration=iteration)

@@ -25,6 +25,8 @@ from indexing.dataflow.needed import needed_by
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.assumed_map import mark_assumptions
+from indexing.maps.assumptions import check_assumptions
 from indexing.maps.deduplicate import deduplicate
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
@@ -32,9 +34,15 @@ from indexing.maps.options import OptionChoices, Options
 from indexing.ops.structured_ops import InlineOp
 
 
-@lru_cache(maxsize=8)
 def walk_of(**options: Unpack[OptionChoices]) -> Walk:
     """Return the walk within one device that composes maps with these options."""
+    if "assume" in options:
+        options["assume"] = check_assumptions(options["assume"])
+    return _walk_of(**options)
+
+
+@lru_cache(maxsize=8)
+def _walk_of(**options: Unpack[OptionChoices]) -> Walk:
     return Walk(LocalEdges(Options(**options)))
 
 
@@ -243,12 +251,21 @@ def grouped(
     p (d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]
     """
     walk = walk_of(**options)
-    start = answering.output_of(instruction, index(output_id))
+    groups = _groups(walk, instruction, index(output_id))
+    names = tuple(walk.edges.options.assume)
+    if names:
+        plain = _groups(walk.without_assumptions, instruction, index(output_id))
+        groups = {a: mark_assumptions(maps, plain.get(a, ()), names) for a, maps in groups.items()}
+    return Groups(groups)
+
+
+def _groups(
+    walk: Walk, instruction: Instruction, output_id: int
+) -> dict[ArrayRef, tuple[IndexingMap, ...]]:
+    start = answering.output_of(instruction, output_id)
     walk.prepare([instruction], backward=True)
     if isinstance(instruction.op, InlineOp):
         start = start._replace(instruction=instruction.called_computations[0].root)
     walk.prepare(needed_by([start.instruction]), backward=True)
     reached = walk.backward(start)
-    return Groups(
-        {array: deduplicate(maps.effective) for array, maps in reached.items() if maps.maps}
-    )
+    return {array: deduplicate(maps.effective) for array, maps in reached.items() if maps.maps}

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from hlo.modules.module import Instruction
+from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
     Conditions,
     conditions,
@@ -45,13 +46,15 @@ def refine_edges(
     Args:
         around: what is known about the parameters of the computation: in the body of a loop.
         backward: maps lead from the result to operands.
-        options: whether reads are restricted by masks.
+        options: whether reads are restricted by masks, and what is assumed.
     """
     limits: Conditions = {}
     if options.follows_masks:
         limits = conditions(instruction, around, options.runtime_masks)
     if backward and isinstance(instruction.op, Scatter):
         edges = scatter_edges(instruction, edges)
+    if backward and options.assume and options.follows_masks:
+        edges = weigh_edges(instruction, edges, options.runtime_masks)
     for edge in edges:
         parts = limits.get(edge.operand)
         if parts is not None:

@@ -27,6 +27,7 @@ from indexing.dataflow.evaluation import Evaluation
 from indexing.dataflow.tables import table_maps
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.assumed_map import assumed_map
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import Options
 from indexing.maps.replaced_variables import with_replaced_variables
@@ -77,6 +78,8 @@ def _pieces(m: IndexingMap, evaluation: Evaluation, options: Options) -> Sequenc
         pieces = [new for piece in pieces for new in _with_value(piece, rt.name, evaluation)]
     if pieces != [m]:
         pieces = [options.simplify_map(piece) for piece in pieces]
+    if m.assumptions:
+        pieces = [assumed_map(piece, m.assumptions) for piece in pieces]
     return [piece for piece in pieces if not piece.is_known_empty]
 
 

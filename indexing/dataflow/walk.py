@@ -38,6 +38,11 @@ class Walk:
 
     edges: Edges
 
+    @property
+    def without_assumptions(self) -> Walk:
+        """The walk that assumes nothing about values."""
+        return Walk(self.edges.without_assumptions)
+
     # ------------------------------------------------------------ one instruction
 
     def backward_edges(self, array: ArrayRef, *, fold: bool = False) -> Iterable[AccessEdge]:

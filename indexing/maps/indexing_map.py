@@ -71,6 +71,8 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
     """
 
     __slots__ = ()
+    assumptions: ClassVar[tuple[str, ...]] = ()
+    """Names of the assumptions that the map needs: `indexing.maps.assumed_map`."""
     given_texts: ClassVar[Mapping[Expr, str]] = MappingProxyType({})
     """Texts of expressions that are not those of the normal form: `indexing.maps.spelled`."""
 

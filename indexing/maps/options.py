@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -19,6 +19,7 @@ class OptionChoices(TypedDict, total=False):
     simplify: bool
     certify: bool
     masks: bool
+    assume: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Options:
             of a mask may load them.
         runtime_masks: leave out elements under masks of runtime values, too.
         keep_multiplicity: keep the number of times that each element is reached, also under masks.
+        assume: names of assumptions (`indexing.maps.assumptions`): leave out elements that are not
+            needed under them.  Maps that need them have the names as `assumptions`.
     """
 
     exact: bool = False
@@ -42,6 +45,7 @@ class Options:
     masks: bool = True
     runtime_masks: bool = True
     keep_multiplicity: bool = False
+    assume: Sequence[str] = ()
 
     @property
     def sharing_key(self) -> Hashable | None:

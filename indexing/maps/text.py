@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 from dataclasses import replace
+from typing import Final
 
 from hlo.arguments import checked
 from hlo.text.source import HloError, Source, Span
+from indexing.maps.assumed_map import assumed_map
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -29,12 +31,15 @@ from simplifier.substitute import Substitution
 from simplifier.text_cost import text_cost
 from simplifier.zero_divisor import ZeroDivisorError
 
+_ASSUMING: Final = re.compile(r"\s+assuming ([\w-]+(?:, [\w-]+)*)\s*$")
+
 
 @checked
 def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
     """Parse a map from its text, on one line or several.
 
-    Runtime variables of a parsed map have no source.
+    Runtime variables of a parsed map have no source.  A text that ends with ``assuming`` and names
+    is that of a map of `indexing.maps.assumed_map`.
 
     Args:
         filename: the file name in error messages.
@@ -45,6 +50,9 @@ def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
     >>> print(parse_map("(d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]"))
     (d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]
     """
+    if assuming := _ASSUMING.search(text):
+        plain = parse_map(text[: assuming.start()], filename)
+        return assumed_map(plain, tuple(assuming[1].split(", ")))
     try:
         tokens = Tokens(text)
         parsed = _map(tokens)

@@ -194,6 +194,7 @@ def operand_rows(number: int, operand: Instruction, result: Answer, position: in
         leaf, inside = (leaf_at(shape, path), path) if is_tuple else (shape, None)
         steps = steps_of(each)
         row = MapRow(number, name, leaf, inside, each, None, steps, parameter, why, is_control)
+        row.assumptions = each.assumptions
         rows.append(row)
     if unknown is not None:
         rows.append(MapRow(number, name, shape, unknown=unknown.reason, parameter=parameter))

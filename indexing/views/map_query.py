@@ -17,6 +17,7 @@ from hlo.text.names import did_you_mean, similar
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
     from indexing.maps.answers import Direction
+    from indexing.maps.options import OptionChoices
 
 GivenValue: TypeAlias = "int | tuple[Any, ...]"
 """An integer, or a tuple of integers or of such tuples: a value that can be a key."""
@@ -42,11 +43,17 @@ class Query:
     explain: bool = False
     source: bool = False  # with the source of each instruction
     values: tuple[tuple[str, GivenValue], ...] = ()  # of integer parameters, by name
+    assume: tuple[str, ...] = ()  # names of assumptions
 
     @property
-    def options(self) -> dict[str, bool]:
+    def options(self) -> OptionChoices:
         """Keyword arguments for the queries of `indexing`."""
-        return {"exact": self.exact, "simplify": self.simplify, "certify": self.verify}
+        return {
+            "exact": self.exact,
+            "simplify": self.simplify,
+            "certify": self.verify,
+            "assume": self.assume,
+        }
 
     def reads(self, number: int, operand: Instruction) -> bool:
         """Return True if this operand is requested."""

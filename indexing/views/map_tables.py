@@ -67,6 +67,7 @@ class MapRow:
     parameter: int | None = None  # the number of the parameter that the operand is
     reasons: tuple[Reason, ...] = ()  # why the map has the grade `may`
     control: bool = False  # the elements decide only `CONTROL`
+    assumptions: tuple[str, ...] = ()  # names of the assumptions that the map needs
     lines: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
     json_fields: tuple[str, str] | None = field(default=None, init=False, repr=False, compare=False)
 

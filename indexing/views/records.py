@@ -68,6 +68,8 @@ def _row_fields(row: MapRow) -> tuple[str, str]:
         parts += f', "reasons": [{", ".join(map(_reason_json, row.reasons))}]'
     if row.control:
         parts += ', "control": true'
+    if row.assumptions:
+        parts += f', "assumptions": {json.dumps(row.assumptions)}'
     if row.steps:
         parts += f', "steps": {json.dumps(row.steps)}'
     if row.path is not None:

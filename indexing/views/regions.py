@@ -11,6 +11,7 @@ from types import EllipsisType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlo.shapes.shape import AnyShape, Shape
+from indexing.maps.assumed_map import assuming_text
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.needed import region_inside
@@ -71,14 +72,14 @@ def region_lines(
     if not regions:
         yield "  no operands"
     for row, region in regions:
-        prefix = row_head(row, paint)
+        prefix, assuming = row_head(row, paint), assuming_text(row.assumptions)
         if row.unknown is not None:
             yield prefix + paint("unknown: ", "unknown") + row.unknown
         elif region is None or not region.pieces:
-            yield prefix + "nothing is read"
+            yield f"{prefix}nothing is read{assuming}"
         else:
             grade = "" if region.grade == "exact" else paint("may: ", "may")
-            yield prefix + grade + str(region)
+            yield f"{prefix}{grade}{region}{assuming}"
             for variable in region.runtime:
                 yield f"    {runtime_text(variable, paint)}"
 
@@ -100,11 +101,12 @@ def terminal_lines(
 def _paragraph(row: MapRow, region: Region | None, terminal: Terminal) -> Paragraph:
     if row.unknown is not None:
         return terminal.unknown(row.unknown)
+    assuming = [Unit(assuming_text(row.assumptions).strip())] if row.assumptions else []
     if region is None or not region.pieces:
-        return Paragraph([Unit("nothing is read")])
+        return Paragraph([Unit("nothing is read"), *assuming])
     first, *others = str(region).split(" ∪ ")
     units = [terminal.mark("may")] if region.grade == "may" else []
-    units += [Unit(first), *[Unit(f"∪ {piece}") for piece in others]]
+    units += [Unit(first), *[Unit(f"∪ {piece}") for piece in others], *assuming]
     return Paragraph(units, terminal.sources(region.runtime))
 
 

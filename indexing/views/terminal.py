@@ -20,6 +20,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from hlo.shapes.shape import UNBOUNDED, Shape
+from indexing.maps.assumed_map import assuming_text
 from indexing.maps.containment import containers
 from indexing.maps.explanation import is_explaining
 from indexing.maps.indexing_map import IndexingMap
@@ -219,7 +220,8 @@ class Terminal:
         pieces = [f"{result}," for result in results[:-1]] + [f"{''.join(results[-1:])}){end}"]
         parts = f"{variables} ->", f"({pieces[0]}", *pieces[1:]
         ends = [f"{bound}," for bound in bounds[:-1]] + bounds[-1:]
-        return [*grade, Unit(head, coloured, parts), *[Unit(text, coloured) for text in ends]]
+        units = [*grade, Unit(head, coloured, parts), *[Unit(text, coloured) for text in ends]]
+        return [*units, Unit(assuming_text(m.assumptions).strip())] if m.assumptions else units
 
     def _domain_lines(self, bounds: Sequence[str], indent: int) -> Iterator[str]:
         """Yield the lines of the bounds of dimensions; none without any."""

@@ -1,4 +1,4 @@
-"""`maps --set`: the values of integer parameters, put into maps and regions."""
+"""`maps --set` and `--assume`: values of integer parameters, and assumptions about others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from indexing import parse_map
 from tests.cli.running import Run, runner, valid_records
 from tests.oracles import union
+from tests.test_docs import ROOT
 
 MODULE = """
 max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] maximum(a, b) }
@@ -135,3 +136,36 @@ def test_a_value_that_fits_no_parameter_is_an_error(
 ) -> None:
     ended, _, errors = run(options)
     assert (ended, message in errors) == (status, True), errors
+
+
+# ---------------------------------------------------------------- assumptions
+
+
+CAUSAL = str(ROOT / "tests/dataflow/data/masks/causal_tril.optimized.hlo")
+"""Attention of six queries: each sees the keys up to its own."""
+OF_V = "(d0, d1)[s0] -> (s0, d1), domain: d0 in [0, 5], d1 in [0, 1], s0 in [0, 5]"
+
+
+def test_assumptions_are_printed_where_maps_need_them(capsys: pytest.CaptureFixture[str]) -> None:
+    run = runner(capsys, "maps", CAUSAL, "--to", "parameters")
+    out = run("--assume masked-softmax")[1]
+    assert f"v f32[6,2]: {OF_V}, d0 - s0 in [0, 5] assuming masked-softmax\n" in out
+    assert out.count("assuming") == 1
+    assert f"v f32[6,2]: {OF_V}\n" in run("")[1]
+    assert (
+        "v f32[6,2]: [0:3, 0] assuming masked-softmax\n"
+        in run("--assume masked-softmax --at 2,0")[1]
+    )
+    for options in ("", "--at 2,0"):
+        records = valid_records(run, "maps", f"--assume masked-softmax {options}")
+        named = {each["operand_name"]: each.get("assumptions") for each in records}
+        assert named == {"q": None, "k": None, "v": ["masked-softmax"]}
+        assert not any("assumptions" in each for each in valid_records(run, "maps", options))
+    swept = run("--all --operand v --assume masked-softmax")[1]
+    assert swept.count("assuming masked-softmax\n") == 1
+
+
+def test_another_assumption_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, errors = runner(capsys, "maps", CAUSAL)("--assume softmax")
+    assert (status, out) == (2, "")
+    assert "'softmax' is not 'masked-softmax'" in errors

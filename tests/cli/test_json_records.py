@@ -62,6 +62,7 @@ def test_every_record_of_maps_fits_the_schema(
     keys = {key for row in rows for key in row}
     optional = {
         *("at", "region", "box", "boxes"),  # with --at
+        "assumptions",  # with --assume
         *(["source"] if "--source" not in flags else []),
         *(["steps"] if "--explain" not in flags else []),
     }

@@ -40,12 +40,12 @@ ENTRY e {
 CHOSEN = "conditional `c`: the executed branch depends on data: `i`"
 
 
-def answers(instruction: Instruction, **options: bool) -> Iterator[Answer]:
+def answers(instruction: Instruction, *, exact: bool = False) -> Iterator[Answer]:
     """Yield the answers about one instruction, in both directions."""
     for output in range(len(leaves(instruction.shape))):
-        yield indexing.output_to_input(instruction, output, **options)
+        yield indexing.output_to_input(instruction, output, exact=exact)
     for operand in range(len(instruction.operands)):
-        yield indexing.input_to_output(instruction, operand, **options)
+        yield indexing.input_to_output(instruction, operand, exact=exact)
 
 
 def texts(answer: Answer) -> list[set[str]]:
@@ -64,8 +64,8 @@ def require_reasons(answer: Answer) -> None:
 @pytest.mark.parametrize(("name", "text"), SAMPLES)
 def test_precisely_the_may_maps_of_every_op_have_a_reason(name: str, text: str) -> None:
     instruction = instruction_of(text)
-    for options in ({}, {"exact": True}):
-        for answer in answers(instruction, **options):
+    for exact in (False, True):
+        for answer in answers(instruction, exact=exact):
             require_reasons(answer)
 
 

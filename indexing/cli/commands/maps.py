@@ -31,6 +31,7 @@ from indexing.cli.options import (
 from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
 from indexing.cli.reporter import Reporter
 from indexing.cli.tasks import answer_files
+from indexing.maps.assumptions import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from indexing.views.map_query import GivenValue
@@ -50,6 +51,7 @@ class MapOptions:
     operand: int | str | None
     point: Point | None
     values: tuple[tuple[str, GivenValue], ...]
+    assume: tuple[str, ...]
     output: int | None
     all_outputs: bool
     exact: bool
@@ -94,6 +96,13 @@ class MapOptions:
     type=GivenValueText(),
     help="Answer for this value of an integer parameter: an integer, such as pos=5, several, such "
     "as lengths=3,5, or JSON; may be repeated",
+)
+@click.option(
+    "--assume",
+    multiple=True,
+    type=click.Choice(list(ASSUMPTIONS)),
+    help="Leave out what is not needed under an assumption: `masked-softmax`, that "
+    f"{ASSUMPTIONS['masked-softmax']}",
 )
 @click.option(
     "--output",
@@ -228,6 +237,7 @@ def command(
         explain=options.explain,
         source=options.with_source,
         values=tuple(dict(options.values).items()),
+        assume=tuple(dict.fromkeys(options.assume)),
     )
     is_one_file = len(corpus.files) == 1
     request = Request(query, selection, notation, options.all_outputs, options.point, is_one_file)

@@ -1,0 +1,97 @@
+"""Values across fusions: the arguments of computations, and arrays that are computed alike.
+
+Compilers divide a computation over several fusions, and compute cheap values in each of them again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from hlo.modules.module import Computation, Instruction, Module
+from indexing.dataflow.constants import literal
+from indexing.dataflow.copies import source_of
+from indexing.maps.arrays import ArrayRef
+from indexing.ops.element import ConstantRule, OpaqueRule, element_of
+from indexing.ops.structured_ops import InlineOp, parameter_numbers
+
+MAX_COMPARED: Final = 100
+"""Limit on the pairs of arrays that one comparison visits."""
+
+
+def value_source(array: ArrayRef) -> ArrayRef | None:
+    """Return the array that has the same value, also that of the only caller of a computation."""
+    return source_of(array) or argument_of(array)
+
+
+def argument_of(array: ArrayRef) -> ArrayRef | None:
+    """Return the operand that is the value of a parameter in the only call of its computation."""
+    parameter = array.instruction
+    if parameter.opcode != "parameter" or array.calls or parameter.computation.is_entry:
+        return None
+    calls = _calls(parameter.computation.module).get(parameter.computation, ())
+    if len(calls) != 1 or not isinstance(calls[0].op, InlineOp):
+        return None
+    number = parameter_numbers(parameter.computation)[parameter]
+    return ArrayRef(calls[0].operands[number], array.path)
+
+
+def _calls(module: Module) -> dict[Computation, list[Instruction]]:
+    """Return the instructions that call each computation."""
+
+    def find_calls() -> dict[Computation, list[Instruction]]:
+        calls: dict[Computation, list[Instruction]] = {}
+        for instruction in module.instructions:
+            for called in instruction.called_computations:
+                calls.setdefault(called, []).append(instruction)
+        return calls
+
+    return module.memoised(_calls, find_calls)
+
+
+def are_alike(one: ArrayRef, other: ArrayRef) -> bool:
+    """Return True if two arrays are computed by the same ops from the same arrays.
+
+    >>> import hlo, indexing
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[2] parameter(0)
+    ...   a = f32[2] negate(p)
+    ...   b = f32[2] negate(p)
+    ...   ROOT t = (f32[2], f32[2]) tuple(a, b)
+    ... }''').entry
+    >>> are_alike(ArrayRef(entry["a"]), ArrayRef(entry["b"]))
+    True
+    """
+    pending, seen = [(one, other)], set[tuple[ArrayRef, ArrayRef]]()
+    while pending and len(seen) <= MAX_COMPARED:
+        pair = pending.pop()
+        while any(sources := [value_source(each) for each in pair]):
+            pair = sources[0] or pair[0], sources[1] or pair[1]
+        if pair in seen or pair[0] == pair[1]:
+            continue
+        seen.add(pair)
+        if not _have_equal_ops(*pair):
+            return False
+        pending += zip(*[_operands(each) for each in pair], strict=True)
+    return not pending
+
+
+def _have_equal_ops(one: ArrayRef, other: ArrayRef) -> bool:
+    """Return True if equal operands give equal elements."""
+    first, second = one.instruction, other.instruction
+    rule = element_of(first)
+    if isinstance(rule, OpaqueRule) or first.called_computations or one.path:
+        return False
+    if (first.op, first.shape) != (second.op, second.shape):
+        return False
+    if not isinstance(rule, ConstantRule):
+        return True
+    table, other_table = literal(one), literal(other)
+    if table is None or other_table is None:
+        return False
+    return np.array_equal(table, other_table)
+
+
+def _operands(array: ArrayRef) -> list[ArrayRef]:
+    return [ArrayRef(operand, (), array.calls) for operand in array.instruction.operands]
