@@ -53,7 +53,7 @@ def test_the_course_lists_the_questions_of_all_notebooks() -> None:
         (*title.groups(), name) for title, name in zip(titles, names, strict=True) if title
     ]
     assert [number for number, _, _ in rows] == [str(k + 1) for k in range(len(NOTEBOOKS))]
-    assert [path.name[:3] for path in NOTEBOOKS] == [f"0{number}_" for number, _, _ in rows]
+    assert [path.name[:3] for path in NOTEBOOKS] == [f"{int(number):02}_" for number, _, _ in rows]
 
 
 @every_notebook
