@@ -39,6 +39,7 @@ from .maps.interchange.latex import to_latex as to_latex
 from .maps.interchange.mlir import MlirKind as MlirKind
 from .maps.interchange.mlir import from_mlir as from_mlir
 from .maps.interchange.mlir import to_mlir as to_mlir
+from .maps.interchange.mlir import to_xla as to_xla
 from .maps.interchange.sympy import Limits as Limits
 from .maps.interchange.sympy import SympyMap as SympyMap
 from .maps.interchange.sympy import from_sympy as from_sympy

@@ -3,7 +3,9 @@
 The parser is generic over an `Algebra`, which builds the values: expressions in normal form, or isl
 text to which no law is applied (`simplifier.exact`).
 
-Source: MLIR "'affine' Dialect", "Affine Expressions" (grammar; ``floordiv``, ``ceildiv``, ``mod``).
+Sources: MLIR "'affine' Dialect", "Affine Expressions" (grammar; ``floordiv``, ``ceildiv``,
+``mod``); XLA ``xla/hlo/analysis/symbolic_expr.cc`` (``min``, ``max``; a negative modulus) and its
+dumps of emitters (``/``).
 
 >>> from simplifier.atoms import Variable
 >>> parse_expr("(d0 * 2 + 20) floordiv 4 - 1", {"d0": Variable("d0", 0, 9)})
@@ -144,6 +146,8 @@ _MAX_WEIGHT: Final = 100_000
 
 # Precedence of operators; a higher number binds tighter.
 _BINDS: Final = {"+": 1, "-": 1, "*": 2, "floordiv": 2, "ceildiv": 2, "mod": 2}
+_SPELLINGS: Final = {"/": "floordiv", "floorDiv": "floordiv", "ceilDiv": "ceildiv"}
+_SPELLING: Final = re.compile(r"\s*/\s*|(?<=[\w)] )(?:floorDiv|ceilDiv)(?= )")
 _NEGATE: Final = Token("sign", "negate", 0, 0)
 _CALLS: Final = {"min": minimum, "max": maximum}
 
@@ -216,9 +220,7 @@ class NormalForm:
         if right == as_expr(0):
             raise ValueError(f"the right operand of {operator} must not be 0")
         if operator == "mod":
-            if right.is_constant and right.constant < 0:
-                raise ValueError(f"a modulus must be positive, got {right}")
-            return left % (right.constant if right.is_constant else right)
+            return left % (abs(right.constant) if right.is_constant else right)
         if right.is_constant and right.constant < 0:
             left, right = -left, -right
         if operator == "floordiv":
@@ -279,9 +281,10 @@ class _Shunting(Generic[Value]):
                 self.tokens.take()
                 self._reduce(0)
                 continue
-            if self.tokens.next.text not in _BINDS:
+            operator = _operator(self.tokens.next)
+            if operator.text not in _BINDS:
                 break
-            operator = self.tokens.take()
+            self.tokens.take()
             self._reduce(_BINDS[operator.text])
             self.operators.append(operator)
         self._reduce(0)
@@ -358,6 +361,26 @@ class _Shunting(Generic[Value]):
             else:
                 return
             self.operators.pop()
+
+
+def _operator(token: Token) -> Token:
+    """Return a token with the name of the operator that it spells."""
+    name = _SPELLINGS.get(token.text)
+    return token if name is None else token._replace(text=name)
+
+
+def spell_operators(text: str) -> str:
+    """Return the text of an expression with the names of operators that `simplifier.text` prints.
+
+    >>> spell_operators("d0/2 + (d1 ceilDiv 4)")
+    'd0 floordiv 2 + (d1 ceildiv 4)'
+    """
+    return _SPELLING.sub(_spelled, text)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    name = _SPELLINGS[match[0].strip()]
+    return f" {name} " if "/" in match[0] else name
 
 
 class OpenCall(NamedTuple):

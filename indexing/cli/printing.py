@@ -10,6 +10,7 @@ from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from indexing.cli.map_texts import MAP_ONLY
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import report_missed
@@ -248,7 +249,7 @@ def count_maps(reporter: Reporter, table: MapTable) -> None:
 
 def note_unmarked(reporter: Reporter, notation: str) -> None:
     """Print notes about the accesses that a format for maps alone omits or does not mark."""
-    if notation not in ("isl", "mlir", "latex"):
+    if notation not in MAP_ONLY:
         return
     unknown, may = reporter.counts["unknown"], reporter.counts["may"]
     total = may + reporter.counts["exact"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import indexing.methods as methods
 from hlo.arguments import checked
@@ -109,6 +110,18 @@ class Notations(MapMethods, Displayed):
         }
         """
         return methods.to_c(self._itself(), name)
+
+    def to_xla(self, division: Literal["/", "floordiv"] = "/") -> str:
+        """Return the map as XLA prints it: `indexing.maps.interchange.to_xla`.
+
+        Args:
+            division: how XLA prints a floor division: ``/`` since 2026, ``floordiv`` before.
+
+        >>> from indexing import IndexingMap
+        >>> print(IndexingMap.over((8,), lambda d: [d[0] // 2]).to_xla())
+        (d0) -> (d0 / 2), domain: d0 in [0, 7]
+        """
+        return methods.to_xla(self._itself(), division)
 
     def to_mlir(self, kind: methods.MlirKind = "indexing_map") -> str:
         """Return the map as an MLIR attribute.

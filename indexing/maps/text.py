@@ -26,7 +26,7 @@ from indexing.maps.symbolic import Bounds
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
-from simplifier.reading import TextError, Token, Tokens, parse_expr
+from simplifier.reading import TextError, Token, Tokens, parse_expr, spell_operators
 from simplifier.substitute import Substitution
 from simplifier.text_cost import text_cost
 from simplifier.zero_divisor import ZeroDivisorError
@@ -213,7 +213,8 @@ def _spelled_expr(
     start = tokens.next.start
     expr = parse_expr(tokens, free)
     if texts is not None:
-        texts.append((expr, " ".join(tokens.text[start : tokens.next.start].split())))
+        spelled = spell_operators(tokens.text[start : tokens.next.start])
+        texts.append((expr, " ".join(spelled.split())))
     return expr
 
 

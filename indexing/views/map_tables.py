@@ -46,6 +46,8 @@ NOTATIONS: dict[str, Callable[[IndexingMap], str]] = {
     "text": map_line,
     "isl": lambda m: str(m.to_isl()),
     "mlir": lambda m: str(m.to_mlir()),
+    "xla": lambda m: str(m.to_xla()),
+    "xla2025": lambda m: str(m.to_xla("floordiv")),
     "latex": lambda m: " ".join(m.to_latex().split()),  # one map a line
 }
 

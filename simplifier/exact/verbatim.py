@@ -65,7 +65,7 @@ class Verbatim:
         if right.number is None:
             raise NotAffineError(f"isl cannot represent {operator} by a variable")
         if operator == "mod":
-            return IslTerm(f"(({left.text}) mod {right.number})")
+            return IslTerm(f"(({left.text}) mod {abs(right.number)})")
         sign = "" if operator == "floordiv" else "-"
         inner = "-" if (right.number < 0) != (operator == "ceildiv") else ""
         return IslTerm(f"({sign}floor(({inner}({left.text}))/{abs(right.number)}))")

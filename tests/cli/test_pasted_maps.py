@@ -41,6 +41,19 @@ operand id = 2 (d0){rt0} -> (d0 + rt0),
                 (d0 + rt0) mod 2 in [0, 0]
 """
 
+# The form of `OperandIndexing::ToString` since 2026.
+LOG_2026 = """\
+operand id = 0
+(d0){rt0, rt1} -> (d0 / 2 + rt0, rt1), domain: d0 in [0, 3], rt0 in [0, 1], rt1 in [0, 4]
+runtime variables:
+
+rt0: parameter(1); (d0) -> (), domain: d0 in [0, 3]
+rt1: constant(3); (d0) -> (), domain: d0 in [0, 3]
+replica id:
+(d0) -> (d0 / 2), domain: d0 in [0, 3]
+operand id = 1 (d0) -> (d0), domain: d0 in [0, 3]
+"""
+
 Simplify = Callable[..., tuple[int, list[str], str]]
 
 
@@ -71,6 +84,30 @@ def test_maps_in_one_line_and_in_several_may_be_mixed(simplify: Simplify) -> Non
     maps = [parse_map(text) for text in TEXTS]
     text = "\n".join(str(m) if k % 2 else m.pretty() for k, m in enumerate(maps))
     assert simplify(text, "--verify")[:2] == (0, [str(m.simplify()) for m in maps])
+
+
+def test_sources_and_replica_ids_of_2026_are_skipped(simplify: Simplify) -> None:
+    expected = [
+        "(d0){rt0, rt1} -> (rt0 + d0 floordiv 2, rt1), domain: d0 in [0, 3], rt0 in [0, 1], "
+        "rt1 in [0, 4]",
+        "(d0) -> (d0), domain: d0 in [0, 3]",
+    ]
+    assert simplify(LOG_2026) == (0, expected, "")
+    status, lines, _ = simplify(LOG_2026, "--format", "xla")
+    assert (status, lines[0]) == (0, expected[0].replace("floordiv", "/"))
+
+
+def test_an_affine_map_is_read_with_the_bounds_of_options(simplify: Simplify) -> None:
+    text = "#map = affine_map<(i, j)[s] -> ((i * 2) floordiv 2 + s, j)>"
+    options = "--dims", "64,-1:15", "--symbols", "3"
+    expected = "(i, j)[s0] -> (i + s0, j), domain: i in [0, 63], j in [-1, 15], s0 in [0, 2]"
+    assert simplify(text, *options) == (0, [expected], "")
+    assert simplify(expected, *options) == (0, [expected], "")  # it has a domain
+    status, lines, error = simplify(text, "--dims", "64")
+    assert (status, lines) == (1, [])
+    assert "error[mlir-syntax]: expected bounds of 2 dimensions, got 1" in error
+    assert "--symbols" in simplify(text, "--dims", "64,4")[2]
+    assert simplify(text, "--dims", "64,")[0] == 2
 
 
 PREFIXES = [

@@ -13,6 +13,7 @@ from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
 from indexing.cli.integers import IntegerRange
 from indexing.cli.map_question import MapQuestion
+from indexing.cli.map_texts import MAP_ONLY
 from indexing.cli.options import (
     GivenValueText,
     PointText,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from indexing.views.regions import Point
     from indexing.views.selection import Selection
 
-MAP_ONLY = ("isl", "mlir", "latex")
 FORMATS = click.Choice(["text", "json", *MAP_ONLY, "svg"])
 
 
@@ -155,7 +155,7 @@ def command(
     another map of the operand contains are only counted. Elsewhere, each line is one record; see
     docs/python.md.
 
-    The formats isl, mlir and latex print the maps alone, one on each line. A note on standard error
+    The formats isl, mlir, xla and latex print the maps alone, one on each line. A note on standard error
     counts unknown accesses, which have no map, and maps whose grade is `may`. With --at, svg draws
     the elements that the tile needs, and how often it reads them.
 

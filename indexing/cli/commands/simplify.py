@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.map_texts import MAP_FORMATS, UNKNOWN, map_blocks, read_map, show_map
+from indexing.cli.map_texts import (
+    MAP_FORMATS,
+    UNKNOWN,
+    Bounds,
+    MlirBounds,
+    map_blocks,
+    read_map,
+    show_map,
+)
 from indexing.cli.options import format_option, verify_option
 from indexing.cli.reporter import Reporter
 
@@ -18,30 +26,50 @@ if TYPE_CHECKING:
 
 @click.command("simplify")
 @click.argument("maps", metavar="[MAP]...", nargs=-1)
+@click.option(
+    "--dims",
+    type=MlirBounds(),
+    help="Give the dimensions of each `affine_map` these sizes or inclusive bounds: 64,0:15",
+)
+@click.option(
+    "--symbols",
+    type=MlirBounds(),
+    help="Give the symbols of each `affine_map` these sizes or inclusive bounds",
+)
 @verify_option
 @click.option("--explain", is_flag=True, help="List the simplification laws applied to each map")
 @format_option(MAP_FORMATS)
 @click.pass_obj
 def command(
-    reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
+    reporter: Reporter,
+    maps: Sequence[str],
+    dims: Bounds | None,
+    symbols: Bounds | None,
+    verify: bool,
+    explain: bool,
+    notation: str,
 ) -> None:
     """Simplify each MAP; without MAP or with `-`, read maps from standard input.
 
     On standard input, a map is one line or several, as XLA logs it and `IndexingMap.pretty` prints
-    it: lines of the domain continue the map before. Labels such as `operand id = 0` and
-    the prefixes of XLA's log, such as `I0000 00:00:1700000000.1 1234 file.cc:99] `, are skipped.
+    it: lines of the domain continue the map before. Labels such as `operand id = 0`, sources of
+    runtime variables, maps of replica IDs and the prefixes of XLA's log, such as
+    `I0000 00:00:1700000000.1 1234 file.cc:99] `, are skipped.
 
-    A MAP is text in the notation of docs/notation.md or of MLIR.
+    A MAP is text in the notation of docs/notation.md or of MLIR. An `affine_map` has no bounds:
+    --dims and --symbols give them.
 
     \b
     Examples:
       hlo-indexing simplify "(d0) -> (d0 mod 8), domain: d0 in [0, 7]"
       hlo-indexing simplify --explain "(d0) -> ((d0 * 8) floordiv 4), domain: d0 in [0, 3]"
       echo "(d0) -> (d0 + d0), domain: d0 in [0, 3]" | hlo-indexing simplify --format isl
+      hlo-indexing simplify --dims 64,0:15 "affine_map<(i, j) -> (i mod 64, j)>"
     """
     from hlo.formats.reading import stdin
     from indexing.maps.certificate import prove_text
 
+    bounds = {"dims": dims, "symbols": symbols}
     proofs: Counter[str] = Counter()
     is_stdin = tuple(maps) in ((), ("-",))
     texts: Iterable[tuple[int, str | bytes]] = (
@@ -55,7 +83,7 @@ def command(
         line = number if is_stdin else 1
         with reporter.reporting(f"{source}:{line}" if is_stdin else source):
             text = given if isinstance(given, str) else _decode_line(given, number)
-            simple, steps = _simplify_text(text, source, line, explain)
+            simple, steps = _simplify_text(text, source, line, explain, bounds)
             if verify:
                 prove_text(text, simple)
                 proofs["unchanged" if text.split() == str(simple).split() else "proved"] += 1
@@ -78,7 +106,7 @@ def _decode_line(line: bytes, number: int) -> str:
 
 
 def _simplify_text(
-    text: str, source: str, line: int, explain: bool
+    text: str, source: str, line: int, explain: bool, bounds: Mapping[str, Bounds | None]
 ) -> tuple[IndexingMap, Sequence[str]]:
     """Return the simplified map, and its steps if they are requested."""
     from indexing.maps.explanation import step_text
@@ -86,9 +114,9 @@ def _simplify_text(
     from simplifier.trace import Applied, record_laws
 
     if not explain:
-        return read_map(text, source, line).simplify(), ()
+        return read_map(text, source, line, bounds).simplify(), ()
     with record_laws() as laws:  # building an expression applies laws, too
-        original = read_map(text, source, line)
+        original = read_map(text, source, line, bounds)
     steps: list[Rewrite | Applied] = [*laws]
     simple = original.simplify(trace=steps)
     # the reason for an empty map before the empty map

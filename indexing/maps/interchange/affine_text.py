@@ -124,8 +124,8 @@ def _variables(tokens: Tokens, heads: Heads, bounds: Mapping[str, Interval]) -> 
             tokens.fail(
                 f"`{token.text}` has no {side} bound",
                 token,
-                f"pass sizes or bounds as `{given}`, or write a map with a domain: "
-                f"(…) -> (…), domain: {token.text} in [0, 9]",
+                f"pass sizes or bounds as `{given}` (--{given} of `simplify`), or write a map "
+                f"with a domain: (…) -> (…), domain: {token.text} in [0, 9]",
             )
     return {t.text: Variable(t.text, *bounds[t.text]) for t in (*heads.dims, *heads.symbols)}
 

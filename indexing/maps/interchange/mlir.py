@@ -61,15 +61,33 @@ def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
     >>> print(to_mlir(half, "affine_map"))
     affine_map<(d0, d1) -> (d1 floordiv 2, d0)>
     """
-    require_exact_text(indexing_map)
     match kind:
         case "indexing_map":
-            return f'#xla.indexing_map<"{_map_text(_rename_for_xla(indexing_map))}">'
+            return f'#xla.indexing_map<"{to_xla(indexing_map, division="floordiv")}">'
         case "affine_map":
             return to_affine_map(indexing_map)
         case "affine_set":
             return to_affine_set(indexing_map)
     assert_never(kind)
+
+
+@checked
+def to_xla(indexing_map: IndexingMap, division: Literal["/", "floordiv"] = "/") -> str:
+    """Return the map as XLA prints it, with names of variables that XLA accepts.
+
+    The text omits the grade and the sources of runtime variables.
+
+    Args:
+        division: how XLA prints a floor division: ``/`` since 2026, ``floordiv`` before.
+    Raises:
+        ValueError: shared subexpressions make a text too long (`simplifier.text.MAX_TEXT`).
+
+    >>> print(to_xla(IndexingMap.over((8,), lambda d: [d[0] // 2, d[0] % 2])))
+    (d0) -> (d0 / 2, d0 mod 2), domain: d0 in [0, 7]
+    """
+    require_exact_text(indexing_map)
+    text = _map_text(_rename_for_xla(indexing_map))
+    return text if division == "floordiv" else text.replace(" floordiv ", " / ")
 
 
 def _map_text(indexing_map: IndexingMap) -> str:
@@ -90,6 +108,7 @@ def to_affine_map(indexing_map: IndexingMap) -> str:
     >>> print(to_affine_map(IndexingMap.over((4, 7), lambda d: [d[1] // 2 + d[0] * 3])))
     affine_map<(d0, d1) -> (d0 * 3 + d1 floordiv 2)>
     """
+    require_exact_text(indexing_map)
     plain = _number_variables(indexing_map)
     for result in plain.results:
         _require_semi_affine(result, plain)
@@ -105,6 +124,7 @@ def to_affine_set(indexing_map: IndexingMap) -> str:
     >>> print(to_affine_set(IndexingMap.over((4,), lambda d: [d[0] // 2])))
     affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>
     """
+    require_exact_text(indexing_map)
     plain = _number_variables(indexing_map)
     for constraint in plain.constraints:
         _require_semi_affine(constraint.expr, plain)
