@@ -80,7 +80,7 @@ SPECIAL: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def states(folder: Path) -> dict[str, tuple[int, ...]]:
-    """What a write would change of each file: reading a link may change its access time."""
+    """The attributes of each file that a write would change; reading a link may change others."""
     links = ((path.name, path.lstat()) for path in folder.iterdir())
     return {n: (s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns) for n, s in links}
 
