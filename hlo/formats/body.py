@@ -25,7 +25,7 @@ from hlo.formats.faults import (
 )
 from hlo.formats.parser_state import ParserState, free_name
 from hlo.modules.module import NO_ATTRIBUTES, Computation, Instruction
-from hlo.shapes.shape import AnyShape, find_shape
+from hlo.shapes.shape import AnyShape, TupleShape, find_shape
 from hlo.text.lexer import (
     COMMENT,
     END,
@@ -50,6 +50,8 @@ _LITERAL = re.compile(  # numbers, braces and keywords, in parentheses or not
     re.ASCII,
 )
 _OPERAND = token(rf"(?>%?({NAME}){SPACE}(?=[,()]))?+(,{SPACE}\)|[,)]|)")
+_ELEMENT = token(rf"%?({NAME})((?:#\d+)+){SPACE}(,{SPACE}\)|[,)]|)")
+_DIGITS = re.compile(r"\d++", re.ASCII)
 _ATTRIBUTE = token(rf",{SPACE}([A-Za-z_][\w.\-]*+){SPACE}={SPACE}")
 _CALLEE = token(rf"(?:%?({NAME})|\{{)")
 _INLINE = token(rf"\{{{SPACE}(?:ROOT\b|%?{NAME}{SPACE}=)")
@@ -182,17 +184,22 @@ class BodyReader(ParserState):
     def operand(
         self, computation: Computation, names: dict[str, Instruction], match: re.Match[str]
     ) -> tuple[Instruction, str, int]:
-        """Parse an operand with a shape, a nested instruction or an undefined name.
+        """Parse an operand with a shape, an element, a nested instruction or an undefined name.
 
         Return the operand, the comma or parenthesis after it, and the position behind that.
         """
         shape, position = None, match.start()
-        if not match[1] and not match[2]:
+        element = _ELEMENT.match(self.text, position)
+        if not element and not match[1] and not match[2]:
             shape, position = find_shape(self.source, position)
             match = self.operand_name(position)
+            element = _ELEMENT.match(self.text, position)
         name, mark = match.groups()
         operand = names.get(name)
-        if not mark and name:
+        if element:
+            operand, mark, match = self.element(computation, names, element), element[3], element
+            position = element.end(2)
+        elif not mark and name:
             operand, position = self.nested_instruction(computation, names, shape, match.start(1))
             match = self.operand_name(position)
             mark = "" if match[1] else match[2]
@@ -203,6 +210,32 @@ class BodyReader(ParserState):
         if shape is not None and shape is not operand.declared_shape:
             self.check_operand(operand, shape, match)
         return operand, mark, match.end()
+
+    def element(
+        self, computation: Computation, names: dict[str, Instruction], match: re.Match[str]
+    ) -> Instruction:
+        """Return the get-tuple-element for an operand such as ``%p0#1#0``."""
+        name = match[1]
+        if name not in names:
+            raise undefined_operand(name, self.source.span(*match.span(1)), names, False)
+        value = names[name]
+        for index in _DIGITS.finditer(self.text, *match.span(2)):
+            name = f"{name}.{index[0]}"
+            key = f"({value.name}#{index[0]})"
+            if key not in names:
+                names[key] = Instruction(
+                    name=name,
+                    opcode="get-tuple-element",
+                    shape=_element_shape(value.declared_shape, int(index[0])),
+                    operands=(value,),
+                    values=(None, {"index": self.attribute_text(*index.span())}),
+                    computation=computation,
+                    index=len(names),
+                    start=match.start(1),
+                    end=index.end(),
+                )
+            value = names[key]
+        return value
 
     def operand_name(self, position: int) -> re.Match[str]:
         """Match an optional name at `position` and the comma or parenthesis after it."""
@@ -342,6 +375,13 @@ class BodyReader(ParserState):
         declared = operand.declared_shape
         if declared is not None and not declared.compatible(shape):
             raise wrong_operand_shape(operand, shape, self.source.span(*match.span(1)))
+
+
+def _element_shape(shape: AnyShape | None, number: int) -> AnyShape | None:
+    """Return the shape of an element of a tuple; None if it is unknown or missing."""
+    if isinstance(shape, TupleShape) and number < len(shape.elements):
+        return shape.elements[number]
+    return None
 
 
 def _no_name(names: Mapping[str, Instruction]) -> str:

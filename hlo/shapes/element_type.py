@@ -42,6 +42,8 @@ _FLOATS = {
     "f8e4m3b11fnuz": (8, "float8_e4m3b11fnuz"),
     "f8e3m4": (8, "float8_e3m4"),
     "f8e8m0fnu": (8, "float8_e8m0fnu"),
+    "f6e2m3fn": (6, "float6_e2m3fn"),
+    "f6e3m2fn": (6, "float6_e3m2fn"),
     "f4e2m1fn": (4, "float4_e2m1fn"),
 }
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64)

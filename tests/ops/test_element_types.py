@@ -20,7 +20,8 @@ from tests.ops.samples import ALL
 from tests.oracles import sampled
 
 # fmt: off
-TYPES = ("pred", "s2", "u4", "s8", "u16", "s64", "f16", "bf16", "f8e5m2", "f8e8m0fnu", "f4e2m1fn",
+TYPES = ("pred", "s2", "u4", "s8", "u16", "s64", "f16", "bf16", "f8e5m2", "f8e8m0fnu", "f6e2m3fn",
+         "f6e3m2fn", "f4e2m1fn",
          "f64", "c64", "c128")
 # fmt: on
 TYPE = re.compile(r"\b(?:pred|[su]\d+|f\d\w*|bf16|c\d+)(?=\[)")
