@@ -220,7 +220,7 @@ class BodyReader(ParserState):
             raise undefined_operand(name, self.source.span(*match.span(1)), names, False)
         value = names[name]
         for index in _DIGITS.finditer(self.text, *match.span(2)):
-            name = f"{name}.{index[0]}"
+            name = f"{name}_{index[0]}"
             key = f"({value.name}#{index[0]})"
             if key not in names:
                 names[key] = Instruction(

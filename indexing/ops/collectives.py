@@ -77,6 +77,12 @@ class AllReduce(ReducingCollective):
         return IndexingMap.identity(out)
 
 
+def _why_rooted(instruction: InstructionLike) -> str:
+    """Return why a collective is not analysed; empty if its root device is fixed."""
+    given = instruction.attributes.get("has_dynamic_root")
+    return "its root is chosen at run time" if given and given.normal == "true" else ""
+
+
 _BUNDLE: Final = "an all-reduce-start whose result is (operands, result, ..) is not analysed"
 
 
@@ -113,6 +119,14 @@ class CollectiveReduce(AllReduce):
     """The reduction of an all-reduce, on one device of the group only."""
 
     share_sent = staticmethod(send_operand)
+    has_dynamic_root: bool = attribute(boolean, default=False)
+
+    @classmethod
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
+        return _why_rooted(instruction)
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return as_result(operands[:-1] if self.has_dynamic_root else operands)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(grade="may")
@@ -300,12 +314,17 @@ class CollectiveBroadcast(GroupedCollective):
     share_sent = staticmethod(send_operand)
     fills_with_zeros: ClassVar[bool] = True
     takes_ragged_groups: ClassVar[bool] = True
+    has_dynamic_root: bool = attribute(boolean, default=False)
+
+    @classmethod
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
+        return _why_rooted(instruction)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(source=0)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return as_result(operands)
+        return as_result(operands[:-1] if self.has_dynamic_root else operands)
 
 
 @op(

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
-from hlo.ops.attributes import computation, computation_list, string
+from hlo.ops.attributes import computation, computation_list, raw, string
 from hlo.ops.op import (
     HOLDS,
     Fault,
@@ -214,6 +214,7 @@ class AsyncStart(StructuredOp):
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main", in_value=False)
+    output_to_operand_aliasing: str = attribute(raw, default="", in_value=False)
 
     @classmethod
     def why_unsupported(cls, instruction: InstructionLike) -> str:

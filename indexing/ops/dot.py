@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.ops.attributes import int_list, raw, word, word_list
+from hlo.ops.attributes import int_list, word, word_list
 from hlo.ops.op import (
     HOLDS,
     Fault,
@@ -18,6 +18,7 @@ from hlo.ops.op import (
     disjoint_fault,
     op,
 )
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import array, dims_of, may_be
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
 from indexing.maps.answers import Unknown
@@ -26,15 +27,11 @@ from indexing.ops.base import Array, BinaryOp, Entries, list_by_position
 from indexing.ops.element import (
     NO_DECLARED_WORK,
     ElementRule,
-    OpaqueRule,
     ReductionRule,
     ShardReduction,
     Work,
     element_count,
 )
-
-_SPARSITY = "the dot has structured sparsity"
-SPARSE = Unknown(_SPARSITY)
 
 
 def sum_of_products(out: Shape, left: Shape, *_: Shape) -> ReductionRule:
@@ -67,8 +64,8 @@ class Dot(BinaryOp):
     The batch indices b and contracting indices c are at the dimensions that the attributes name;
     l and r are the other dimensions of each operand.
 
-    With structured sparsity, an operand stores only some elements along a contracting dimension,
-    and an additional operand contains their positions. The maps are unknown then.
+    With structured sparsity, an operand stores only some elements along a contracting dimension;
+    such a dot is not analysed.
 
     Source: XLA ``docs/operation_semantics.md``, "DotGeneral".
     """
@@ -77,7 +74,6 @@ class Dot(BinaryOp):
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
-    max_operands: ClassVar[int | None] = 4
 
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -86,10 +82,14 @@ class Dot(BinaryOp):
     rhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
     operand_precision: tuple[str, ...] = attribute(word_list, default=(), in_value=False)
     algorithm: str = attribute(word, default="")
-    sparsity: str = attribute(raw, default="")
+
+    @classmethod
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
+        is_sparse = any(name.startswith("sparsity") for name in instruction.attributes)
+        return "the dot has structured sparsity" if is_sparse else ""
 
     @constraint("C1", "lhs dimensions must be distinct dimensions of the left operand")
-    def names_left(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
+    def names_left(self, left: Shape, right: Shape, *scales: Shape) -> Fault:
         return disjoint_fault(
             left.rank,
             lhs_batch_dims=self.lhs_batch_dims,
@@ -97,7 +97,7 @@ class Dot(BinaryOp):
         )
 
     @constraint("C2", "rhs dimensions must be distinct dimensions of the right operand")
-    def names_right(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
+    def names_right(self, left: Shape, right: Shape, *scales: Shape) -> Fault:
         return disjoint_fault(
             right.rank,
             rhs_batch_dims=self.rhs_batch_dims,
@@ -105,13 +105,11 @@ class Dot(BinaryOp):
         )
 
     @constraint("C3", "batch dimensions must match in number and size")
-    def same_batch(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
+    def same_batch(self, left: Shape, right: Shape, *scales: Shape) -> Fault:
         return _pairs_fault(left, right, self.lhs_batch_dims, self.rhs_batch_dims, "rhs_batch_dims")
 
     @constraint("C4", "contracting dimensions must match in number and size")
-    def same_contracting(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
-        if self.sparsity:
-            return HOLDS
+    def same_contracting(self, left: Shape, right: Shape, *scales: Shape) -> Fault:
         return _pairs_fault(
             left,
             right,
@@ -119,13 +117,6 @@ class Dot(BinaryOp):
             self.rhs_contracting_dims,
             "rhs_contracting_dims",
         )
-
-    @constraint("C5", "there must be two operands, and one more for each sparse operand")
-    def has_operands(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
-        sparse = len(self.sparsity.split("_")) if self.sparsity else 0
-        if len(metadata) == sparse:
-            return HOLDS
-        return Fault(f"number of operands: expected {2 + sparse}, got {2 + len(metadata)}")
 
     def _free(self, left: int, right: int) -> tuple[list[int], list[int]]:
         """For operands of these ranks, the dimensions that are neither batch nor contracting."""
@@ -136,7 +127,7 @@ class Dot(BinaryOp):
             [k for k in range(right) if k not in theirs],
         )
 
-    def infer_shape(self, left: Shape, right: Shape, *metadata: Shape) -> Shape:
+    def infer_shape(self, left: Shape, right: Shape, *scales: Shape) -> Shape:
         ours, theirs = self._free(left.rank, right.rank)
         rows, columns = dims_of(left), dims_of(right)
         batch = [
@@ -147,9 +138,7 @@ class Dot(BinaryOp):
         widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
         return array((self.shape or widest).element_type, sizes)
 
-    def output_to_input(self, out: Shape, left: Shape, right: Shape, *metadata: Shape) -> Entries:
-        if self.sparsity:
-            return (SPARSE,) * (2 + len(metadata))
+    def output_to_input(self, out: Shape, left: Shape, right: Shape, *scales: Shape) -> Entries:
         ours, theirs = self._free(left.rank, right.rank)
         i, s = dims(out), ranges(*[left.dims[k] for k in self.lhs_contracting_dims])
         batch = len(self.lhs_batch_dims)
@@ -166,14 +155,12 @@ class Dot(BinaryOp):
         )
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        if self.sparsity:
-            return OpaqueRule(_SPARSITY)
         return sum_of_products(out, *operands)
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
     ) -> Work | Unknown:
-        if self.sparsity or not isinstance(operands[0], Shape):
+        if not isinstance(operands[0], Shape):
             return NO_DECLARED_WORK
         contracted = math.prod([operands[0].dims[k] for k in self.lhs_contracting_dims])
         return Work(flops=2 * element_count(out) * contracted)

@@ -10,7 +10,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
 from hlo.ops.unify import may_divide
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, Entries
-from indexing.ops.dot import SPARSE, Dot
+from indexing.ops.dot import Dot
 from indexing.ops.element import ElementRule, ShardReduction
 
 
@@ -51,8 +51,6 @@ class ScaledDot(Dot):
         return HOLDS
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape, *scales: Shape) -> Entries:
-        if self.sparsity:
-            return (SPARSE,) * 4
         of_left, of_right = self._maps(Dot.output_to_input(self, out, left, right))
         of_scales = [
             read.then(_to_block(operand, scale))

@@ -12,7 +12,7 @@ HloModule m
 
 ENTRY e {
   p = (f32[4], (f32[3], s32[])) parameter(0)
-  p.0 = f32[4] constant({1,2,3,4})
+  p_0 = f32[4] constant({1,2,3,4})
   a = f32[4] negate(f32[4] %p#0)
   b = f32[4] add(p#0, /* the same */ p#0)
   c = f32[3] negate(%p#1#0)
@@ -27,10 +27,10 @@ def test_an_element_is_one_get_tuple_element_for_all_its_uses(lazy: bool) -> Non
     entry = module.entry
     elements = [each for each in entry.instructions if each.opcode == "get-tuple-element"]
     assert [str(each) for each in elements] == [
-        "%p.0.1 = f32[4] get-tuple-element(%p), index=0",  # another instruction is named p.0
-        "%p.1 = (f32[3], s32[]) get-tuple-element(%p), index=1",
-        "%p.1.0 = f32[3] get-tuple-element(%p.1), index=0",
-        "%p.1.1 = s32[] get-tuple-element(%p.1), index=1",
+        "%p_0.1 = f32[4] get-tuple-element(%p), index=0",  # another instruction is named p_0
+        "%p_1 = (f32[3], s32[]) get-tuple-element(%p), index=1",
+        "%p_1_0 = f32[3] get-tuple-element(%p_1), index=0",
+        "%p_1_1 = s32[] get-tuple-element(%p_1), index=1",
     ]
     assert entry["b"].operands == (elements[0], elements[0])
     assert str(hlo.parse(str(module))) == str(module)
@@ -56,7 +56,7 @@ def first_error(text: str) -> None:
         ("q#0", "operand `q` is not defined", "q"),
         ("p#", "found `#`", "#"),
         ("p #0", "found `#0`", "#0"),
-        ("f32[9] p#0", "operand `p.0` is written as f32[9], but declared f32[4]", "p"),
+        ("f32[9] p#0", "operand `p_0` is written as f32[9], but declared f32[4]", "p"),
     ],
 )
 def test_wrong_elements_are_errors_at_their_place(operand: str, message: str, marked: str) -> None:

@@ -138,10 +138,11 @@ def unchecked_warnings(module: Module) -> Iterator[str]:
 
     for instruction in first_unregistered(module):
         opcode = instruction.opcode
-        reason = why_unsupported(instruction) or f"unknown opcode `{opcode}`"
-        message = f"{reason}: `{instruction.name}` is not checked"
+        reason = why_unsupported(instruction)
+        message = f"{reason or f'unknown opcode `{opcode}`'}: `{instruction.name}` is not checked"
         yield f"warning: {instruction.span.place()}: {message}"
-        yield from did_you_mean(opcode, OPS.keys() - {opcode})
+        if not reason:
+            yield from did_you_mean(opcode, OPS.keys() - {opcode})
 
 
 def first_unregistered(module: Module) -> list[Instruction]:

@@ -155,9 +155,9 @@ def command(
     another map of the operand contains are only counted. Elsewhere, each line is one record; see
     docs/python.md.
 
-    The formats isl, mlir, xla and latex print the maps alone, one on each line. A note on standard error
-    counts unknown accesses, which have no map, and maps whose grade is `may`. With --at, svg draws
-    the elements that the tile needs, and how often it reads them.
+    The formats isl, mlir, xla, xla2025 and latex print the maps alone, one on each line. A note on
+    standard error counts unknown accesses, which have no map, and maps whose grade is `may`. With
+    --at, svg draws the elements that the tile needs, and how often it reads them.
 
     With --verify, a map that isl disproves is an error and is not printed. A map that isl cannot
     decide within its budget is printed, with a note on standard error, and the exit status is 0;

@@ -55,7 +55,7 @@ def loop_dimensions(instruction: Instruction) -> tuple[LoopDimension, ...]:
         return tuple(
             [LoopDimension(first.dims[k], (k,) * half + (None,) * half) for k in op.dimensions]
         )
-    if not isinstance(op, Dot) or op.sparsity:
+    if not isinstance(op, Dot):
         return ()
     pairs = zip(op.lhs_contracting_dims, op.rhs_contracting_dims, strict=True)
     scales = 2 if isinstance(op, ScaledDot) else 1
