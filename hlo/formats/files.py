@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from io import BytesIO
+from typing import Final
 
 from hlo.arguments import checked
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
 from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes, unpack, unpacked_name
-from hlo.formats.recognition import binary_format
+from hlo.formats.recognition import BYTECODE, STABLEHLO, binary_format
 from hlo.formats.stablehlo import stablehlo_text
 from hlo.modules.module import Module
 from hlo.text.source import HloError, Source
@@ -20,9 +22,9 @@ from hlo.text.source import HloError, Source
 def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Module:
     """Load the module in a file; ``-`` is standard input.
 
-    ``.gz`` and ``.xz`` files are decompressed. A ``.pb`` file is a serialized HloModuleProto, or an
-    HloProto as written by ``--xla_dump_to``; a ``.mlir`` file is text of StableHLO, with a function
-    ``main``. jaxlib converts both to HLO text.
+    The contents decide, not the name: HLO text, a serialized HloModuleProto or HloProto as written
+    by ``--xla_dump_to``, or StableHLO with a function ``main``, as text or bytecode, each plain or
+    compressed by gzip or xz. jaxlib converts protocol buffers and StableHLO to HLO text.
 
     Args:
         path: a regular file, a FIFO that a process writes to, or ``-``.
@@ -87,7 +89,7 @@ def text_of(contents: bytes | bytearray, name: str, max_bytes: int = MAX_BYTES) 
 
     Args:
         contents: the bytes of the file, which may be compressed.
-        name: the name of the file, whose suffix gives the format.
+        name: the name of the file.
         max_bytes: limit on the size after decompression.
     Raises:
         HloError: as `read_text`.
@@ -99,11 +101,26 @@ def text_of(contents: bytes | bytearray, name: str, max_bytes: int = MAX_BYTES) 
 
 
 def _module_text(data: bytearray, name: str) -> str:
+    """Return the HLO text of a module in any format; the name of a file decides only in doubt."""
     suffix = os.path.splitext(unpacked_name(name))[1]
-    if suffix == ".pb":
+    is_hlo = _HLO.match(data) is not None
+    if data.startswith(BYTECODE):
+        return stablehlo_text(bytes(data), name)
+    if suffix == ".pb" and not is_hlo:
         return proto_text(bytes(data), name)
+    if _PROTO.match(data):
+        try:
+            return proto_text(bytes(data), name)
+        except HloError as error:
+            if error.code == "jaxlib":
+                raise  # another error: the file is not text, either
     text = decode(data, name)
-    return stablehlo_text(text, name) if suffix == ".mlir" else text
+    is_mlir = suffix == ".mlir" or STABLEHLO.place(text) is not None
+    return stablehlo_text(text, name) if is_mlir and not is_hlo else text
+
+
+_HLO: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:HloModule|ENTRY)\b")
+_PROTO: Final = re.compile(rb"\n(?=[^\0-\x08\x0b\x0e-\x1f]{0,255}[\0-\x08\x0b\x0e-\x1f])")
 
 
 def decode(data: bytes | bytearray, name: str) -> str:
@@ -144,7 +161,7 @@ def _repair(data: bytes | bytearray) -> str:
     start = data[:4096]
     unprintable = sum((byte < 32 and byte not in b"\t\n\r\f") or byte > 126 for byte in start)
     if unprintable > len(start) // 20:
-        return "name the file *.pb to read it as a protocol buffer"
+        return "pass HLO text, a protocol buffer of HLO or StableHLO"
     return "remove or re-encode the byte"
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from hlo.arguments import checked
 from hlo.formats.module_reader import ModuleReader
+from hlo.formats.pasted import blank_surroundings
 from hlo.formats.recognition import other_format
 from hlo.modules.infer import with_shapes
 from hlo.modules.module import Module
@@ -29,7 +30,8 @@ def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Modul
     """Parse the text of one module.
 
     Args:
-        text: HLO text: a module, computations, or instructions.
+        text: HLO text: a module, computations, or instructions. Lines ``# ...`` before them, and
+            the lines and prefixes of a log around a module, are skipped.
         filename: name of the file in errors.
         lazy: check the text of most computations, and make their instructions on first use.
     Raises:
@@ -46,7 +48,7 @@ def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Modul
 
     Source: XLA ``xla/hlo/parser/hlo_parser.cc``.
     """
-    return _parse_module(Source(text, filename), lazy)
+    return _parse_module(Source(blank_surroundings(text), filename), lazy)
 
 
 def restored_module(source: Source, shapes: Sequence[AnyShape | None] | None) -> Module:

@@ -26,6 +26,8 @@ ANY_RATIO: Final = 16
 """The share of the limit on the size, one part in so many, that may have any ratio."""
 PACKED: Final = (".gz", ".xz")
 """Suffixes of compressed files."""
+_GZIP: Final = b"\x1f\x8b"
+_XZ: Final = b"\xfd7zXZ\0"
 STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 
 _CHUNK: Final = 1 << 20
@@ -40,7 +42,7 @@ _SPECIAL_FILES: Final = {
 
 
 def read_bytes(path: str, name: str, max_bytes: int) -> bytearray:
-    """Return the contents of a file, decompressed if `name` ends in ``.gz`` or ``.xz``.
+    """Return the contents of a file, decompressed as by `unpack`.
 
     Args:
         path: a regular file, a FIFO that a process writes to, or a member of `STDIN`.
@@ -70,35 +72,42 @@ def read_stored(path: str, name: str, max_bytes: int) -> bytearray:
 
 
 def unpack(stream: BinaryIO, name: str, max_bytes: int) -> bytearray:
-    """Return the contents of a stream, decompressed if `name` ends in ``.gz`` or ``.xz``.
+    """Return the contents of a stream, decompressed if they or the name are those of an archive.
 
+    Args:
+        name: the name of the file; archives end in ``.gz`` or ``.xz``, or in anything.
     Raises:
         HloError: the contents are corrupt, or exceed `max_bytes`.
     """
     stored = _Counted(stream)
     counted = cast(BinaryIO, stored)  # `read` is all that is needed
     try:
-        if name.endswith(".gz"):
+        if stored.start.startswith(_GZIP) or name.endswith(".gz"):
             with gzip.GzipFile(fileobj=counted, mode="rb") as file:
                 return _read_limited(file, name, max_bytes, stored)
-        if name.endswith(".xz"):
+        if stored.start.startswith(_XZ) or name.endswith(".xz"):
             with lzma.LZMAFile(counted) as file:
                 return _read_limited(file, name, max_bytes, stored)
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         span = Source("", name).span(0)
         raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
-    return _read_limited(stream, name, max_bytes)
+    return _read_limited(counted, name, max_bytes)
 
 
 class _Counted:
-    """A stream that counts the bytes that are read from it."""
+    """A stream that counts the bytes that are read from it; `start` has the first ones."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self.start = self._ahead = stream.read(len(_XZ))
         self.count = 0
 
     def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
+        data, self._ahead = self._ahead, b""
+        if 0 <= size < len(data):
+            data, self._ahead = data[:size], data[size:]
+        elif size < 0 or not data:
+            data += self._stream.read(size)
         self.count += len(data)
         return data
 

@@ -64,14 +64,15 @@ class BinaryFormat(NamedTuple):
     repair: str
 
 
+STABLEHLO: Final = TextFormat(
+    "StableHLO",
+    _MLIR,
+    f"hlo.load and hlo-indexing read it from files; JAX prints HLO: {_JAX}",
+    before=_LOCATIONS,
+    after=r"(?=[\s\S]*?\b(?:stablehlo|mhlo|chlo|vhlo)\.)",
+)
 TEXT_FORMATS: Final = (
-    TextFormat(
-        "StableHLO",
-        _MLIR,
-        f"hlo.load and hlo-indexing read it from files *.mlir; JAX prints HLO: {_JAX}",
-        before=_LOCATIONS,
-        after=r"(?=[\s\S]*?\b(?:stablehlo|mhlo|chlo|vhlo)\.)",
-    ),
+    STABLEHLO,
     TextFormat(
         "MLIR in another dialect than StableHLO",
         _MLIR,
@@ -107,17 +108,12 @@ TEXT_FORMATS: Final = (
 """Formats of text, in order: the first that matches is that of the text."""
 
 BINARY_FORMATS: Final = (
-    BinaryFormat(
-        "bytecode of MLIR",
-        (b"ML\xefR",),
-        "convert it to text: stablehlo-translate --deserialize FILE > FILE.mlir",
-    ),
     BinaryFormat("an object file", (b"\x7fELF",), "pass the HLO module of the same dump"),
-    BinaryFormat("compressed by gzip", (b"\x1f\x8b",), "name the file *.gz to decompress it"),
-    BinaryFormat("compressed by xz", (b"\xfd7zXZ\0",), "name the file *.xz to decompress it"),
     BinaryFormat("a ZIP archive", (b"PK\x03\x04",), "pass a file of the archive"),
 )
-"""Formats of files that are not text."""
+"""Formats of files that are not text, and are not read."""
+BYTECODE: Final = b"ML\xefR"
+"""The first bytes of bytecode of MLIR."""
 
 
 def other_format(source: Source) -> HloError | None:
@@ -133,8 +129,8 @@ def other_format(source: Source) -> HloError | None:
 def binary_format(data: bytes | bytearray) -> BinaryFormat | None:
     """Return the format of bytes that are not text, if it is one of `BINARY_FORMATS`.
 
-    >>> binary_format(b"ML\\xefR\\rStableHLO_v1.0.0").name
-    'bytecode of MLIR'
+    >>> binary_format(b"PK\\x03\\x04").name
+    'a ZIP archive'
     """
     start = bytes(data[:8])
     return next((each for each in BINARY_FORMATS if start.startswith(each.starts)), None)

@@ -1,4 +1,4 @@
-"""Conversion of StableHLO, as text of MLIR, to HLO text through jaxlib."""
+"""Conversion of StableHLO, as text or bytecode of MLIR, to HLO text through jaxlib."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlo.text.source import HloError, Source
 _ERROR: Final = re.compile(r"\B-:(\d+):(\d+): error: (.*)")
 
 
-def stablehlo_text(text: str, filename: str) -> str:
+def stablehlo_text(text: str | bytes, filename: str) -> str:
     """Return the HLO text of a module of StableHLO; its function ``main`` is the entry.
 
     Parameters have the names in the locations of the arguments, ``Arg_0.1`` if there are none.
@@ -19,7 +19,7 @@ def stablehlo_text(text: str, filename: str) -> str:
     Raises:
         HloError: the text is not StableHLO or has no ``main``, or jaxlib is not installed.
     """
-    source = Source(text, filename)
+    source = Source(text if isinstance(text, str) else "", filename)
     try:
         from jaxlib import _jax
     except ImportError:
@@ -40,9 +40,8 @@ def _located_error(report: str, source: Source) -> HloError:
     error = _ERROR.search(report)
     reason = error[3] if error else report.partition("\n")[0]
     message = f"the file is not a module of StableHLO: {reason}"
-    hint = "the text is HLO: name the file *.hlo" if source.text.startswith("HloModule") else ""
     place = _offset(source.text, int(error[1]), int(error[2])) if error else 0
-    return HloError(message, source.span(place), "encoding", help=hint)
+    return HloError(message, source.span(place), "encoding")
 
 
 def _offset(text: str, line: int, column: int) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
+from hlo.formats.pasted import LOG_PREFIX
 from indexing.cli.parsed_text import ParsedText
 from indexing.cli.reporter import Reporter
 
@@ -21,9 +22,7 @@ MAP_FORMATS: Final = click.Choice(["text", "json", *MAP_ONLY])
 
 # The text that XLA prints around maps: the prefix of a line of its log, a label, the source of a
 # runtime variable with its map (on two lines in 2025, then on one), and the map of replica IDs.
-_LOG_PREFIX: Final = re.compile(
-    rb"\s*(?:[IWEF]\d{4,8} [\d:.]+ +\d+|\d{4}-\d\d-\d\d [\d:.]+: [IWEF]) [^\s:\]]+:\d+\](?: |$)"
-)
+_LOG_PREFIX: Final = re.compile(LOG_PREFIX.encode())
 _LABEL: Final = re.compile(rb"\s*operand id = \d+[ \t]*")
 _SOURCE: Final = re.compile(rb"\s*(?:hlo:|replica id:)")
 _ONE_LINE_SOURCE: Final = re.compile(rb"\s*(?:runtime variables:|rt\d+: [^;]+;)")

@@ -79,8 +79,8 @@ class AllReduce(ReducingCollective):
 
 def _why_rooted(instruction: InstructionLike) -> str:
     """Return why a collective is not analysed; empty if its root device is fixed."""
-    given = instruction.attributes.get("has_dynamic_root")
-    return "its root is chosen at run time" if given and given.normal == "true" else ""
+    is_chosen = instruction.text_of("has_dynamic_root") == "true"
+    return "its root is chosen at run time" if is_chosen else ""
 
 
 _BUNDLE: Final = "an all-reduce-start whose result is (operands, result, ..) is not analysed"

@@ -85,7 +85,7 @@ class Dot(BinaryOp):
 
     @classmethod
     def why_unsupported(cls, instruction: InstructionLike) -> str:
-        is_sparse = any(name.startswith("sparsity") for name in instruction.attributes)
+        is_sparse = instruction.text_of("sparsity") or instruction.text_of("sparsity_config")
         return "the dot has structured sparsity" if is_sparse else ""
 
     @constraint("C1", "lhs dimensions must be distinct dimensions of the left operand")

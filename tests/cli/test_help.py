@@ -107,5 +107,6 @@ def test_help_lists_the_formats_of_input_files(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = " ".join(help_of(name, capsys).split())
-    assert "StableHLO (.mlir)" in text
-    assert "`-` is HLO text on standard input" in text
+    assert "HLO text, a protobuf" in text
+    assert "StableHLO" in text
+    assert "`-` is standard input" in text

@@ -32,9 +32,14 @@ UTF8 = TEXT.encode()
         ("m", UTF8),
         ("m.hlo.gz", gzip.compress(UTF8, mtime=0)),
         ("m.hlo.xz", lzma.compress(UTF8)),
+        ("m.hlo", gzip.compress(UTF8, mtime=0)),
+        ("m", lzma.compress(UTF8)),
+        ("m.xz", gzip.compress(UTF8, mtime=0)),
+        ("m.mlir", UTF8),
+        ("m.pb", UTF8),
     ],
 )
-def test_the_suffix_of_a_file_selects_the_format(tmp_path: Path, name: str, data: bytes) -> None:
+def test_the_contents_of_a_file_decide(tmp_path: Path, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     module = hlo.load(path)
@@ -157,7 +162,7 @@ def test_an_error_without_jaxlib_names_the_package(
     [
         (b"HloModule m\n ENTRY e { p.\xff = f32[] parameter(0) }", "remove or re-encode the byte"),
         ("HloModule m".encode("utf-16"), "the file is UTF-16: convert it to UTF-8"),
-        (bytes(range(256)), "name the file *.pb to read it as a protocol buffer"),
+        (bytes(range(256)), "pass HLO text, a protocol buffer of HLO or StableHLO"),
     ],
 )
 def test_the_repair_of_a_file_that_is_not_text_follows_from_its_bytes(

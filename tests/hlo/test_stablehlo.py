@@ -82,15 +82,6 @@ def test_invalid_stablehlo_is_an_error(
     assert str(caught.value)
 
 
-def test_hlo_text_in_a_file_of_stablehlo_is_named(tmp_path: Path) -> None:
-    needs_jaxlib()
-    path = tmp_path / "m.mlir"
-    path.write_text("HloModule m\nENTRY e { p = f32[] parameter(0) }")
-    with pytest.raises(hlo.HloError, match="not a module of StableHLO") as caught:
-        hlo.load(path)
-    assert caught.value.help == "the text is HLO: name the file *.hlo"
-
-
 def test_an_error_without_jaxlib_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from typing import TypeAlias
 
 import pytest
 
@@ -30,29 +31,44 @@ WRITTEN = [
 ]
 
 
-class Index(int):
+class Index:
     """An integer with XLA's operations: a remainder is in ``[0, |divisor|)``."""
 
-    def __truediv__(self, other: int) -> Index:
-        return Index(int(self) // int(other))
+    def __init__(self, value: Number) -> None:
+        self.value: int = int(value)
 
-    def __mod__(self, other: int) -> Index:
-        return Index(int(self) % abs(int(other)))
+    def __int__(self) -> int:
+        return self.value
 
-    def __pow__(self, other: int) -> Index:  # stands for ceildiv
-        return Index(-(-int(self) // int(other)))
+    def __lt__(self, other: Number) -> bool:
+        return self.value < int(other)
 
-    def __add__(self, other: int) -> Index:
-        return Index(int(self) + int(other))
+    def __gt__(self, other: Number) -> bool:
+        return self.value > int(other)
 
-    def __sub__(self, other: int) -> Index:
-        return Index(int(self) - int(other))
+    def __truediv__(self, other: Number) -> Index:
+        return Index(self.value // int(other))
 
-    def __mul__(self, other: int) -> Index:
-        return Index(int(self) * int(other))
+    def __mod__(self, other: Number) -> Index:
+        return Index(self.value % abs(int(other)))
+
+    def __pow__(self, other: Number) -> Index:  # stands for ceildiv
+        return Index(-(-self.value // int(other)))
+
+    def __add__(self, other: Number) -> Index:
+        return Index(self.value + int(other))
+
+    def __sub__(self, other: Number) -> Index:
+        return Index(self.value - int(other))
+
+    def __mul__(self, other: Number) -> Index:
+        return Index(self.value * int(other))
 
     def __neg__(self) -> Index:
-        return Index(-int(self))
+        return Index(-self.value)
+
+
+Number: TypeAlias = Index | int
 
 
 def values(text: str) -> dict[tuple[int, ...], tuple[int, ...]]:

@@ -110,7 +110,7 @@ def command(
 ) -> None:
     """Count the sectors and lines of memory that all warps of an instruction touch.
 
-    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input.
     Without --instruction, the root of the ENTRY computation is counted. Parameters, bitcasts,
     tuples and the like move no bytes: they are left out, with a note.
 

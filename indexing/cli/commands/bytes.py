@@ -71,8 +71,8 @@ def command(
 ) -> None:
     """Print the bytes that the instructions of the modules in FILE... move.
 
-    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
-    XLA; `-` is HLO text on standard input. The table has the instructions of ENTRY and of the
+    A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of
+    XLA; `-` is standard input. The table has the instructions of ENTRY and of the
     computations that `call`, `while` and `conditional` execute; a fusion is one instruction. Those
     that move the most bytes in all executions come first; the other figures are those of one
     execution.

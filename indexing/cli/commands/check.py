@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
-    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
-    XLA; `-` is HLO text on standard input. Report every error of a module that parses, and the
+    A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of
+    XLA; `-` is standard input. Report every error of a module that parses, and the
     first error of any other, with its source location. `ops OPCODE` describes the constraints of an
     op, such as C1.
 

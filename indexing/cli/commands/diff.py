@@ -89,7 +89,7 @@ def command(
 ) -> None:
     """Compare the HLO modules in files A and B, such as a module before and after a pass.
 
-    Each file is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Each file is HLO text, a protobuf or StableHLO; `-` is standard input.
     Parameters correspond by number, or as --parameters gives them; outputs correspond by leaf: a
     result `(x)` corresponds to a result `x`.
 

@@ -25,7 +25,7 @@ from indexing.cli.reporter import Reporter
 def command(reporter: Reporter, files: Sequence[str], with_source: bool, notation: str) -> None:
     """List the instructions of the modules in FILE...
 
-    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    A FILE is HLO text, a protobuf or StableHLO; `-` is standard input.
     Each computation has a heading, and each instruction a line with its name, opcode, shape and
     operands; `->` precedes the computations that it calls. Shapes of many elements and long lists
     of operands are elided. JSON has everything, an object for each instruction.

@@ -141,8 +141,8 @@ def command(
 ) -> None:
     """Print indexing maps of the modules in FILE...
 
-    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
-    XLA; `-` is HLO text on standard input.
+    A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of
+    XLA; `-` is standard input.
 
     Without options that select instructions, print the maps of the root of the ENTRY computation.
     --instruction and --opcode select instructions; --reads, --op-name and --kind restrict them, or

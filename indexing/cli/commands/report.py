@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """Write an HTML page about the module in FILE, or about the changes between two.
 
-    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input. The
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input. The
     page has the graph of each computation, a table of the instructions, and for each instruction
     its maps, the elements that a tile reads, and the bytes that it moves. It is one file, which
     browsers open without a network.

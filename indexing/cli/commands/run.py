@@ -113,7 +113,7 @@ def command(
 ) -> None:
     """Run the module in FILE and print or write its results, tuples flattened in order.
 
-    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input.
     Values of arrays with more than 12 elements are not printed: see --output. Types that NumPy
     lacks, such as bf16 and s4, are stored as float32 in .npz files. JSON has an object for each
     array.

@@ -139,7 +139,7 @@ def command(
 ) -> None:
     """Split the program of an HLO module over a mesh of devices.
 
-    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input.
     Calls and fusions of ENTRY are inlined. The splits of the parameters propagate along the
     sharding rules of the instructions. Between conflicting splits an estimated cost decides: the
     bytes that a device sends, and a hundredth of a byte for each operation and element. The table

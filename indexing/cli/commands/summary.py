@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 def command(reporter: Reporter, corpus: Corpus, limit: int, notation: str) -> None:
     """Summarise the modules in FILE...
 
-    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
-    XLA; `-` is HLO text on standard input. The summary lists parameters and results, counts the
+    A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of
+    XLA; `-` is standard input. The summary lists parameters and results, counts the
     instructions by opcode and by the kind of their maps (as `maps --kind` selects them), gives the
     reasons of unknown and `may` maps, and ranks arrays by size and operands by the bytes read
     again.

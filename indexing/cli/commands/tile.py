@@ -140,7 +140,7 @@ def command(
 ) -> None:
     """Print what each tile of an instruction of the module in FILE needs of its operands.
 
-    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input.
     Without --instruction, the root of the ENTRY computation is tiled.
 
     A tile is a part of the output with the sizes of --sizes; sizes may exceed the dimensions. For

@@ -76,8 +76,8 @@ def command(
 ) -> None:
     """Validate the maps of every instruction and fusion in FILE... by executing them.
 
-    A FILE is HLO text, a protobuf (.pb), StableHLO (.mlir), or a folder of them, such as dumps of
-    XLA; `-` is HLO text on standard input. Operands are random.
+    A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of
+    XLA; `-` is standard input. Operands are random.
 
     \b
     Checks:
