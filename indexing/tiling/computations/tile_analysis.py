@@ -210,7 +210,7 @@ def tile_analysis(
     Raises:
         HloError: an instruction is invalid.
         ValueError: the instructions belong to several computations, or there are none.
-    Source: XLA ``xla/service/gpu/model/symbolic_tile_analysis.h``; XLA
+    Source: XLA ``xla/codegen/tiling/symbolic_tile_analysis.h``; XLA
     ``xla/codegen/tiling/experimental/tiled_hlo.h``.
 
     >>> import hlo

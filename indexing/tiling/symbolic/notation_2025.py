@@ -3,7 +3,7 @@
 The dimensions ``d0, d1, …`` are the tile sizes; the offsets are those of the tile with index 0, and
 their symbols ``s0, s1, …`` are runtime variables.
 
-Source: XLA ``xla/service/gpu/model/symbolic_tile.h`` and ``symbolic_tile_test.cc``.
+Source: XLA ``xla/codegen/tiling/symbolic_tile.h`` and ``symbolic_tile_test.cc``.
 
 >>> from indexing import IndexingMap
 >>> print(text_2025(IndexingMap.over((8,), lambda d: [d[0] // 2, d[0] % 2])))

@@ -12,7 +12,7 @@ to ``[lower_k, upper_k)``, and all combinations of these, if the sizes satisfy t
   strides [1, 1] upper bounds [8, 6]
   constraints: 6 mod ts_0 in [0, 0] || ts_0 mod 6 in [0, 0]
 
-Source: XLA ``xla/service/gpu/model/symbolic_tile.h``, for offsets, sizes, strides and constraints
+Source: XLA ``xla/codegen/tiling/symbolic_tile.h``, for offsets, sizes, strides and constraints
 of tile sizes; its ``docs/indexing.md`` for the maps.
 """
 

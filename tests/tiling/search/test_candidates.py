@@ -8,7 +8,7 @@ import pytest
 
 from indexing.tiling.search.candidate_sizes import SizeChoice, TileSizes, dimension_sizes
 
-# XLA ``xla/service/gpu/model/symbolic_tile_analysis_test.cc``, suite ``GetGoodTilingsTest``
+# XLA ``xla/codegen/tiling/symbolic_tile_analysis_test.cc``, suite ``GetGoodTilingsTest``
 # fmt: off
 XLA_TILINGS: list[tuple[tuple[int, ...], list[tuple[int, ...]]]] = [
     # dims    tilings

@@ -34,7 +34,7 @@ EITHER = ("|", ("&", "d0 in [0, 5]", "d1 in [0, 5]"), "d2 in [0, 5]")
 FIRST, SECOND = "d0 in [0, 0]", "d1 in [1, 1]"
 TWICE = ("|", ("&", FIRST, SECOND), ("&", SECOND, FIRST))
 
-# XLA `xla/service/gpu/model/symbolic_tile_test.cc`, suite `ConstraintExpressionTest`.
+# XLA `xla/codegen/tiling/symbolic_tile_test.cc`, suite `ConstraintExpressionTest`.
 # fmt: off
 XLA_TEXTS: list[tuple[Row, str]] = [
     ("unsatisfiable", "unsatisfiable"),

@@ -2,7 +2,7 @@
 
 In XLA's notation d0, d1, … are the tile sizes, and the offsets are those of the first tile.
 
-Source: XLA ``xla/service/gpu/model/symbolic_tile_test.cc``, suite ``SymbolicTileTest``.
+Source: XLA ``xla/codegen/tiling/symbolic_tile_test.cc``, suite ``SymbolicTileTest``.
 """
 
 from __future__ import annotations
