@@ -1,7 +1,7 @@
 """Custom calls: calls of code outside of HLO.
 
 The semantics of a target are unknown unless the target is registered with ``@custom_call``
-(`hlo.ops.op`). The targets registered here only annotate a value.
+(`hlo.ops.op`), as those of `indexing.ops.targets` are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from hlo.ops.op import (
     attribute,
     constraint,
     count_fault,
-    custom_call,
     declared,
     op,
 )
@@ -49,7 +48,6 @@ from indexing.maps.answers import Path, Unknown
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule
-from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries
 
 API_VERSIONS = (
@@ -171,78 +169,3 @@ class CustomCall(StructuredOp):
 def _attribute_text(instruction: InstructionLike, name: str) -> str:
     text = instruction.attributes.get(name)
     return "" if text is None else text.normal
-
-
-class Annotation(ForwardingOp):
-    """A call that annotates a value.
-
-    XLA and JAX mark some of them with `custom_call_has_side_effect`, so that they are not removed.
-    """
-
-    __slots__ = ()
-
-    def has_side_effect(self, instruction: InstructionLike) -> bool:
-        return False
-
-
-@custom_call(
-    "Sharding", samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="Sharding"']
-)
-class ShardingCall(Annotation):
-    """The operand, annotated with the distribution in the attribute ``sharding``.
-
-    Source: XLA ``xla/service/sharding_propagation.cc``, where the call annotates a value.
-    """
-
-
-@custom_call(
-    "xla.sdy.FuncResultSharding",
-    samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="xla.sdy.FuncResultSharding"'],
-)
-class FuncResultSharding(Annotation):
-    """The operand, a result of a function, annotated with the distribution in its attributes.
-
-    Source: XLA ``xla/service/spmd/shardy/constants.h``.
-    """
-
-
-@custom_call(
-    "xla.sdy.PropagationBarrier",
-    samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="xla.sdy.PropagationBarrier"'],
-)
-class PropagationBarrier(Annotation):
-    """The operand; shardings do not propagate through it.
-
-    Source: XLA ``xla/service/spmd/shardy/constants.h``.
-    """
-
-
-@custom_call(
-    "annotate_device_placement",
-    samples=['f32[2] custom-call(f32[2] p), custom_call_target="annotate_device_placement"'],
-)
-class DevicePlacement(Annotation):
-    """The operand, annotated with the memory that the attributes name.
-
-    Source: XLA ``xla/service/memory_annotations.h``.
-    """
-
-
-@custom_call(
-    "MoveToHost", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToHost"']
-)
-class MoveToHost(Annotation):
-    """The operand, in host memory.
-
-    Source: XLA ``xla/service/memory_annotations.h``.
-    """
-
-
-@custom_call(
-    "MoveToDevice", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToDevice"']
-)
-class MoveToDevice(Annotation):
-    """The operand, in device memory.
-
-    Source: XLA ``xla/service/memory_annotations.h``.
-    """

@@ -55,7 +55,8 @@ An op defines some of these rules:
 * *routes*: instead of maps, the leaf of an operand that each leaf of the result copies unchanged;
 * *kernel*: the reference kernel in NumPy, which the maps are tested against.
 
-An attribute in brackets has a default. A family is a module of `indexing/ops/`.
+An attribute in brackets has a default. A family is a module of `indexing/ops/`, or of its folder
+`targets`.
 
 | opcode | family | attributes | defines | semantics |
 |---|---|---|---|---|
