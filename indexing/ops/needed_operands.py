@@ -30,10 +30,12 @@ class NeededOperands:
     Attributes:
         grades: the best possible grade of the maps to each needed operand.
         only_last: operands of which only the element that is reduced last is needed.
+        accumulated: operands whose elements are needed whatever is reduced with them.
     """
 
     grades: ParameterGrades
     only_last: frozenset[int] = frozenset()
+    accumulated: frozenset[int] = frozenset()
 
     def obstacle(self, operand: int, *, reads_several: bool) -> str:
         """Return why maps of a needed operand are `may`; empty if they keep their grade.

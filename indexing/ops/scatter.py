@@ -277,7 +277,7 @@ class Scatter(VariadicOp):
         indices, updates = operands[half], operands[-1]
         targets, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
         read_updates = inverses(_unclamped_targets(targets, half, indices), operands[0])
-        base = IndexingMap.identity(out).with_grade("may")  # an update may replace the element
+        base = IndexingMap.identity(out).with_grade("may")  # unless `needed_operands` accumulates
         read: OperandMaps = self._read_indices(operands) if updates.size else ()
         return [*[base] * half, read, *[read_updates] * half]
 
@@ -313,9 +313,13 @@ class Scatter(VariadicOp):
         self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
     ) -> NeededOperands | None:
         needed = VariadicOp.needed_operands(self, instruction, output_id, parameters_read)
-        if needed is None or not self.unique_indices:
+        if needed is None:
             return needed
-        return NeededOperands(needed.grades)  # an element is updated at most once
+        exact = [
+            n for n in range(len(instruction.operands) // 2) if needed.grades.get(n) == "exact"
+        ]
+        only_last = frozenset() if self.unique_indices else needed.only_last  # one update at most
+        return NeededOperands(needed.grades, only_last, frozenset(exact))
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
