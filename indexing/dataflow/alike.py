@@ -5,13 +5,14 @@ Compilers divide a computation over several fusions, and compute cheap values in
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
-from indexing.dataflow.constants import literal
+from indexing.dataflow.constants import is_integral, literal
 from indexing.dataflow.copies import source_of
+from indexing.dataflow.evaluation import Evaluation, evaluated
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.element import ConstantRule, OpaqueRule, element_of
 from indexing.ops.structured_ops import InlineOp, parameter_numbers
@@ -35,6 +36,43 @@ def argument_of(array: ArrayRef) -> ArrayRef | None:
         return None
     number = parameter_numbers(parameter.computation)[parameter]
     return ArrayRef(calls[0].operands[number], array.path)
+
+
+def evaluated_in_calls(array: ArrayRef, calls: int) -> np.ndarray[Any, Any] | None:
+    """Return the elements of an array that depends on constants only, also on those of callers.
+
+    Args:
+        calls: the number of calls around the computation, innermost first, whose arguments count:
+            each must be the only call of its computation.
+
+    >>> import hlo, indexing
+    >>> module = hlo.parse('''
+    ... f { p = s32[] parameter(0)  ROOT r = s32[] negate(p) }
+    ... ENTRY e { c = s32[] constant(3)  ROOT r = s32[] fusion(c), kind=kLoop, calls=f }''')
+    >>> inside = ArrayRef(module.computations["f"].root)
+    >>> print(evaluated_in_calls(inside, 0), evaluated_in_calls(inside, 1))
+    None -3
+    """
+    known = evaluated(array)
+    if known is not None or not calls or array.calls:
+        return known
+    computation = array.instruction.computation
+    given = computation.memoised(
+        (evaluated_in_calls, calls), lambda: Evaluation(_arguments(computation, calls))
+    )
+    value: np.ndarray[Any, Any] | None = given.value(array)
+    return value
+
+
+def _arguments(computation: Computation, calls: int) -> dict[ArrayRef, np.ndarray[Any, Any]]:
+    """Return the known values of the integer parameters of a computation."""
+    values = {}
+    for parameter in map(ArrayRef, computation.parameters):
+        argument = argument_of(parameter) if is_integral(parameter) else None
+        value = None if argument is None else evaluated_in_calls(argument, calls - 1)
+        if value is not None:
+            values[parameter] = value
+    return values
 
 
 def _calls(module: Module) -> dict[Computation, list[Instruction]]:

@@ -25,6 +25,7 @@ from indexing.dataflow.refinement import (
     refine_edges,
 )
 from indexing.dataflow.scalars import scalar_value
+from indexing.dataflow.scatters import scatters_at_arguments
 from indexing.dataflow.shaped_ops import sharing_key
 from indexing.maps.answers import Direction
 from indexing.maps.arrays import ArrayRef, Path
@@ -37,6 +38,9 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
 from indexing.ops.structured_ops import MapsByLeaf, StructuredOp, Summaries
 from simplifier.atoms import Variable
+
+MAX_CALLS: Final = 8
+"""Limit on the calls around a computation whose arguments are known."""
 
 
 class Summarising(Protocol):
@@ -120,6 +124,10 @@ class Edges(metaclass=ABCMeta):
     def inside(self, iteration: Iteration | None) -> Edges:
         """Return the edges with exact maps in one iteration of a loop; for None, in any."""
 
+    def in_call(self, call: Instruction) -> Edges:
+        """Return the edges with what the arguments of a call decide; the same object if nothing."""
+        return self
+
     @property
     @abstractmethod
     def without_assumptions(self) -> Edges:
@@ -159,11 +167,13 @@ class LocalEdges(Edges):
         every_operand: also relate the operands that a called computation ignores, as the element
             rules of ops expect.
         iteration: what is known inside of the body of a loop, else None.
+        calls: the number of calls around a computation whose arguments are known.
     """
 
     options: Options
     every_operand: bool = False
     iteration: Iteration | None = None
+    calls: int = 0
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
         return () if self.every_operand else (backward,)
@@ -180,7 +190,17 @@ class LocalEdges(Edges):
         return replace(self, options=replace(self.options, assume=()))
 
     def inside(self, iteration: Iteration | None) -> LocalEdges:
-        return LocalEdges(self.options.inside_loops, iteration=iteration)
+        calls = self.calls if iteration is None else 0
+        return LocalEdges(self.options.inside_loops, iteration=iteration, calls=calls)
+
+    def in_call(self, call: Instruction) -> LocalEdges:
+        if (
+            self.calls == MAX_CALLS
+            or self.every_operand
+            or not scatters_at_arguments(call, self.calls)
+        ):
+            return self
+        return replace(self, calls=self.calls + 1)
 
     def sharing_key(
         self, instruction: Instruction, direction: Direction, output: int | Path
@@ -246,10 +266,15 @@ class LocalEdges(Edges):
             return edges
         if not fold:
             return drop_unknown_masks(instruction, edges)
-        refined = refine_edges(
-            instruction, edges, self.iteration, backward=backward, options=self.options
-        )
         options = self.options
+        refined = refine_edges(
+            instruction,
+            edges,
+            self.iteration,
+            backward=backward,
+            options=options,
+            calls=self.calls,
+        )
         if options.exact or not options.runtime_masks or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hlo.modules.module import Computation, Instruction
 
@@ -41,3 +41,16 @@ def needed_by_root(computation: Computation) -> list[Instruction]:
             needed.append(instruction)
     needed.reverse()
     return needed
+
+
+def dependent_on_parameters(computation: Computation) -> Collection[Instruction]:
+    """Return the parameters of a computation and the instructions that depend on them."""
+
+    def dependent() -> set[Instruction]:
+        reached = set(computation.parameters)
+        for instruction in computation.instructions:
+            if not reached.isdisjoint(instruction.operands):
+                reached.add(instruction)
+        return reached
+
+    return computation.memoised(dependent_on_parameters, dependent)

@@ -40,6 +40,7 @@ def refine_edges(
     *,
     backward: bool,
     options: Options,
+    calls: int = 0,
 ) -> Iterator[AccessEdge]:
     """Yield edges with formulas for runtime values, where the result needs the operand.
 
@@ -47,12 +48,13 @@ def refine_edges(
         around: what is known about the parameters of the computation: in the body of a loop.
         backward: maps lead from the result to operands.
         options: whether reads are restricted by masks, and what is assumed.
+        calls: the number of calls around the computation whose arguments count.
     """
     limits: Conditions = {}
     if options.follows_masks:
         limits = conditions(instruction, around, options.runtime_masks)
     if backward and isinstance(instruction.op, Scatter):
-        edges = scatter_edges(instruction, edges)
+        edges = scatter_edges(instruction, edges, calls)
     if backward and options.assume and options.follows_masks:
         edges = weigh_edges(instruction, edges, options.runtime_masks)
     for edge in edges:

@@ -12,16 +12,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from hlo.shapes.mixed_radix import digits_of
 from hlo.shapes.shape import Shape
-from indexing.dataflow.constants import MAX_ELEMENTS
-from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.alike import evaluated_in_calls
+from indexing.dataflow.constants import MAX_ELEMENTS, is_integral
 from indexing.dataflow.tables import table_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.scatter import Scatter
+from indexing.ops.structured_ops import InlineOp
 from simplifier.constraints import Constraint
 
 Maps: TypeAlias = tuple[IndexingMap, ...]
@@ -39,12 +41,19 @@ class KnownScatter(NamedTuple):
     updated: Maps
 
 
-def scatter_edges(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterable[AccessEdge]:
+def scatter_edges(
+    instruction: Instruction, edges: Iterable[AccessEdge], calls: int = 0
+) -> Iterable[AccessEdge]:
     """Return the backward edges of a scatter, exact if each element has one update at most.
 
     Other edges are returned as they are.
+
+    Args:
+        calls: the number of calls around the computation whose arguments count.
     """
-    known = instruction.module.memoised((scatter_edges, instruction), lambda: _known(instruction))
+    known = instruction.module.memoised(
+        (scatter_edges, instruction, calls), lambda: _known(instruction, calls)
+    )
     if known is None:
         return edges
     maps = {0: known.kept, 2: known.updated}
@@ -56,7 +65,32 @@ def scatter_edges(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iter
     ]
 
 
-def _known(instruction: Instruction) -> KnownScatter | None:
+def scatters_at_arguments(call: Instruction, calls: int) -> bool:
+    """Return True if a call has known integers as arguments, and it calls a scatter.
+
+    Args:
+        calls: see `scatter_edges`.
+    """
+    if not isinstance(call.op, InlineOp) or not _has_scatter(call.called_computations[0]):
+        return False
+    arrays = [array for array in map(ArrayRef, call.operands) if is_integral(array)]
+    return any(evaluated_in_calls(array, calls) is not None for array in arrays)
+
+
+def _has_scatter(computation: Computation) -> bool:
+    """Return True if a computation, or one that it calls inline, has a scatter."""
+    return bottom_up(
+        computation,
+        _has_scatter,
+        lambda c: any(
+            isinstance(each.op, Scatter)
+            or (isinstance(each.op, InlineOp) and _has_scatter(each.called_computations[0]))
+            for each in c.instructions
+        ),
+    )
+
+
+def _known(instruction: Instruction, calls: int) -> KnownScatter | None:
     """Return the updates of a scatter of one array that replace elements.
 
     None if the indices are unknown, or if an element has several updates.
@@ -67,7 +101,7 @@ def _known(instruction: Instruction) -> KnownScatter | None:
     base, _, updates = shapes
     if not isinstance(base, Shape) or not isinstance(updates, Shape):
         return None
-    indices = evaluated(ArrayRef(instruction.operands[1]))
+    indices = evaluated_in_calls(ArrayRef(instruction.operands[1]), calls)
     if indices is None or not all(0 < s.size <= MAX_ELEMENTS for s in (base, updates)):
         return None
 

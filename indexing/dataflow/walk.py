@@ -18,7 +18,7 @@ from indexing.dataflow.called import Callee, to_summarise
 from indexing.dataflow.compositions import Compositions, PairBudget
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import Iteration
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependent_on_parameters, needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.summaries import shared_summary
 from indexing.dataflow.users_first import UsersFirst
@@ -54,7 +54,9 @@ class Walk:
         instruction = array.instruction
         if not instruction.operands or (array.path == () and not leaves(instruction.shape)):
             return ()  # the empty tuple has no outputs
-        return self.edges.backward_edges(array, self, fold=fold)
+        edges = self.edges.in_call(instruction) if fold else self.edges
+        walk = self._along(edges, instruction, backward=True)
+        return walk.edges.backward_edges(array, walk, fold=fold)
 
     def forward_edges(
         self,
@@ -98,7 +100,8 @@ class Walk:
                 is_over = budget.is_exceeded
                 here = compositions.hull(here) if is_over else compositions.coalesced(here)
                 lost = is_over or here.lost_exactness
-                walk = self._inexact(instruction, backward=True) if lost else self
+                edges = self.edges.inexact if lost else self.edges
+                walk = self._along(edges, instruction, backward=True)
                 for edge in walk.backward_edges(array, fold=not is_over):
                     operand = operands[edge.operand]
                     if toward is not None and operand not in toward:
@@ -122,7 +125,7 @@ class Walk:
 
         If its instruction has no operands, the only map is the identity.
         """
-        toward = _dependent_on_parameters(start.instruction.computation)
+        toward = dependent_on_parameters(start.instruction.computation)
         return self.backward(start, toward=toward, shared=shared)
 
     def to_only_parameter(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
@@ -142,7 +145,7 @@ class Walk:
 
     def _dependencies(self, start: ArrayRef) -> list[ArrayRef]:
         """Return the arrays on the way from `start` to parameters, users before operands."""
-        toward = _dependent_on_parameters(start.instruction.computation)
+        toward = dependent_on_parameters(start.instruction.computation)
         reached = {start: None}
         waiting = UsersFirst(start, None)
         order: list[ArrayRef] = []
@@ -180,7 +183,8 @@ class Walk:
             if within is not None:
                 operands = [k for k in operands if instruction.operands[k] in within]
             lost = is_over or all(map_sets[array].lost_exactness for array in arrays)
-            walk = self._inexact(instruction, backward=False) if lost else self
+            edges = self.edges.inexact if lost else self.edges
+            walk = self._along(edges, instruction, backward=False)
             for edge in walk.forward_edges(instruction, operands, outputs, fold=not is_over):
                 later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
@@ -226,7 +230,7 @@ class Walk:
         reached: dict[ArrayRef, MapSet] = {}
         budget = PairBudget()
         if self._prepend(self, array, computed, reached, compositions, budget, lost=False):
-            walk = self._inexact(instruction, backward=True)
+            walk = self._along(self.edges.inexact, instruction, backward=True)
             self._prepend(walk, array, computed, reached, compositions, budget, lost=True)
         return compositions.within(budget, reached)
 
@@ -264,9 +268,11 @@ class Walk:
                 )
         return are_others
 
-    def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
-        """Return the walk without the option ``exact``, prepared for one instruction."""
-        walk = Walk(self.edges.inexact)
+    def _along(self, edges: Edges, instruction: Instruction, *, backward: bool) -> Walk:
+        """Return the walk along other edges, prepared for one instruction."""
+        if edges is self.edges:
+            return self
+        walk = Walk(edges)
         if instruction.called_computations:
             walk.prepare([instruction], backward=backward)
         return walk
@@ -382,16 +388,3 @@ class Walk:
 
 def _iteration(loop: Instruction) -> Iteration:
     return loop.module.memoised((Iteration, loop), lambda: Iteration(loop))
-
-
-def _dependent_on_parameters(computation: Computation) -> Collection[Instruction]:
-    """Return the parameters of a computation and the instructions that depend on them."""
-
-    def dependent() -> set[Instruction]:
-        reached = set(computation.parameters)
-        for instruction in computation.instructions:
-            if not reached.isdisjoint(instruction.operands):
-                reached.add(instruction)
-        return reached
-
-    return computation.memoised(_dependent_on_parameters, dependent)
