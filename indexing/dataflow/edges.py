@@ -210,7 +210,7 @@ class LocalEdges(Edges):
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        edges = self._shared_edges(array, walk)
+        edges = self._shared_edges(array, walk, fold=fold)
         return self._refine(
             array.instruction,
             edges,
@@ -219,23 +219,29 @@ class LocalEdges(Edges):
             backward=True,
         )
 
-    def _shared_edges(self, array: ArrayRef, walk: Summarising) -> Iterable[AccessEdge]:
+    def _shared_edges(
+        self, array: ArrayRef, walk: Summarising, *, fold: bool
+    ) -> Iterable[AccessEdge]:
         key = sharing_key(array.instruction, "output-to-input", array.path, self.options)
         if key is not None and (shared := _SHARED.get(key)) is not None:
             return shared
-        edges = tuple(self._backward_edges(array, walk))
+        edges = tuple(self._backward_edges(array, self._summaries(walk, fold, backward=True)))
         if key is not None and all(edge.is_of_shapes for edge in edges):
             return _SHARED.keep(key, edges)
         return edges
 
-    def _backward_edges(self, array: ArrayRef, walk: Summarising) -> Iterable[AccessEdge]:
+    def _summaries(self, walk: Summarising, fold: bool, *, backward: bool) -> Summaries:
+        """Return the summaries for the edges of an op that `_refine` refines."""
+        restricts = fold and not self.every_operand and self.options.follows_runtime_masks
+        return replace(summaries_of(walk, backward=backward), restricts_branches=restricts)
+
+    def _backward_edges(self, array: ArrayRef, summaries: Summaries) -> Iterable[AccessEdge]:
         instruction, path, _ = array
         op = instruction.op
         if isinstance(op, RoutingOp):
             operand, operand_path = op.route(path)
             edge = AccessEdge(operand, operand_path, path, identity(array))
             return (bound_edge(instruction, edge),)
-        summaries = summaries_of(walk, backward=True)
         if isinstance(op, StructuredOp):
             return (bound_edge(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
@@ -297,7 +303,8 @@ class LocalEdges(Edges):
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
-        edges = self._forward_edges(instruction, operands, outputs, walk)
+        summaries = self._summaries(walk, fold, backward=False)
+        edges = self._forward_edges(instruction, operands, outputs, summaries)
         from_, to = set(operands), set(outputs)
         kept = [edge for edge in edges if edge.operand in from_ and edge.output_path in to]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
@@ -314,12 +321,11 @@ class LocalEdges(Edges):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        walk: Summarising,
+        summaries: Summaries,
     ) -> Iterable[AccessEdge]:
         op = instruction.op
         if isinstance(op, RoutingOp):
             return routed_edges(op, instruction, operands, outputs)
-        summaries = summaries_of(walk, backward=False)
         if isinstance(op, StructuredOp):
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
             return (bound_edge(instruction, edge) for edge in edges)

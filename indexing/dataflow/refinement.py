@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from hlo.modules.module import Instruction
+from indexing.dataflow.branches import branch_edges, restricted
 from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
     Conditions,
@@ -25,6 +26,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.mask_values import mask_values
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
+from indexing.ops.control import Conditional
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import StructuredOp
@@ -57,23 +59,17 @@ def refine_edges(
         edges = scatter_edges(instruction, edges, calls)
     if backward and options.assume and options.follows_masks:
         edges = weigh_edges(instruction, edges, options.runtime_masks)
+    if options.follows_runtime_masks and isinstance(instruction.op, Conditional):
+        edges = branch_edges(instruction, instruction.op, edges, backward=backward)
     for edge in edges:
         parts = limits.get(edge.operand)
         if parts is not None:
             if not parts:
                 continue
-            edge = edge.change_maps(partial(_restrict, parts, backward))
+            edge = edge.change_maps(partial(restricted, parts, backward))
         if any(m.runtime for m in edge.maps):
             edge = edge.change_maps(lambda m: _fold(m, instruction, around))
         yield edge
-
-
-def _restrict(
-    parts: Iterable[IndexingMap], backward: bool, m: IndexingMap
-) -> Iterator[IndexingMap]:
-    """Yield a map for each part of the result that needs the operand."""
-    for part in parts:
-        yield part.then(m) if backward else m.then(part)
 
 
 def _fold(

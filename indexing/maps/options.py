@@ -70,6 +70,11 @@ class Options:
         """True if elements that a mask makes unneeded are left out."""
         return self.masks and not self.keep_multiplicity
 
+    @property
+    def follows_runtime_masks(self) -> bool:
+        """True if elements that a mask of runtime values makes unneeded are left out."""
+        return self.follows_masks and self.runtime_masks
+
     def compose_maps(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
         """Return ``x -> second(first(x))``, simplified according to the options."""
         if self.keep_multiplicity or not self.simplify:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+import numpy as np
+
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.attributes import computation, computation_list, raw, string
@@ -31,8 +33,10 @@ from indexing.maps.arrays import ArrayRef
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.element import ElementRule, OpaqueRule, Work
+from indexing.ops.numerics import limits
 from indexing.ops.structure import Done, ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries, call_edges
+from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
 
@@ -91,6 +95,12 @@ class While(StructuredOp):
             yield AccessEdge(
                 0, path, output, maps.effective, maps.unknown, maps.reasons, maps.control
             )
+
+
+def why_any_branch(conditional: Instruction) -> Reason:
+    """Return the reason for the maps of all branches."""
+    name = conditional.operands[0].name
+    return Reason(f"the executed branch depends on data: `{name}`", conditional)
 
 
 _BRANCHES: Final = ("branch_computations", "true_computation", "false_computation")
@@ -168,27 +178,36 @@ class Conditional(StructuredOp):
             exact = tuple([m.with_grade("exact") for m in chosen])
             yield AccessEdge(0, (), output, exact, control=exact)
         taken = self._branch_number(summaries.scalar_value(index), len(branches))
-        name = index.instruction.name
-        depends = Reason(f"the executed branch depends on data: `{name}`", instruction)
+        is_known = taken is not None or summaries.restricts_branches
         for number, branch in enumerate(branches):
             if taken is not None and number != taken:
                 continue
             operands, summary = range(number + 1, number + 2), summaries.of(branch, output)
             for edge in call_edges(instruction, operands, branch, summary, output):
-                yield edge if taken is not None else edge.over_approximate(depends)
+                yield edge if is_known else edge.over_approximate(why_any_branch(instruction))
 
     def _branch_number(self, index: int | None, branches: int) -> int | None:
-        """Return the branch that a value of operand 0 selects; None if it depends on the value.
-
-        An index out of range selects the last branch; true selects `true_computation`.
-        """
+        """Return the branch that a value of operand 0 selects; None if it depends on the value."""
         if branches == 1:
             return 0
         if index is None:
             return None
+        numbers = range(branches)
+        return next(
+            n for n in numbers if any(a <= index <= b for a, b in self.selecting(n, branches))
+        )
+
+    def selecting(self, branch: int, branches: int) -> list[Interval]:
+        """Return the values of operand 0 that select a branch.
+
+        An index out of range selects the last branch; true selects `true_computation`.
+        """
         if not self.branch_computations:
-            return 0 if index else 1
-        return index if 0 <= index < branches else branches - 1
+            return [(1 - branch, 1 - branch)]
+        if branch < branches - 1:
+            return [(branch, branch)]
+        low, high = limits(np.dtype(np.int32))
+        return [(branch, high), (low, -1)]
 
     def _branches(self, instruction: Instruction) -> tuple[Computation, ...]:
         if self.branch_computations:

@@ -47,6 +47,8 @@ class Summaries:
         forwarded_from: the array that tuples and calls forward unchanged to a given array.
         scalar_value: the value of an integer scalar if the program determines it, else None.
         loop: maps between a leaf of the result of a ``while`` and every leaf of its operand.
+        restricts_branches: True if the maps of a branch are restricted afterwards to where it is
+            executed; else they are `may`.
     """
 
     of: Callable[[Computation, Path], MapsByLeaf]
@@ -54,6 +56,7 @@ class Summaries:
     forwarded_from: Callable[[ArrayRef], ArrayRef]
     scalar_value: Callable[[ArrayRef], int | None]
     loop: Callable[[Instruction, Path], Mapping[Path, MapSet]]
+    restricts_branches: bool = False
 
     def parameters_read(self, computation: Computation, output_id: int) -> ParameterGrades:
         """Return the parameters that a leaf of a computation's root depends on.

@@ -62,11 +62,12 @@ def dependencies(
 
 def check(main: Computation, arguments: list[Any], changes: list[Any]) -> None:
     """Check that the maps include all dependencies, and no other pairs if they are exact."""
+    run = Run(main, *arguments)
     for output, needed in enumerate(dependencies(main, arguments, changes)):
         answer = indexing.to_parameters(main.root, output)
         for number, pairs in enumerate(needed):
             assert answer.unknown[number] is None
-            related = union(answer.maps[number])
+            related = run.read(answer.maps[number])
             assert pairs <= related
             if {m.grade for m in answer.maps[number]} <= {"exact"}:
                 assert pairs == related

@@ -1,0 +1,104 @@
+"""Branches of conditionals: their reads, restricted to the indices that execute them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from hlo.modules.module import Instruction
+from indexing.dataflow.masks import drop_mask_values
+from indexing.dataflow.needed import dependent_on_parameters
+from indexing.dataflow.scalars import scalar_value
+from indexing.dataflow.value_pieces import ValueMaps
+from indexing.dataflow.values import named_values
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.joining import join_maps
+from indexing.ops.access_edge import AccessEdge, dims
+from indexing.ops.control import Conditional, why_any_branch
+from simplifier.constraints import Constraint
+from simplifier.interval import Interval
+
+MAX_PARTS: Final = 4
+"""Limit on the intervals of runtime values that execute a branch; beyond it, any value does."""
+
+
+def branch_edges(
+    conditional: Instruction, op: Conditional, edges: Iterable[AccessEdge], *, backward: bool
+) -> Iterator[AccessEdge]:
+    """Yield the edges of a conditional, restricted to where their branches are executed.
+
+    They are exact as those of a select are: some inputs need each branch.  If no input decides, it
+    may be that no input needs a branch, and its maps are `may`.
+
+    Args:
+        edges: of the index, and of the branches for any index.
+        backward: maps lead from the result to operands.
+    """
+    index = ArrayRef(conditional.operands[0])
+    branches = range(len(conditional.operands) - 1)
+    if len(branches) == 1 or scalar_value(index) is not None:
+        yield from edges
+        return
+    is_data = index.instruction in dependent_on_parameters(conditional.computation)
+    values = named_values(index) if is_data else None
+    if values is None:
+        for edge in edges:
+            is_known = is_data or not edge.operand
+            yield edge if is_known else edge.over_approximate(why_any_branch(conditional))
+        return
+    executed = [
+        _executed(conditional, values, op.selecting(number, len(branches))) for number in branches
+    ]
+    is_decided = sum(map(bool, executed)) == 1
+    for edge in edges:
+        parts = executed[edge.operand - 1]
+        if edge.operand and parts:
+            yield edge.change_maps(partial(_where_executed, conditional, edge, parts, backward))
+        elif not edge.operand and not is_decided:
+            yield edge
+
+
+def _executed(
+    conditional: Instruction, values: ValueMaps, selecting: Iterable[Interval]
+) -> tuple[IndexingMap, ...]:
+    """Return maps without dimensions and results, whose domains are where a branch is executed."""
+    parts = [
+        replace(value, results=(), constraints=(*value.constraints, within))
+        for value in values
+        for within in [Constraint(value.results[0], *interval) for interval in selecting]
+        if not within.is_false
+    ]
+    named = [drop_mask_values(part, conditional).simplify() for part in parts]
+    joined = [part.simplify() for part in join_maps(named)]
+    return tuple([part for part in joined if not part.is_known_empty])
+
+
+def _where_executed(
+    conditional: Instruction,
+    edge: AccessEdge,
+    executed: Sequence[IndexingMap],
+    backward: bool,
+    m: IndexingMap,
+) -> Iterator[IndexingMap]:
+    """Return the maps for each part of the domain where the branch of an edge is executed."""
+    is_any = any(not part.constraints and not part.runtime for part in executed)
+    if is_any or len(executed) > MAX_PARTS:
+        yield m
+        return
+    variables = dims(ArrayRef(conditional, edge.output_path)) or ()
+    whole = IndexingMap.of(variables, [d.as_expr() for d in variables])
+    parts = [
+        replace(whole, runtime=part.runtime, constraints=part.constraints) for part in executed
+    ]
+    yield from restricted(parts, backward, m)
+
+
+def restricted(
+    parts: Iterable[IndexingMap], backward: bool, m: IndexingMap
+) -> Iterator[IndexingMap]:
+    """Yield a map for each part of the result that needs the operand."""
+    for part in parts:
+        yield part.then(m) if backward else m.then(part)

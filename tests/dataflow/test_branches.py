@@ -1,0 +1,148 @@
+"""Branches of conditionals at run time: which one is read for which index, by execution."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pytest
+
+import hlo
+import indexing
+from hlo import Module
+from tests.dataflow.influence import Pokes
+from tests.dataflow.loop_judge import missed
+from tests.dataflow.programs import Run
+from tests.dataflow.random_masks import VALUES
+
+BRANCHES: Final = """
+plain { ROOT p = f32[4] parameter(0) }
+back { p = f32[4] parameter(0)  ROOT r = f32[4] reverse(p), dimensions={0} }
+first { p = f32[4] parameter(0)  s = f32[1] slice(p), slice={[0:1]}  t = f32[] reshape(s)
+  ROOT r = f32[4] broadcast(t), dimensions={} }
+chosen { i = s32[] parameter(0)  x = f32[4] parameter(1)  y = f32[4] parameter(2)
+  ROOT r = f32[4] conditional(i, x, y), branch_computations={plain, back} }
+"""
+ARRAYS: Final = (
+    "x = f32[4] parameter(0)  y = f32[4] parameter(1)  z = f32[4] parameter(2)  "
+    "n = s32[] parameter(3)"
+)
+SWITCH: Final = "ROOT r = f32[4] conditional(i, x, y, z), branch_computations={plain, back, first}"
+CHOICE: Final = (
+    "ROOT r = f32[4] conditional(i, x, y), true_computation=plain, false_computation=back"
+)
+COUNTS: Final = (-(2**31), 1 - 2**31, 2 - 2**31, -7, -2, -1, 0, 1, 2, 3, 4, 6, 7, 256, 2**31 - 1)
+
+
+def parsed(text: str, called: str = BRANCHES) -> Module:
+    module = hlo.parse(f"{called} ENTRY e {{ {ARRAYS}  {text} }}")
+    assert not hlo.verify(module)
+    return module
+
+
+def judge(module: Module) -> None:
+    """Check each element of the answer for each value of n against an execution."""
+    answer = indexing.to_parameters(module.entry.root)
+    seen_for_any = [np.zeros((4, 4), bool) for _ in range(3)]
+    for n in COUNTS:
+        values = [np.arange(k, k + 4, dtype=np.float32) for k in (1, 11, 21)]
+        arguments = [*values, np.array(n, np.int32)]
+        whole = Run(module.entry, *arguments).result
+        for number in range(3):
+            read = np.zeros((4, 4), bool)
+            for place in range(4):
+                changed = [each.copy() for each in arguments]
+                changed[number][place] = 100
+                read[:, place] = Run(module.entry, *changed).result != whole
+            claimed = np.zeros((4, 4), bool)
+            for row in range(4):
+                region = answer.at(row, n=n)[number]
+                assert isinstance(region, indexing.Region)
+                claimed[row, [int(e[0]) for e in region.elements()]] = True
+            assert np.array_equal(read, claimed), (n, number)
+            seen_for_any[number] |= read
+    for number in range(3):
+        assert seen_for_any[number].any() == bool(answer.maps[number])
+        assert {m.grade for m in answer.maps[number]} <= {"exact"}
+        assert not any(answer.reasons[number])
+
+
+INDICES: Final = [
+    "i = s32[] copy(n)",
+    "i = s32[] negate(n)",
+    "c = s32[] constant(2)  i = s32[] remainder(n, c)",
+    "a = s32[] constant(0)  b = s32[] constant(2)  i = s32[] clamp(a, n, b)",
+    "a = s32[] constant(0)  b = s32[] constant(1)  i = s32[] clamp(a, n, b)",
+    "c = s32[] constant(2147483647)  i = s32[] add(n, c)",
+    "c = s32[] constant(2)  p = pred[] compare(n, c), direction=GT  i = s32[] convert(p)",
+    "u = u8[] convert(n)  c = u8[] constant(250)  v = u8[] add(u, c)  i = s32[] convert(v)",
+]
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_an_index_at_run_time_reads_one_branch(index: str) -> None:
+    judge(parsed(f"{index}\n{SWITCH}"))
+
+
+@pytest.mark.parametrize("direction", ["GT", "EQ", "NE", "LE"])
+def test_a_predicate_at_run_time_reads_one_branch(direction: str) -> None:
+    judge(
+        parsed(f"c = s32[] constant(2)  i = pred[] compare(n, c), direction={direction}\n{CHOICE}")
+    )
+
+
+@pytest.mark.parametrize("index", INDICES[:4])
+def test_a_branch_in_a_call_is_read_for_the_indices_of_the_caller(index: str) -> None:
+    judge(parsed(f"{index}\n  ROOT r = f32[4] call(i, x, z), to_apply=chosen"))
+
+
+def test_branches_of_tuples_are_restricted_too() -> None:
+    called = """
+    one { p = f32[4] parameter(0)  ROOT t = (f32[4], f32[4]) tuple(p, p) }
+    two { p = f32[4] parameter(0)  b = f32[4] reverse(p), dimensions={0}
+      ROOT t = (f32[4], f32[4]) tuple(p, b) }"""
+    judge(
+        parsed(
+            """t = (f32[4], f32[4]) conditional(n, x, y), branch_computations={one, two}
+            ROOT r = f32[4] get-tuple-element(t), index=1""",
+            called,
+        )
+    )
+
+
+def test_maps_to_the_output_are_restricted_to_the_executed_branch() -> None:
+    call = parsed("ROOT r = f32[4] call(n, x, z), to_apply=chosen").entry.root
+    for operand, text in (
+        (1, "(d0){rt0} -> (d0), domain: d0 in [0, 3], rt0 in [0, 0]"),
+        (2, "(d0){rt0} -> (-d0 + 3), domain: d0 in [0, 3], rt0 in [-2147483648, -1]"),
+        (2, "(d0){rt0} -> (-d0 + 3), domain: d0 in [0, 3], rt0 in [1, 2147483647]"),
+    ):
+        answer = indexing.input_to_output(call, operand)
+        assert text in [str(m) for m in answer.maps[0]]
+        assert {m.grade for m in answer.maps[0]} == {"exact"}
+
+
+UNKNOWN: Final = [
+    ("s = f32[1] slice(z), slice={[2:3]}  a = f32[] reshape(s)  i = s32[] convert(a)", "exact"),
+    ("c = f32[] constant(2)  e = f32[] exponential(c)  i = s32[] convert(e)", "may"),
+]
+
+
+@pytest.mark.parametrize("index, grade", UNKNOWN)
+def test_only_data_makes_a_branch_exact(index: str, grade: str) -> None:
+    """An index that no input changes may leave out a branch for all inputs."""
+    module = parsed(f"{index}\n{SWITCH}")
+    answer = indexing.to_parameters(module.entry.root)
+    assert {m.grade for maps in answer.maps[:2] for m in maps} == {grade}
+    pokes = Pokes.of(module.entry, 0)
+    for place in pokes.places():
+        pokes.poke(*place, values=VALUES)
+    assert not list(missed(module, pokes))
+
+
+def test_a_conditional_alone_does_not_know_its_index() -> None:
+    root = parsed(f"i = s32[] copy(n)\n{SWITCH}").entry.root
+    alone = indexing.output_to_input(root)
+    assert {m.grade for maps in alone.maps[1:] for m in maps} == {"may"}
+    whole = indexing.to_parameters(root, masks=False)
+    assert {m.grade for maps in whole.maps[:3] for m in maps} == {"may"}
