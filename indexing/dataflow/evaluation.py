@@ -8,6 +8,7 @@ point is evaluated only where every implementation has the same bits: single ope
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +33,7 @@ from indexing.ops.element import (
 )
 from indexing.ops.elementwise import Compare, ElementwiseOp
 from indexing.ops.functions import ROUNDING, ScalarFunction
+from indexing.ops.scatter import Scatter
 from indexing.ops.sort import Sort
 
 MAX_KEPT: Final = 1 << 22
@@ -117,7 +119,7 @@ def _sources(array: ArrayRef) -> list[ArrayRef] | None:
     forwarded = source_of(array)
     if forwarded is not None:
         return [forwarded]
-    if array.path or not _is_evaluated(array):
+    if not _is_evaluated(array):
         return None
     return [ArrayRef(operand, (), array.calls) for operand in instruction.operands]
 
@@ -135,14 +137,20 @@ def _is_evaluated(array: ArrayRef) -> bool:
 def _is_computed_alike(array: ArrayRef, op: MappedOp, types: set[str], is_integer: bool) -> bool:
     """Return True if all implementations of an op on these types compute the same bits."""
     called = _called(array.instruction)
+    if isinstance(op, Sort):
+        return is_integer and _is_order(called, op.is_stable)
+    if array.path:
+        return False
     match element_of(array.instruction):
         case ConstantRule() | IotaRule() | CopyRule(has_padding=False, function=None):
             return True
         case ElementwiseRule(function=function) if function is not None:
             return is_integer or _is_rounded_alike(array, function, types)
+        case ReductionRule(is_scatter=True) if isinstance(op, Scatter):
+            return is_integer and (_is_fold(called) or _is_set_once(op, array.instruction, called))
         case ReductionRule():
             return is_integer and not op.depends_on_order and _is_fold(called)
-    return is_integer and isinstance(op, Sort) and _is_order(called)
+    return False
 
 
 def _shapes(instruction: Instruction) -> list[Shape]:
@@ -185,27 +193,40 @@ def _is_fold(computation: Computation | None) -> bool:
     return (
         computation is not None
         and computation.root.opcode in COMBINERS
+        and len(computation.parameters) == 2
         and _applies_to_both(computation)
     )
 
 
-def _is_order(computation: Computation | None) -> bool:
-    """Return True for a comparator of the elements themselves, so that those that tie are equal."""
+def _is_set_once(op: Scatter, scatter: Instruction, computation: Computation | None) -> bool:
+    """Return True for updates that replace elements, each at most once."""
+    updates = scatter.operands[-1].shape
+    if not isinstance(updates, Shape) or computation is None:
+        return False
+    counts = [n for k, n in enumerate(updates.dims) if k not in op.update_window_dims]
+    is_once = op.unique_indices or prod(counts) == 1
+    return is_once and computation.root in computation.parameters
+
+
+def _is_order(computation: Computation | None, is_stable: bool) -> bool:
+    """Return True for a comparator of elements that decides their order.
+
+    Elements that tie are equal if nothing else is sorted with them, or keep their order.
+    """
     root = computation.root.op if computation is not None else None
-    return (
-        computation is not None
-        and isinstance(root, Compare)
-        and root.direction in ("LT", "GT")
-        and _applies_to_both(computation)
-    )
+    if computation is None or not isinstance(root, Compare) or root.direction not in ("LT", "GT"):
+        return False
+    count = len(computation.parameters)
+    firsts = range(0, count, 2) if is_stable or count == 2 else ()
+    return any(_applies_to_both(computation, first) for first in firsts)
 
 
-def _applies_to_both(computation: Computation) -> bool:
-    """Return True if the root is an op of the two parameters of a computation."""
-    parameters = computation.parameters
-    return len(parameters) == 2 and sorted(
+def _applies_to_both(computation: Computation, first: int = 0) -> bool:
+    """Return True if the root is an op of parameters `first` and ``first + 1``."""
+    pair = computation.parameters[first : first + 2]
+    return len(pair) == 2 and sorted(
         operand.index for operand in computation.root.operands
-    ) == sorted(parameter.index for parameter in parameters)
+    ) == sorted(parameter.index for parameter in pair)
 
 
 def _called(instruction: Instruction) -> Computation | None:
@@ -218,26 +239,30 @@ def _compute(
 ) -> np.ndarray[Any, Any] | None:
     if source_of(array) is not None:
         return operands[0]
-    return _computed(array.instruction, operands)
+    value = _computed(array.instruction, operands)
+    if isinstance(value, tuple):
+        value = value[array.path[0]]
+    return value if isinstance(value, np.ndarray) else None
 
 
-def _computed(instruction: Instruction, operands: list[Any]) -> np.ndarray[Any, Any] | None:
+def _computed(instruction: Instruction, operands: list[Any]) -> Any:
     op, called = instruction.op, _called(instruction)
     assert isinstance(op, MappedOp)
     try:
         with np.errstate(all="ignore"):
-            value = op.compute(
+            return op.compute(
                 operands,
                 [operand.shape for operand in instruction.operands],
                 None if called is None else _function(called),
             )
     except HloError:  # an elided constant, {...}
         return None
-    return value if isinstance(value, np.ndarray) else None
 
 
 def _function(computation: Computation) -> Callable[..., Any]:
     """Return a called computation of scalars as a function of arrays."""
+    if _is_fold(computation):
+        return COMBINERS[computation.root.opcode].function
 
     def apply(*arguments: Any) -> Any:
         values: dict[Instruction, Any] = dict(zip(computation.parameters, arguments, strict=True))

@@ -16,6 +16,8 @@ CALLED = """
   sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
   parity { a = s32[] parameter(0)  b = s32[] parameter(1)  one = s32[] constant(1)
     k = s32[] and(a, one)  m = s32[] and(b, one)  ROOT l = pred[] compare(k, m), direction=LT }
+  less_second { a = s32[] parameter(2)  b = s32[] parameter(3)  c = s32[] parameter(0)
+    d = s32[] parameter(1)  ROOT l = pred[] compare(b, a), direction=GT }
   last { a = s32[] parameter(0)  ROOT b = s32[] parameter(1) }
   minus { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] subtract(a, b) }
   double { a = s32[4] parameter(0)  ROOT d = s32[4] add(a, a) }
@@ -25,6 +27,18 @@ C = """
   f = f32[4] convert(c)
   t = f32[4] constant({.1, .1, .1, .1})
 """
+TIES = """
+  n = s32[4] constant({ 1, 1, 2, 0 })
+  s = (s32[4], s32[4]) sort(c, n), dimensions={0},"""
+PLACES = "ROOT r = s32[4] get-tuple-element(s), index=0"
+CUMSUM = "ROOT r = s32[4] reduce-window(c, z), window={size=4 pad=3_0}"
+DIMS = """update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
+  index_vector_dim="""
+SCATTER = f"""n = s32[4,1] constant({{ {{0}}, {{0}}, {{1}}, {{-1}} }})
+  ROOT s = s32[4] scatter(c, n, c), {DIMS}1"""
+SCATTER_UNIQUE = SCATTER.replace("{0}, {0}", "{0}, {2}")
+SCATTER_ONE = f"""n = s32[1] constant({{ 2 }})  u = s32[] constant(9)
+  ROOT s = s32[4] scatter(c, n, u), {DIMS}0"""
 
 
 def value(lines: str) -> np.ndarray | None:
@@ -41,6 +55,12 @@ def value(lines: str) -> np.ndarray | None:
         ("z = s32[] constant(0)  ROOT r = s32[] reduce(c, z), dimensions={0}, to_apply=sum", 6),
         ("m = f32[4] multiply(f, t)  ROOT r = pred[4] compare(m, t), direction=GT", [1, 0, 1, 0]),
         ("b = u8[4] convert(c)  ROOT r = u8[4] negate(b)", [253, 255, 254, 0]),
+        # elements that tie keep their order
+        (f"{TIES} is_stable=true, to_apply=less_second {PLACES}", [0, 3, 1, 2]),
+        (f"z = s32[] constant(0)  {CUMSUM}, to_apply=sum", [3, 4, 6, 6]),
+        (f"{SCATTER}, to_apply=sum", [7, 3, 2, 0]),
+        (f"{SCATTER_UNIQUE}, unique_indices=true, to_apply=last", [3, 2, 1, 0]),
+        (f"{SCATTER_ONE}, to_apply=last", [3, 1, 9, 0]),
     ],
 )
 def test_arrays_of_constants_are_evaluated(lines: str, expected: object) -> None:
@@ -60,7 +80,11 @@ def test_arrays_of_constants_are_evaluated(lines: str, expected: object) -> None
         "ROOT r = f32[4] divide(f, t)",
         # the order is undefined: of elements that tie, of a reduction, of updates
         "ROOT s = s32[4] sort(c), dimensions={0}, to_apply=parity",
+        f"{TIES} to_apply=less_second {PLACES}",
         "z = s32[] constant(0)  ROOT r = s32[] reduce(c, z), dimensions={0}, to_apply=minus",
+        f"z = s32[] constant(0)  {CUMSUM}, to_apply=minus",
+        f"{SCATTER}, to_apply=minus",
+        f"{SCATTER_ONE}, to_apply=minus",
         "n = s32[4,1] constant({ {0}, {0}, {1}, {1} })  ROOT s = s32[4] scatter(c, n, c), "
         "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
         "index_vector_dim=1, to_apply=last",
