@@ -17,7 +17,7 @@ from typing import Any, Final
 import hlo
 from benchmarks.examples import EXAMPLES
 from indexing.memory import traffic
-from indexing.memory.movement.traffic_values import TotalBounds, Totals
+from indexing.memory.movement.amounts import TotalBounds, Totals
 from indexing.views.tables import align_columns
 
 HEAD: Final = ["module", "bytes", "XLA", "flops", "XLA", "transcendentals", "XLA", "s"]

@@ -17,8 +17,9 @@ from indexing.drawing.figures import (
     RooflinePoint,
 )
 from indexing.drawing.style import Theme
+from indexing.memory.movement.amounts import TotalBounds
 from indexing.memory.movement.roofline import Peak, peak_rates
-from indexing.memory.movement.traffic_values import InstructionTraffic, TotalBounds, Traffic
+from indexing.memory.movement.traffic_values import InstructionTraffic, Traffic
 from simplifier.unknown import Unknown
 
 _READ: Final = 1

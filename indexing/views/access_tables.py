@@ -74,6 +74,8 @@ def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plai
         else:
             rows.append((*label, *_cells(role, access)))
             notes += [f"{role} {number} {name}: {note}" for note in _notes(access)]
+        if role == "operand":
+            notes += [f"{role} {number} {name}: {note}" for note in _mask_note(accesses, number)]
     yield from (f"  {line}" for line in Table("", _COLUMNS, rows, notes, right=_RIGHT).lines())
 
 
@@ -88,6 +90,12 @@ def _cells(role: str, access: MemoryAccess) -> Iterator[str]:
     verdict = "coalesced" if access.coalesced else "not coalesced"
     yield verdict if role == "operand" else ""
     yield str(access.worst) if access.worst is not None else "nothing is accessed"
+
+
+def _mask_note(accesses: Accesses, number: int) -> Iterator[str]:
+    loaded, needed = accesses.loaded[number], accesses.needed[number]
+    if loaded != needed:
+        yield f"{loaded} bytes loaded, {needed} of them needed under masks"
 
 
 def _notes(access: MemoryAccess) -> Iterator[str]:
@@ -122,8 +130,20 @@ def access_records(subject: AccessSubject, accesses: Accesses) -> Iterator[dict[
             "name": name,
             "array_shape": shape_record(shape),
             **_numbers(access),
+            **(_distinct_record(accesses, number) if role == "operand" else {}),
             "schema_version": SCHEMA_VERSION,
         }
+
+
+def _distinct_record(accesses: Accesses, number: int) -> dict[str, Any]:
+    """Return the bytes of the distinct elements of an operand that are loaded, and needed."""
+    record: dict[str, Any] = {}
+    for key, amount in (("loaded", accesses.loaded[number]), ("needed", accesses.needed[number])):
+        if isinstance(amount, Unknown):
+            record[key] = None
+        else:
+            record |= {key: amount.number, f"{key}_grade": amount.grade}
+    return record
 
 
 def _numbers(access: MemoryAccess | Unknown) -> dict[str, Any]:

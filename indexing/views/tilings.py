@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from indexing.maps.indexing_map import Grade
-from indexing.memory.movement.traffic_values import Amount
+from indexing.memory.movement.amounts import Amount
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.search.measures import RankedTiling
 from indexing.tiling.search.xla_ranks import ComparedTiling, RankComparison

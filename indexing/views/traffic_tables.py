@@ -9,13 +9,9 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hlo.modules.module import Module
+from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.roofline import Peak, RooflineBound
-from indexing.memory.movement.traffic_values import (
-    Amount,
-    InstructionTraffic,
-    OperandTraffic,
-    Traffic,
-)
+from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
 from indexing.ops.element import Work
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
@@ -24,7 +20,7 @@ from simplifier.unknown import Unknown
 
 _MAX_REASON: Final = 100
 TRAFFIC_COLUMNS: Final = (
-    *("bytes", "read", "written", "requested", "recompute", "flops", "flops/byte"),
+    *("bytes", "read", "needed", "written", "requested", "recompute", "flops", "flops/byte"),
     *("time", "bound", "executions", "instruction"),
 )
 """The columns of the table; bytes are those of all executions."""
@@ -62,7 +58,7 @@ class TrafficTable:
             head = [
                 name if has else "" for name, has in zip(TRAFFIC_COLUMNS, has_text, strict=True)
             ]
-            yield from align_columns([head, *cells], right=range(8), max_width=60)
+            yield from align_columns([head, *cells], right=range(9), max_width=60)
         if len(ranked) > top:
             yield f"  … {len(ranked) - top:,} more"
         yield from _reasons(ranked)
@@ -71,6 +67,8 @@ class TrafficTable:
         """Yield the figures of all instructions, a line each."""
         total = self.traffic.total
         yield f"{total.bytes} bytes: {total.read} read, {total.written} written"
+        if total.needed != total.read:
+            yield f"{total.read} bytes loaded, {total.needed} of them needed under masks"
         yield f"{total.requested} bytes requested by all reads"
         yield f"{total.flops} flops, {total.transcendentals} transcendentals"
         if self.peak is not None:
@@ -102,6 +100,7 @@ class TrafficTable:
         return [
             _total_cell(each),
             _figure(each.read),
+            "" if each.needed == each.loaded else str(each.needed),
             _figure(each.written),
             _figure(each.requested),
             _factor(each),
@@ -124,7 +123,8 @@ class TrafficTable:
             "file": self.file,
             "module": module.name,
             "total": {"bytes": list(total.bytes)}
-            | {name: list(bounds) for name, bounds in total._asdict().items()},
+            | {name: list(bounds) for name, bounds in total._asdict().items()}
+            | {"loaded": list(total.read)},
             "peak": None
             if self.peak is None
             else {"bytes": self.peak.bytes, "flops": self.peak.flops},
@@ -144,6 +144,7 @@ class TrafficTable:
             "bytes": _number(each.bytes),
             "read": each.read.number,
             "grade": each.read.grade,
+            **_both_counts(each),
             "requested": _number(each.requested),
             "written": _number(each.written),
             "in_place": [update.name for update in each.updates],
@@ -171,10 +172,17 @@ def _operand_record(operand: OperandTraffic) -> dict[str, Any]:
         "shape": shape_record(operand.shape),
         "distinct": operand.distinct.number,
         "distinct_grade": operand.distinct.grade,
+        **_both_counts(operand),
         "requested": _number(requested),
         "requested_grade": requested.grade if isinstance(requested, Amount) else None,
         "utilisation": None if utilisation is None else float(utilisation),
     }
+
+
+def _both_counts(each: InstructionTraffic | OperandTraffic) -> dict[str, Any]:
+    """Return the bytes that are loaded, and those of them that the result needs."""
+    needed = each.needed
+    return {"loaded": each.loaded.number, "needed": needed.number, "needed_grade": needed.grade}
 
 
 def _number(figure: Amount | int | Unknown) -> int | None:

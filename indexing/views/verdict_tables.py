@@ -161,19 +161,31 @@ def comparison_record(
         }
     totals = (
         [each.total.read.number for each in moved],
+        [each.total.needed.number for each in moved],
         [each.total.written.number for each in moved],
     )
     if not isinstance(verdict, Proved):
         record["equal_outputs"] = list(verdict.equal_outputs)
-    record["bytes_read"], record["bytes_written"] = (total or [None, None] for total in totals)
+    read, needed, written = (total or [None, None] for total in totals)
+    record |= {"bytes_read": read, "bytes_loaded": read, "bytes_needed": needed}
+    record["bytes_written"] = written
     record["schema_version"] = SCHEMA_VERSION
     return record
 
 
 def traffic_line(before: Traffic, after: Traffic) -> str:
     """Return the bytes that two programs move."""
-    texts = [f"{each.total.read} read, {each.total.written} written" for each in (before, after)]
+    texts = [
+        f"{each.total.read} read{_needed_text(each)}, {each.total.written} written"
+        for each in (before, after)
+    ]
     return f"bytes: {texts[0]} before; {texts[1]} after"
+
+
+def _needed_text(moved: Traffic) -> str:
+    """Return how many of the loaded bytes are needed, if a mask hides some."""
+    total = moved.total
+    return "" if total.needed == total.read else f" ({total.needed} of them needed under masks)"
 
 
 # ---------------------------------------------------------------- passes

@@ -15,8 +15,9 @@ import pytest
 import hlo
 from hlo.modules.module import Computation
 from indexing.execution.program import run
+from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.analysis import traffic
-from indexing.memory.movement.traffic_values import Amount, InstructionTraffic
+from indexing.memory.movement.traffic_values import InstructionTraffic
 from simplifier.unknown import require_known
 from tests.tiling.sets.poison import Array
 

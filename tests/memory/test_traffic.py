@@ -17,15 +17,11 @@ from hlo.text.names import UnknownName
 from indexing import IndexingMap
 from indexing.dataflow.queries import walk_of
 from indexing.maps.arrays import ArrayRef
+from indexing.memory.movement.amounts import Amount, TotalBounds
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.loop_evaluations import is_whole
 from indexing.memory.movement.starts import without_starts
-from indexing.memory.movement.traffic_values import (
-    Amount,
-    InstructionTraffic,
-    TotalBounds,
-    TrafficRow,
-)
+from indexing.memory.movement.traffic_values import InstructionTraffic, TrafficRow
 from indexing.memory.movement.writes import moves_bytes
 from indexing.ops.element import Work
 from indexing.ops.samples import instruction_of

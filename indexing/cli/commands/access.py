@@ -118,7 +118,9 @@ def command(
     and the output, has a row: the bytes that lanes request, and the bytes, sectors and lines that
     move, added over all warps. Counts are exact, with the alignment of every address. Arrays start
     at a line; nothing stays in the cache between two instructions of a warp. If an operand depends
-    on start indices that are unknown, the counts are those of the worst starts.
+    on start indices that are unknown, the counts are those of the worst starts. All counts include
+    elements that a mask hides: they are loaded, too. If the output needs fewer of the distinct
+    bytes of an operand than are loaded, both numbers follow the table.
 
     \b
     Columns:

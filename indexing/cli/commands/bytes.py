@@ -83,7 +83,9 @@ def command(
     \b
     Columns:
       bytes        read and written, in all executions
-      read         bytes of the distinct elements of the operands
+      read         bytes of the distinct elements of the operands that the loop loads
+      needed       those of them that the result needs, if a mask hides some: an upper bound if
+                   runtime values decide
       written      bytes of the result; of the update if it stays in place
       requested    bytes of all reads if each element computes the values that it needs
       recompute    evaluations of an element of an inner instruction, the largest of the fusion

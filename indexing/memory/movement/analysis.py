@@ -37,19 +37,16 @@ from indexing.memory.executions import (
     executions_by,
     executions_from,
 )
+from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.loop_evaluations import (
     Evaluations,
     LoopEvaluations,
     evaluations,
     is_whole,
 )
+from indexing.memory.movement.needed_reads import NeededReads, needed_reads
 from indexing.memory.movement.point_counts import Counter
-from indexing.memory.movement.traffic_values import (
-    Amount,
-    InstructionTraffic,
-    OperandTraffic,
-    Traffic,
-)
+from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
 from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, written_bytes
 from indexing.ops.element import Work, declarations_of
 from indexing.ops.structured_ops import InlineOp
@@ -111,7 +108,8 @@ def instruction_traffic(
     """Return the traffic of one instruction."""
     loop = evaluations(instruction)
     updates = updates_of(instruction)
-    operands = [*_operands(loop, updates, counter), *_constants(loop, counter)]
+    needed = needed_reads(instruction)
+    operands = [*_operands(loop, needed, updates, counter), *_constants(loop, counter)]
     work = work_of(instruction)
     evaluated, recompute, grade = _evaluate_loop(loop, counter)
     return InstructionTraffic(
@@ -128,7 +126,7 @@ def instruction_traffic(
 
 
 def _operands(
-    loop: LoopEvaluations, updates: tuple[Update, ...], counter: Counter
+    loop: LoopEvaluations, needed: NeededReads, updates: tuple[Update, ...], counter: Counter
 ) -> Iterator[OperandTraffic]:
     bases = {(update.operand, update.base): update for update in updates}
     is_one_whole = is_whole(loop.instruction)
@@ -143,8 +141,16 @@ def _operands(
         if update is not None:
             kept = 0 if update.is_in_place else shape.size - update.elements
             elements = reads = Amount(kept)
+        needed_elements = needed.elements((number, array), elements, counter)
         yield OperandTraffic(
-            array.instruction, number, array.path, shape, elements, reads, each.unknown
+            array.instruction,
+            number,
+            array.path,
+            shape,
+            elements,
+            reads,
+            each.unknown,
+            needed_elements,
         )
 
 

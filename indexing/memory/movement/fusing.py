@@ -29,10 +29,11 @@ from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.memory.executions import Executions
+from indexing.memory.movement.amounts import Amount, total_amount
 from indexing.memory.movement.analysis import grade_of, instruction_traffic, larger, sum_of_works
 from indexing.memory.movement.loop_evaluations import WALK, is_whole, map_sets
 from indexing.memory.movement.point_counts import Counter
-from indexing.memory.movement.traffic_values import Amount, InstructionTraffic, total_amount
+from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.memory.movement.writes import (
     is_view,
     moves_bytes,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from hlo.shapes.shape import Shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
+from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.starts import is_total, without_starts
-from indexing.memory.movement.traffic_values import Amount
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown
 

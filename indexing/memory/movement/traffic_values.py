@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,87 +15,12 @@ from indexing.maps.arrays import Path
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
+from indexing.memory.movement.amounts import Amount, TotalBounds, Totals, bytes_of, total_amount
 from indexing.memory.movement.drawn_traffic import DrawnTraffic
 from indexing.ops.element import Work
 from simplifier.unknown import Unknown
 
 Recompute: TypeAlias = "Mapping[Instruction, Fraction | Unknown]"
-
-
-class Amount(NamedTuple):
-    """A number of elements or bytes; an upper bound if the grade is "may".
-
-    >>> str(Amount(1024)), str(Amount(1024, "may"))
-    ('1,024', '<= 1,024')
-    """
-
-    number: int
-    grade: Grade = "exact"
-
-    def plus(self, other: Amount) -> Amount:
-        """Return the sum of both."""
-        grade: Grade = "may" if "may" in (self.grade, other.grade) else "exact"
-        return Amount(self.number + other.number, grade)
-
-    def __str__(self) -> str:
-        return f"{self.number:,}" if self.grade == "exact" else f"<= {self.number:,}"
-
-
-class TotalBounds(NamedTuple):
-    """Inclusive bounds of a total; `upper` is None without a bound.
-
-    >>> [str(TotalBounds(*bounds)) for bounds in ((4, 4), (0, 4), (1, 4), (4, None))]
-    ['4', 'at most 4', '1 to 4', 'at least 4']
-    """
-
-    lower: int
-    upper: int | None
-
-    @property
-    def number(self) -> int | None:
-        """The total if it is known, else None."""
-        return self.lower if self.lower == self.upper else None
-
-    @classmethod
-    def of(cls, amount: Amount | int | Unknown, times: Executions) -> TotalBounds:
-        """Return the bounds of an amount in each execution, over all executions."""
-        if isinstance(amount, Unknown):
-            return cls(0, None if times.upper != 0 else 0)
-        if isinstance(amount, int):
-            amount = Amount(amount)
-        lower = amount.number * times.lower if amount.grade == "exact" else 0
-        upper = 0 if amount.number == 0 else None
-        if times.upper is not None:
-            upper = amount.number * times.upper
-        return cls(lower, upper)
-
-    def plus(self, other: TotalBounds) -> TotalBounds:
-        """Return the bounds of the sum."""
-        is_bounded = self.upper is not None and other.upper is not None
-        upper = (self.upper or 0) + (other.upper or 0) if is_bounded else None
-        return TotalBounds(self.lower + other.lower, upper)
-
-    def __str__(self) -> str:
-        if self.number is not None:
-            return f"{self.number:,}"
-        if self.upper is None:
-            return f"at least {self.lower:,}"
-        return f"{self.lower:,} to {self.upper:,}" if self.lower else f"at most {self.upper:,}"
-
-
-class Totals(NamedTuple):
-    """Bounds of the figures of all instructions over all executions."""
-
-    read: TotalBounds
-    requested: TotalBounds
-    written: TotalBounds
-    flops: TotalBounds
-    transcendentals: TotalBounds
-
-    @property
-    def bytes(self) -> TotalBounds:
-        """Bytes that are read, each element once by each execution, and written."""
-        return self.read.plus(self.written)
 
 
 @dataclass(frozen=True)
@@ -110,6 +35,8 @@ class OperandTraffic:
         elements: the number of distinct elements that are read.
         reads: the number of reads of elements; `Unknown` with the reason if they are not counted.
         unknown: why some accesses are unknown, or None: then `elements` counts all elements.
+        needed_elements: the number of distinct elements that the result needs, without those that
+            a mask hides; None if it is `elements`.
     """
 
     source: Instruction
@@ -119,19 +46,31 @@ class OperandTraffic:
     elements: Amount
     reads: Amount | Unknown
     unknown: Unknown | None = None
+    needed_elements: Amount | None = None
 
     @property
     def distinct(self) -> Amount:
         """Bytes of the distinct elements that are read, without padding."""
-        return self._bytes(self.elements)
+        return bytes_of(self.elements, self.shape)
+
+    @property
+    def loaded(self) -> Amount:
+        """Bytes of the distinct elements that the loop loads, masked ones included: `distinct`."""
+        return self.distinct
+
+    @property
+    def needed(self) -> Amount:
+        """Bytes of the distinct elements that the result needs.
+
+        An upper bound under masks of runtime values.
+        """
+        known = self.needed_elements
+        return bytes_of(self.elements if known is None else known, self.shape)
 
     @property
     def requested(self) -> Amount | Unknown:
         """Bytes of all reads: an element that is read twice counts twice."""
-        return self.reads if isinstance(self.reads, Unknown) else self._bytes(self.reads)
-
-    def _bytes(self, elements: Amount) -> Amount:
-        return Amount(-(-elements.number * self.shape.element_bits // 8), elements.grade)
+        return self.reads if isinstance(self.reads, Unknown) else bytes_of(self.reads, self.shape)
 
     @property
     def utilisation(self) -> Fraction | None:
@@ -187,6 +126,16 @@ class InstructionTraffic(Displayed):
         return total_amount([each.distinct for each in self.operands])
 
     @property
+    def loaded(self) -> Amount:
+        """Bytes of the distinct elements that the loop loads, masked ones included: `read`."""
+        return self.read
+
+    @property
+    def needed(self) -> Amount:
+        """Bytes of the distinct elements of all operands that the result needs."""
+        return total_amount([each.needed for each in self.operands])
+
+    @property
     def requested(self) -> Amount | Unknown:
         """Bytes of all reads of all operands."""
         amounts: list[Amount] = []
@@ -222,11 +171,13 @@ class InstructionTraffic(Displayed):
     def totals(self) -> Totals:
         """Bounds of the figures over all executions."""
         times, work = self.executions, self.work
-        read = TotalBounds(0, 0)
+        read = needed = TotalBounds(0, 0)
         for each in self.operands:
             read = read.plus(TotalBounds.of(each.distinct, times))
+            needed = needed.plus(TotalBounds.of(each.needed, times))
         return Totals(
             read,
+            needed,
             TotalBounds.of(self.requested, times),
             TotalBounds.of(self.written, times),
             TotalBounds.of(self.flops, times),
@@ -251,9 +202,10 @@ class InstructionTraffic(Displayed):
         ]
         for each in self.operands:
             requested = each.requested
+            needed = "" if each.needed == each.loaded else f"{each.needed} needed, "
             lines.append(
-                f"  {each.source.name}: {each.distinct} distinct, {_figure_text(requested)} "
-                f"requested bytes of {each.shape.bytes:,}"
+                f"  {each.source.name}: {each.distinct} distinct, {needed}"
+                f"{_figure_text(requested)} requested bytes of {each.shape.bytes:,}"
             )
         factors = {i.name: f for i, f in self.recompute.items() if isinstance(f, Unknown) or f != 1}
         for name, factor in factors.items():
@@ -287,6 +239,16 @@ class TrafficRow(NamedTuple):
     def distinct(self) -> int:
         """Bytes of the distinct elements of the operand that are read, at most (`grade`)."""
         return self.read.distinct.number if self.read else 0
+
+    @property
+    def loaded(self) -> int:
+        """Bytes of the distinct elements that the loop loads, masked ones included: `distinct`."""
+        return self.distinct
+
+    @property
+    def needed(self) -> int:
+        """Bytes of the distinct elements of the operand that the result needs, at most."""
+        return self.read.needed.number if self.read else 0
 
     @property
     def requested(self) -> int | Unknown:
@@ -380,14 +342,6 @@ def _rank(each: InstructionTraffic) -> tuple[bool, int]:
         return False, 0
     times = each.executions.number
     return True, -moved.number * (1 if times is None else times)
-
-
-def total_amount(amounts: Iterable[Amount]) -> Amount:
-    """Return the sum of amounts."""
-    total = Amount(0)
-    for each in amounts:
-        total = total.plus(each)
-    return total
 
 
 def _figure_text(figure: Amount | int | Unknown) -> str:

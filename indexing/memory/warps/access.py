@@ -35,6 +35,9 @@ from indexing.devices.grid import thread_map
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.needed_reads import needed_bytes
+from indexing.memory.movement.point_counts import Counter
 from indexing.memory.warps.coalescing import is_coalesced
 from indexing.memory.warps.gathers import Load
 from indexing.memory.warps.starts import Started, count_by_starts
@@ -160,10 +163,20 @@ class Accesses(Sequence["MemoryAccess | Unknown"]):
     """The loads of an instruction, one entry for each operand, and its store.
 
     As a sequence, it has the loads.
+
+    Attributes:
+        loads: the access to each operand.
+        store: the access to the output.
+        loaded: bytes of the distinct elements of each operand that are loaded for the whole output,
+            masked ones included.
+        needed: bytes of those of them that the output needs; an upper bound under masks of runtime
+            values.
     """
 
     loads: tuple[MemoryAccess | Unknown, ...]
     store: MemoryAccess | Unknown
+    loaded: tuple[Amount | Unknown, ...]
+    needed: tuple[Amount | Unknown, ...]
 
     def __len__(self) -> int:
         return len(self.loads)
@@ -244,7 +257,8 @@ def access(
     shape = output.array_shape
     if shape is None:
         reason = Unknown(f"output {output_id} is not an array: {output.shape}", instruction)
-        return Accesses((reason,) * len(answer.operands), reason)
+        reasons = (reason,) * len(answer.operands)
+        return Accesses(reasons, reason, reasons, reasons)
     if schedule is None:
         schedule = thread_map(shape, threads=threads, unroll=unroll)
     if len(schedule.results) != shape.rank:
@@ -262,7 +276,13 @@ def access(
         else:
             loads.append(request.access(ArrayRef(operand), list(zip(paths, maps, strict=True))))
     stores = [(output.path, IndexingMap.identity(shape))]
-    return Accesses(tuple(loads), request.access(output._replace(path=()), stores, output.path))
+    store = request.access(output._replace(path=()), stores, output.path)
+    counts = needed_bytes(instruction, output_id, answer, Counter())
+    loaded, needed = [
+        tuple([each if isinstance(each, Unknown) else each[number] for each in counts])
+        for number in range(2)
+    ]
+    return Accesses(tuple(loads), store, loaded, needed)
 
 
 @checked
