@@ -111,13 +111,17 @@ def best_tilings_table(best: BestTilings) -> Table:
     notes = [f"{best.built:,} of {best.candidates:,} tilings built", *map(str, best.refused)]
     if best.incomplete:
         notes.append(f"better tilings may exist: {best.incomplete}")
+    is_masked = any(
+        (each.needed, each.needed_grade) != (each.loaded, each.grade) for each in best.ranked
+    )
+    columns = RANKED_COLUMNS + ("loaded", "needed") * is_masked
     return Table(
         f"best tilings of `{best.instruction.name}` {best.shape} by {best.objective}",
-        RANKED_COLUMNS,
-        list(map(_ranked_row, best.ranked)),
+        columns,
+        [_ranked_row(each)[: len(columns)] for each in best.ranked],
         notes,
         empty="none",
-        right=range(1, len(RANKED_COLUMNS)),
+        right=range(1, len(columns)),
         max_width=ANY_WIDTH,
     )
 
@@ -134,6 +138,9 @@ def ranked_cells(ranked: RankedTiling) -> dict[str, Any]:
         "tiles": ranked.memory.tiles,
         "grade": ranked.grade,
         "bytes": ranked.bytes,
+        "loaded": ranked.loaded,
+        "needed": ranked.needed,
+        "needed_grade": ranked.needed_grade,
         "requested": ranked.requested,
         "reuse": ranked.reuse,
         "working_set": ranked.memory.working_set,
@@ -141,12 +148,15 @@ def ranked_cells(ranked: RankedTiling) -> dict[str, Any]:
 
 
 def _ranked_row(ranked: RankedTiling) -> tuple[object, ...]:
-    """Return the values of `RANKED_COLUMNS` for one tiling."""
-    sizes, tiles, grade, loaded, requested, reuse, working_set = ranked_cells(ranked).values()
+    """Return the values of `RANKED_COLUMNS` for one tiling, then `loaded` and `needed`."""
+    reuse: object = ranked.reuse
     if isinstance(reuse, Fraction):
         reuse = str(reuse) if reuse.denominator == 1 else f"{float(reuse):.2f}"
-    amounts = [Amount(value, grade) for value in (loaded, requested, working_set)]
-    return _sizes_text(sizes), tiles, *amounts[:2], reuse, amounts[2]
+    figures = (ranked.bytes, ranked.requested, ranked.memory.working_set, ranked.loaded)
+    moved, requested, working_set, loaded = [Amount(each, ranked.grade) for each in figures]
+    needed = _amount(ranked.needed, ranked.needed_grade)
+    sizes = _sizes_text(ranked.sizes)
+    return sizes, ranked.memory.tiles, moved, requested, reuse, working_set, loaded, needed
 
 
 # ---------------------------------------------------------------- candidates of XLA

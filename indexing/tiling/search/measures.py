@@ -9,9 +9,10 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from indexing.maps.indexing_map import Grade
+from indexing.maps.mask_values import mask_values
 from indexing.tiling.search.limits import TileArray, TileMemory
 from indexing.tiling.sets.operands import TiledOperand
-from indexing.tiling.sets.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling, tile
 from simplifier.unknown import Unknown
 
 Objective: TypeAlias = Literal["bytes", "requested", "reuse"]
@@ -48,7 +49,8 @@ class RankedTiling:
 
     Attributes:
         tiling: the tiling.
-        loaded: bytes that the tiles load: each tile loads each element that it needs once.
+        loaded: bytes that the tiles load, elements included that a mask hides: each tile loads each
+            element once.
         requested: bytes that the accesses of the tiles request: each tile loads the elements that
             it needs by each of the maps separately, so two maps to one element count twice.
         memory: the memory of the largest tile.
@@ -81,6 +83,32 @@ class RankedTiling:
     def bytes(self) -> int:
         """Bytes that all tiles together load and store."""
         return self.loaded + self.stored
+
+    @property
+    def needed(self) -> int | Unknown:
+        """Bytes of the elements that each tile needs, without those that a mask hides.
+
+        An upper bound if `needed_grade` is "may", as under masks of runtime values.
+        """
+        return self._needed[0]
+
+    @property
+    def needed_grade(self) -> Grade:
+        """Grade "may" if `needed` is an upper bound."""
+        return self._needed[1]
+
+    @cached_property
+    def _needed(self) -> tuple[int | Unknown, Grade]:
+        whole = self.tiling
+        masked = tile(whole.instruction, whole.sizes, whole.to, whole.answer.domain_id, exact=True)
+        number = masked if isinstance(masked, Unknown) else masked.bytes
+        if isinstance(masked, Unknown) or isinstance(number, Unknown) or number > self.loaded:
+            return self.loaded, "may"
+        is_bound = any(
+            operand.grade == "may" or any(map(mask_values, operand.maps))
+            for operand in masked.operands
+        )
+        return number, "may" if is_bound else "exact"
 
     @property
     def single(self) -> int | Unknown:

@@ -26,6 +26,7 @@ from indexing.tiling import (
 from indexing.tiling.search import candidates
 from indexing.tiling.search.candidate_sizes import TileSizes
 from indexing.tiling.search.measures import Objective
+from simplifier.unknown import require_known
 
 Element = tuple[int, ...]
 Sizes = tuple[int, ...]
@@ -566,3 +567,48 @@ def test_notebooks_show_tables() -> None:
     compared = compare_candidates(softmax, parse_candidates(dump(([8, 911], "7us", 1)))[0])
     assert not isinstance(compared, Unknown)
     assert "0 of 0 pairs are in another order by bytes" in compared._repr_html_()
+
+
+# ---------------------------------------------------------------- masks
+
+MASKED = """
+fused {{
+  q = f32[8,2] parameter(0)
+  k = f32[8,2] parameter(1)
+  n = s32[] parameter(2)
+  s = f32[8,8] dot(q, k), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  i = s32[8,8] iota(), iota_dimension=0
+  j = s32[8,8] iota(), iota_dimension=1
+  {mask}
+  low = f32[] constant(-inf)
+  lows = f32[8,8] broadcast(low), dimensions={{}}
+  ROOT r = f32[8,8] select(p, s, lows)
+}}
+ENTRY e {{
+  q = f32[8,2] parameter(0)
+  k = f32[8,2] parameter(1)
+  n = s32[] parameter(2)
+  ROOT f = f32[8,8] fusion(q, k, n), kind=kLoop, calls=fused
+}}"""
+CAUSAL = "p = pred[8,8] compare(i, j), direction=GE"
+PADDED = "b = s32[8,8] broadcast(n), dimensions={}  p = pred[8,8] compare(j, b), direction=LT"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 8])
+def test_a_causal_tile_loads_all_keys_and_needs_those_of_its_last_query(rows: int) -> None:
+    root = hlo.parse(MASKED.format(mask=CAUSAL)).entry.root
+    (ranked,) = require_known(indexing.best_tilings(root, sizes=[[rows], [8]])).ranked
+    keys = list(range(rows, 9, rows))  # of each tile of queries
+    assert ranked.loaded == 8 * (8 + len(keys) * 8)
+    assert (ranked.needed, ranked.needed_grade) == (8 * (8 + sum(keys)), "exact")
+
+
+def test_a_runtime_mask_bounds_what_a_tile_needs() -> None:
+    root = hlo.parse(MASKED.format(mask=PADDED)).entry.root
+    best = require_known(indexing.best_tilings(root, sizes=[[8], [8]]))
+    (ranked,) = best.ranked
+    assert ranked.needed == ranked.loaded == 8 * 16 + 4
+    assert (ranked.grade, ranked.needed_grade) == ("exact", "may")
+    assert "<= 132" in str(best)
+    (whole,) = require_known(indexing.best_tilings(hlo.parse(SOFTMAX).entry.root, top=1)).ranked
+    assert (whole.needed, whole.needed_grade) == (whole.loaded, whole.grade)
