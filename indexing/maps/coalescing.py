@@ -51,7 +51,8 @@ def coalesce_maps(
     least = FEW if is_readable else 2
     fewer: list[IndexingMap] = []
     for group in groups.values():
-        one_kind = _coalesced(group, options) if len(group) >= least else group
+        most = len(group) // FEW if is_readable else len(group) - 1
+        one_kind = _coalesced(group, most, options) if len(group) >= least else group
         if is_readable and not _gains(group, one_kind):
             one_kind = group
         fewer += one_kind
@@ -71,8 +72,8 @@ def _kind(m: IndexingMap) -> Hashable | None:
     return tuple([d.name for d in m.dims]), m.grade, tuple(values)
 
 
-def _coalesced(group: Sequence[IndexingMap], options: Options) -> list[IndexingMap]:
-    """Return the maps of one kind as fewer maps, or as they are."""
+def _coalesced(group: Sequence[IndexingMap], most: int, options: Options) -> list[IndexingMap]:
+    """Return the maps of one kind as at most `most` maps, or as they are."""
     first, count = group[0], len(group[0].dims)
     relations = [
         exact.Relation(
@@ -80,8 +81,8 @@ def _coalesced(group: Sequence[IndexingMap], options: Options) -> list[IndexingM
         )
         for m in group
     ]
-    parts = joined(tuple(relations))
-    if isinstance(parts, Unknown) or len(parts) >= len(group):
+    parts = joined(tuple(relations), most)
+    if isinstance(parts, Unknown) or len(parts) > most:
         return list(group)
     names = [v.name for v in relations[0].inputs]
     fewer = []

@@ -31,23 +31,29 @@ MAX_WHOLE: Final = 24
 
 @lru_cache(maxsize=1 << 9)
 def joined(
-    relations: tuple[Relation, ...], budget: int = JOINING_BUDGET
+    relations: tuple[Relation, ...], most: int, budget: int = JOINING_BUDGET
 ) -> tuple[Relation, ...] | Unknown:
     """Return affine relations with the same union as `relations`, as few as are found.
+
+    Args:
+        most: the relations themselves are returned if more are found.
 
     >>> from simplifier.atoms import Variable
     >>> from simplifier.constraints import Constraint
     >>> d0 = Variable("d0", 0, 7)
     >>> parity = [Constraint(d0 % 2, k, k) for k in (0, 1)]
     >>> halves = [Relation((d0,), (), ((d0 - k) // 2 + k,), (c,)) for k, c in enumerate(parity)]
-    >>> one, = joined(tuple(halves))
+    >>> one, = joined(tuple(halves), 1)
     >>> print(*one.results)
     (d0 + 1) floordiv 2
     """
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
         union = as_map(ctx, *relations).coalesce().compute_divs()
-        return tuple([piece for part in _grown(union) for piece in pieces(part)])
+        parts = _grown(union)
+        if len(parts) > most:
+            return relations
+        return tuple([piece for part in parts for piece in pieces(part)])
 
     return within_budget(compute, budget)
 
@@ -56,10 +62,16 @@ class _ConvexPart(NamedTuple):
     """A convex relation, with ``f = c (mod m)`` for each of its forms, as (c, m); f = c if m is 0.
 
     The forms are the inputs, the results, and the results minus inputs.
+
+    Attributes:
+        coefficient: its largest coefficient.
+        divisions: the number of its divisions.
     """
 
     relation: isl.Map
     residues: tuple[tuple[int, int], ...]
+    coefficient: int
+    divisions: int
 
 
 def _grown(union: isl.Map) -> list[isl.Map]:
@@ -68,7 +80,10 @@ def _grown(union: isl.Map) -> list[isl.Map]:
     whole = _whole(parts, union)
     if whole is None:
         forms = isl.Map.read_from_str(union.get_ctx(), _forms(union))
-        given = [_ConvexPart(part, _residues(part, forms)) for part in parts]
+        given = [
+            _ConvexPart(part, _residues(part, forms), _coefficient(part), _divisions(part))
+            for part in parts
+        ]
         few = _grow(given, union if len(parts) <= MAX_WHOLE else None)
         if not _are_disjoint(few) and _are_disjoint(parts):
             few = _grow(given, None)
@@ -120,7 +135,7 @@ def _joined(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexP
     """Return the hull of two parts if it is allowed and no more complex, or None."""
     union = a.relation.union(b.relation)
     hull = isl.Map.from_basic_map(union.simple_hull())
-    if _coefficient(hull) > max(_coefficient(a.relation), _coefficient(b.relation)):
+    if _coefficient(hull) > max(a.coefficient, b.coefficient):
         return None
     residues = [
         (c, gcd(m, n, c - e)) for (c, m), (e, n) in zip(a.residues, b.residues, strict=True)
@@ -131,9 +146,12 @@ def _joined(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexP
         if m > 1
     ]
     hull = _restricted(hull, stated)
-    if _divisions(hull) > max(_divisions(a.relation), _divisions(b.relation)) + len(stated):
+    divisions = _divisions(hull)
+    if divisions > max(a.divisions, b.divisions) + len(stated):
         return None
-    return _ConvexPart(hull, tuple(residues)) if hull.is_subset(allowed or union) else None
+    if not hull.is_subset(allowed or union):
+        return None
+    return _ConvexPart(hull, tuple(residues), _coefficient(hull), divisions)
 
 
 def _bounds(union: isl.Map) -> list[str]:
