@@ -12,6 +12,7 @@ from typing import Final
 
 from hlo.modules.module import Instruction
 from indexing.dataflow.branches import branch_edges, restricted
+from indexing.dataflow.kept_elements import kept_edges
 from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
     Conditions,
@@ -56,7 +57,7 @@ def refine_edges(
     if options.follows_masks:
         limits = conditions(instruction, around, options.runtime_masks)
     if backward and isinstance(instruction.op, Scatter):
-        edges = scatter_edges(instruction, edges, calls)
+        edges = _updated_edges(instruction, edges, options, calls)
     if backward and options.assume and options.follows_masks:
         edges = weigh_edges(instruction, edges, options.runtime_masks)
     if options.follows_runtime_masks and isinstance(instruction.op, Conditional):
@@ -70,6 +71,14 @@ def refine_edges(
         if any(m.runtime for m in edge.maps):
             edge = edge.change_maps(lambda m: _fold(m, instruction, around))
         yield edge
+
+
+def _updated_edges(
+    scatter: Instruction, edges: Iterable[AccessEdge], options: Options, calls: int
+) -> Iterable[AccessEdge]:
+    """Return the edges of a scatter with what its indices decide."""
+    edges = scatter_edges(scatter, edges, calls)
+    return kept_edges(scatter, edges) if options.follows_runtime_masks else edges
 
 
 def _fold(

@@ -96,7 +96,7 @@ def _known(instruction: Instruction, calls: int) -> KnownScatter | None:
     None if the indices are unknown, or if an element has several updates.
     """
     op, shapes = instruction.op, [operand.shape for operand in instruction.operands]
-    if not isinstance(op, Scatter) or len(shapes) != 3 or not _replaces(instruction):
+    if not isinstance(op, Scatter) or len(shapes) != 3 or not replaces(instruction):
         return None
     base, _, updates = shapes
     if not isinstance(base, Shape) or not isinstance(updates, Shape):
@@ -120,7 +120,7 @@ def _known(instruction: Instruction, calls: int) -> KnownScatter | None:
     return KnownScatter(tuple(_kept(kept)), tuple(_updated(updated, updates)))
 
 
-def _replaces(instruction: Instruction) -> bool:
+def replaces(instruction: Instruction) -> bool:
     """Return True if the combiner returns the update."""
     called = instruction.called_computations[0]
     return called.root is called.parameters[1]

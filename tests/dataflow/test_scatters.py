@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pytest
 
 import hlo
 import indexing
-from hlo import Module
+from hlo import Module, Shape
 from indexing.maps.answers import Answer
 from tests.dataflow.influence import Pokes
 from tests.dataflow.loop_judge import answers, missed
+from tests.dataflow.programs import Run
 from tests.dataflow.random_masks import VALUES, superfluous
 
 COMBINERS: Final = """
@@ -118,3 +120,100 @@ def test_a_call_does_not_know_the_arguments_of_its_caller() -> None:
     assert grades(indexing.to_parameters(module.entry.root), 0) == {"exact"}
     inside = indexing.to_parameters(module.computations["outer"].root)
     assert grades(inside, 1) == {"may"}
+
+
+# ---------------------------------------------------------------- indices at run time
+
+WINDOW: Final = (
+    "f32[6] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=set"
+)
+ROW: Final = (
+    "f32[3,4] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={0}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=set"
+)
+POINT: Final = (
+    "f32[3,4] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0,1}, "
+    "scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=set"
+)
+IN_ROWS: Final = (
+    "f32[3,4] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0,1}, "
+    "scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=set, unique_indices=true"
+)
+RUNTIME: Final = [
+    ("f32[6]", "f32[1]", "s32[1]", "i = s32[1] copy(n)", WINDOW),
+    ("f32[6]", "f32[3]", "s32[1]", "i = s32[1] copy(n)", WINDOW),
+    ("f32[6]", "f32[6]", "s32[1]", "i = s32[1] copy(n)", WINDOW),
+    ("f32[6]", "f32[3]", "s32[1]", "i = s32[1] negate(n)", WINDOW),
+    ("f32[6]", "f32[3]", "s32[1]", "i = u8[1] convert(n)", WINDOW),
+    ("f32[6]", "f32[2]", "s32[1]", "c = s32[1] constant({3})  i = s32[1] minimum(n, c)", WINDOW),
+    ("f32[6]", "f32[2]", "s32[1]", "c = s32[1] constant({2})  i = s32[1] remainder(n, c)", WINDOW),
+    ("f32[3,4]", "f32[4]", "s32[1]", "i = s32[1] copy(n)", ROW),
+    ("f32[3,4]", "f32[2]", "s32[1]", "i = s32[1] copy(n)", ROW),
+    ("f32[3,4]", "f32[]", "s32[2]", "i = s32[2] copy(n)", POINT),
+    ("f32[3,4]", "f32[]", "s32[2]", "i = s32[2] reverse(n), dimensions={0}", POINT),
+    (
+        *("f32[3,4]", "f32[3]", "s32[3]"),
+        "a = s32[3,1] iota(), iota_dimension=0  b = s32[3,1] reshape(n) "
+        "i = s32[3,2] concatenate(a, b), dimensions={1}",
+        IN_ROWS,
+    ),
+]
+INDEX_VALUES: Final = (-(2**31), -4, -1, 0, 1, 2, 3, 4, 5, 6, 255, 256, 258, 2**31 - 1)
+
+
+def changed_by(module: Module, arguments: list[np.ndarray]) -> np.ndarray:
+    """Return which elements of the result each element of x changes, as a mask."""
+    before = Run(module.entry, *arguments).result
+    size = arguments[0].size
+    mask = np.zeros((size, size), bool)
+    for place in range(size):
+        x = arguments[0].copy()
+        x.reshape(-1)[place] = 100
+        mask[:, place] = (Run(module.entry, x, *arguments[1:]).result != before).reshape(-1)
+    return mask
+
+
+@pytest.mark.parametrize("x, u, n, index, scatter", RUNTIME)
+def test_an_element_is_kept_for_the_indices_that_no_update_has(
+    x: str, u: str, n: str, index: str, scatter: str
+) -> None:
+    module = hlo.parse(f"""{COMBINERS} ENTRY e {{ x = {x} parameter(0)  u = {u} parameter(1)
+      n = {n} parameter(2)  {index}  ROOT r = {scatter} }}""")
+    assert not hlo.verify(module)
+    answer = indexing.to_parameters(module.entry.root)
+    assert grades(answer, 0) <= {"exact"}
+    base, update, indices = [parameter.shape for parameter in module.entry.parameters]
+    assert isinstance(base, Shape)
+    assert isinstance(update, Shape)
+    assert isinstance(indices, Shape)
+    random = np.random.default_rng(0)
+    draws = [np.full(indices.dims, value) for value in INDEX_VALUES]
+    draws += [random.choice(INDEX_VALUES[1:8], indices.dims) for _ in range(12)]
+    kept = np.zeros((base.size, base.size), bool)
+    for draw in draws:
+        numbers = np.asarray(draw, np.int32)
+        seen = changed_by(module, [np.zeros(base.dims, "f4"), np.ones(update.dims, "f4"), numbers])
+        kept |= seen
+        for row, point in enumerate(np.ndindex(base.dims)):
+            region = answer.at(*point, n=numbers)[0]
+            assert isinstance(region, indexing.Region)
+            claimed = np.zeros(base.dims, bool)
+            claimed[tuple(region.elements().T)] = True
+            assert np.array_equal(claimed.reshape(-1), seen[row]), (draw, point)
+    assert kept.any() == bool(answer.maps[0])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "i = s32[3,1] reshape(n)",  # several updates: each may replace each element
+        "p = f32[3] convert(n)  z = f32[3] constant({0, 0, 0})  c = pred[3] compare(p, z), "
+        "direction=GT  d = s32[3] convert(c)  i = s32[3,1] reshape(d)",
+    ],
+)
+def test_several_updates_at_run_time_may_replace_every_element(index: str) -> None:
+    module = hlo.parse(f"""{COMBINERS} ENTRY e {{ x = f32[8] parameter(0)  u = f32[3] parameter(1)
+      n = s32[3] parameter(2)  {index}
+      ROOT r = f32[8] scatter(x, i, u), {NUMBERS}, to_apply=set }}""")
+    assert grades(judge(module), 0) == {"may"}
