@@ -2,9 +2,9 @@
 
 ``select(c, a, b)`` needs `a` where `c` is true, and integer ``x * m`` needs `x` where `m` is not 0:
 `MappedOp.decided_reads`.  The values of `c` and `m` are formulas of the index of the element, and
-of runtime values: elements of integer arrays that the program does not determine.  A predicate of
-other data, such as a comparison of floating-point numbers, restricts nothing: some inputs need each
-operand.
+of runtime values: elements of arrays of integers, and of parameters of predicates, that the program
+does not determine.  A predicate of other data, such as a comparison of floating-point numbers,
+restricts nothing: some inputs need each operand.
 
 Such a condition is a map of its own, the identity of the result on part of its domain, and is
 composed with the map to the operand.  A runtime value that only decides whether an element is read
@@ -171,12 +171,16 @@ def drop_mask_values(m: IndexingMap, user: Instruction) -> IndexingMap:
 
 
 def _is_kept(rt: RuntimeVariable, user: Instruction) -> bool:
-    """Return True for integers with a name, and for parameters of a called computation."""
+    """Return True for integers with a name, and for parameters of a called computation.
+
+    Of predicates, only parameters are kept: others follow from data.
+    """
     array = rt.array
     if not isinstance(array, ArrayRef):
         return True
-    if array.instruction.opcode == "parameter" and not array.instruction.computation.is_entry:
-        return array.instruction.computation is user.computation
+    if array.instruction.opcode == "parameter":
+        computation = array.instruction.computation
+        return computation.is_entry or computation is user.computation
     shape = array.array_shape
     return shape is not None and shape.element_type != "pred"
 

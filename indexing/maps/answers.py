@@ -75,7 +75,8 @@ class Answer(Displayed):
             point: an integer, a slice or ``...`` (all indices) for each dimension of the array that
                 the maps start from; see `IndexingMap.at`.
             values: values of range and runtime variables, by name, or by the name of the source;
-                values of integer parameters, from which those of runtime variables follow.
+                values of integer or boolean parameters, from which those of runtime variables
+                follow.
         Returns:
             For each of `operands`: a `Region`; a tuple of them for a tuple-shaped operand, one for
             each leaf; or `Unknown`.

@@ -160,6 +160,51 @@ PROGRAMS: dict[str, Program] = {
         [{"n": n} for n in [(0, 2, 4), (-7, 5, 3), (-(2**31), 2**31 - 1, 1), (4, 4, 4)]],
         combiner("largest", "maximum"),
     ),
+    "runtime_flag": Program(
+        """x = f32[5] parameter(0)
+           y = f32[5] parameter(1)
+           flag = pred[] parameter(2)
+           flags = pred[5] broadcast(flag), dimensions={}
+           ROOT r = f32[5] select(flags, x, y)""",
+        {
+            "x": where(lambda d, flag: flag),
+            "y": where(lambda d, flag: not flag),
+            "flag": lambda d, flag: [()],
+        },
+        [{"flag": True}, {"flag": False}],
+    ),
+    "runtime_predicates_of_rows_in_a_product": Program(
+        """x = s32[3,2] parameter(0)
+           mask = pred[3,1] parameter(1)
+           rows = pred[3] reshape(mask)
+           others = pred[3] not(rows)
+           numbers = s32[3] convert(others)
+           factors = s32[3,2] broadcast(numbers), dimensions={0}
+           ROOT r = s32[3,2] multiply(x, factors)""",
+        {
+            "x": where(lambda i, j, mask: not mask[i][0]),
+            "mask": lambda i, j, mask: [(i, 0)],
+        },
+        [{"mask": [[a], [b], [not a]]} for a in (True, False) for b in (True, False)],
+    ),
+    "runtime_predicates_and_an_iota": Program(
+        f"""x = f32[6] parameter(0)
+           mask = pred[6] parameter(1)
+           i = s32[6] iota(), iota_dimension=0
+           four = s32[6] {splat(4, 6)}
+           low = pred[6] compare(i, four), direction=LT
+           both = pred[6] and(mask, low)
+           zero = f32[] constant(0)
+           zeros = f32[6] broadcast(zero), dimensions={{}}
+           ROOT r = f32[6] call(both, x, zeros), to_apply=choice""",
+        {
+            "x": where(lambda d, mask: mask[d] and d < 4),
+            "mask": lambda d, mask: [(d,)] if d < 4 else [],
+        },
+        [{"mask": [True, False, True, True, True, False]}, {"mask": [False, True] * 3}],
+        """choice { p = pred[6] parameter(0)  a = f32[6] parameter(1)  b = f32[6] parameter(2)
+          ROOT c = f32[6] select(p, a, b) }""",
+    ),
     "gather_at_constants_of_which_one_is_clamped": Program(
         f"""x = f32[6,2] parameter(0)
            i = s32[4] {numbers(5, 1, 9, 1)}
@@ -275,6 +320,25 @@ def test_the_values_of_a_runtime_scalar_decide_what_is_read() -> None:
         assert np.array_equal(region.elements(), np.reshape(elements, (-1, 1)))
 
 
+def test_booleans_decide_what_is_read() -> None:
+    answer = indexing.to_parameters(PROGRAMS["runtime_predicates_and_an_iota"].entry.root)
+    mask = [True, False, True, False, True, True]
+    for given in (mask, [int(bit) for bit in mask]):
+        region = answer.at(slice(0, 6), mask=given)[0]
+        assert isinstance(region, indexing.Region)
+        assert np.array_equal(region.elements(), [[0], [2]])
+
+
+def test_predicates_of_floats_restrict_nothing() -> None:
+    root = hlo.parse("""ENTRY e {
+      x = f32[4] parameter(0)
+      y = f32[4] parameter(1)
+      p = pred[4] compare(x, y), direction=GT
+      ROOT r = f32[4] select(p, x, y)
+    }""").entry.root
+    assert not any(each.runtime for maps in indexing.to_parameters(root).maps for each in maps)
+
+
 # ---------------------------------------------------------------- executions
 
 
@@ -297,6 +361,8 @@ def others(value: Any) -> Sequence[Any]:
     """Return values to change one to: extreme ones, and neighbours."""
     if value.dtype.kind == "f":
         return FLOATS
+    if value.dtype.kind == "b":
+        return [not value]
     lowest, highest = np.iinfo(value.dtype).min, np.iinfo(value.dtype).max
     near = [int(value) + step for step in (-9, -2, -1, 1, 2, 9)]
     return [lowest, highest, *[each for each in near if lowest <= each <= highest]]

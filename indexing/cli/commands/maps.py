@@ -94,8 +94,8 @@ class MapOptions:
     metavar="NAME=VALUE",
     multiple=True,
     type=GivenValueText(),
-    help="Answer for this value of an integer parameter: an integer, such as pos=5, several, such "
-    "as lengths=3,5, or JSON; may be repeated",
+    help="Answer for this value of a parameter of integers or booleans: one, such as pos=5, "
+    "several, such as lengths=3,5 or mask=true,false, or JSON; may be repeated",
 )
 @click.option(
     "--assume",
