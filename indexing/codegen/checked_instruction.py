@@ -21,12 +21,12 @@ from indexing.codegen.differences import ElementIndex, first_difference
 from indexing.codegen.element_types import TYPE_NAMES
 from indexing.codegen.findings import Finding, Outcome, claim_text
 from indexing.codegen.graph import Array
-from indexing.codegen.influence import (
-    Influence,
+from indexing.codegen.hidden_effects import (
     hides_parameters,
     may_hide_changes,
     may_hide_elements,
 )
+from indexing.codegen.influence import Influence
 from indexing.codegen.map_forms import form_faults
 from indexing.codegen.random_operands import random_operands, random_values
 from indexing.codegen.validation_limits import (
@@ -233,7 +233,7 @@ class CheckedInstruction:
                 images = [self.images(indexing_map, at) for indexing_map in maps]
                 is_read = any(image is not None and j in image for image in images)
                 if not is_read and None not in images:
-                    return self._missing_read(operand, at, j, images)
+                    return self.missing_read(operand, at, j, images)
                 counts[is_read or None] += 1
         return counts
 
@@ -346,7 +346,7 @@ class CheckedInstruction:
         """Fill an array with random values."""
         array[...] = random_values(Shape(TYPE_NAMES[array.dtype], array.shape), self.random)
 
-    def _missing_read(
+    def missing_read(
         self,
         operand: int,
         at: ElementIndex,
@@ -364,6 +364,16 @@ class CheckedInstruction:
     def images(self, indexing_map: IndexingMap, at: ElementIndex) -> set[ElementIndex] | None:
         """Return the elements that a map relates to one element, for the present operands."""
         return images.images(self.instruction, self.operands, indexing_map, at)
+
+    def aim(
+        self,
+        indexing_map: IndexingMap,
+        at: ElementIndex,
+        inside: Sequence[int],
+        values: Sequence[int],
+    ) -> bool:
+        """Set mask values so that a map reads a point; return True if that is done."""
+        return images.aim(self.instruction, self.operands, indexing_map, at, inside, values)
 
     def image(
         self, indexing_map: IndexingMap, at: ElementIndex, inside: Sequence[int]

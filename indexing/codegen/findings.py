@@ -30,11 +30,47 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Tightness:
+    """Numbers of claimed reads of an array by an output of a fusion, and of those shown.
+
+    Attributes:
+        output: the number of the output.
+        operand: the number of the operand.
+        path: the leaf of a tuple, ``()`` for an array.
+        shown: the reads of which some values changed the output.
+        claimed: the reads that were tried: all reads by the maps, or a sample.
+        is_sample: True for a sample.
+        is_exact: False if a map of the grade "may" leads to the array, reads are unknown, or none
+            of the sample is a read.
+    """
+
+    output: int
+    operand: int
+    path: tuple[int, ...]
+    shown: int
+    claimed: int
+    is_sample: bool
+    is_exact: bool
+
+    @property
+    def is_tight(self) -> bool:
+        """True if executions showed all claimed reads that were tried."""
+        return self.is_exact and self.shown == self.claimed
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of all checks of one instruction."""
+    """The findings of all checks of one instruction.
+
+    Attributes:
+        instruction: the instruction.
+        findings: the findings.
+        tightness: for each output and operand array of a fusion whose reads were observed.
+    """
 
     instruction: Instruction
     findings: tuple[Finding, ...] = field(default_factory=tuple)
+    tightness: tuple[Tightness, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -43,6 +79,12 @@ class Report:
         if "wrong" in statuses:
             return "wrong"
         return "ok" if "ok" in statuses else "skipped"
+
+    @property
+    def is_tight(self) -> bool:
+        """True if no check failed, and executions showed all claimed reads that were tried."""
+        is_known = bool(self.tightness) and self.status == "ok"
+        return is_known and all(each.is_tight for each in self.tightness)
 
     @property
     def checks(self) -> str:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from indexing.codegen.checked_instruction import CheckedInstruction
-from indexing.codegen.findings import Finding, claim_text
+from indexing.codegen.findings import Finding, Tightness, claim_text
 from indexing.codegen.influence import Influence
-from indexing.codegen.observation import MAX_RUNS, Observation, values_near_constants
+from indexing.codegen.mask_pokes import border_values
+from indexing.codegen.observation import (
+    MAX_RUNS,
+    Observation,
+    Unobserved,
+    is_sampled,
+    values_near_constants,
+)
 from indexing.dataflow.queries import output_to_input
-from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp
 
 
-def observation_findings(case: CheckedInstruction, number: int) -> Iterator[Finding]:
+def observation_findings(case: CheckedInstruction, number: int) -> Iterator[Finding | Tightness]:
     """Yield a finding for each exact map of a fusion with reads that no poke shows.
+
+    Then yield how many reads of each operand array were shown.
 
     `CheckedInstruction.influence` tests the maps of single ops.
 
@@ -31,18 +39,36 @@ def observation_findings(case: CheckedInstruction, number: int) -> Iterator[Find
         case.draw,
         case.random,
         values_near_constants(case.instruction.called_computations),
+        border_values(case.instruction),
+        case.aim,
     )
     answer = output_to_input(case.instruction, number)
     for operand, path, array in operands:
         maps = case.maps_to(answer, operand, path)
         observation = Observation(trial, case.image, array, number, maps)
-        for exact in [m for m in maps if m.grade == "exact" and not m.is_known_empty]:
-            yield from _findings(observation, exact, case.array_name(operand, path))
+        name = case.array_name(operand, path)
+        shown = claimed = 0
+        nonempty = [m for m in maps if not m.is_known_empty]
+        for exact in [m for m in nonempty if m.grade == "exact"]:
+            left = observation.unobserved_reads(exact)
+            yield from _findings(left, name)
+            shown += left.tried - left.missing
+            claimed += left.tried + left.unreached
+        yield Tightness(
+            number,
+            operand,
+            path,
+            shown,
+            claimed,
+            any(map(is_sampled, nonempty)),
+            answer.unknown[operand] is None
+            and all(m.grade == "exact" for m in nonempty)
+            and (claimed > 0 or not nonempty),
+        )
 
 
-def _findings(observation: Observation, exact: IndexingMap, name: str) -> Iterator[Finding]:
+def _findings(left: Unobserved, name: str) -> Iterator[Finding]:
     """Yield the finding of one exact map to the array `name`, if it has reads to report."""
-    left = observation.unobserved_reads(exact)
     if not left.tried:
         reason = f"no read of the exact map to {name} is reached with random operands"
         yield Finding("exact", "skipped", (reason,))

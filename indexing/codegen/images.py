@@ -11,11 +11,16 @@ from hlo.shapes.shape import Shape
 from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.mask_values import mask_values
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.numerics import is_integer, limits
 from simplifier.atoms import point_count
 
 MAX_LISTED: Final = 1 << 12
 """Limit on the values of range variables that are enumerated."""
+
+MAX_AIMED: Final = 2
+"""Limit on the mask values of a map that are chosen together."""
 
 Operands = Sequence[Sequence[Array]]
 """For each operand of an instruction, the arrays of its leaves."""
@@ -78,6 +83,18 @@ def _runtime_value(
     instruction: Instruction, operands: Operands, rt: RuntimeVariable, point: Mapping[Any, int]
 ) -> int | None:
     """Return the value of a runtime variable, or None if it is not an operand's element."""
+    source = _source(instruction, operands, rt, point)
+    if source is None:
+        return None
+    array, index = source
+    value = int(array[index])
+    return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
+
+
+def _source(
+    instruction: Instruction, operands: Operands, rt: RuntimeVariable, point: Mapping[Any, int]
+) -> tuple[Array, ElementIndex] | None:
+    """Return the operand and the index whose element is the value; None if there is none."""
     if rt.calls or rt.source not in instruction.operands:
         return None
     number = instruction.operands.index(rt.source)
@@ -85,5 +102,44 @@ def _runtime_value(
         return None
     if any(v not in point for e in rt.index for v in e.variables()):
         return None
-    value = int(operands[number][0][tuple([e.value(dict(point)) for e in rt.index])])
-    return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
+    return operands[number][0], tuple([e.value(dict(point)) for e in rt.index])
+
+
+def aim(
+    instruction: Instruction,
+    operands: Operands,
+    m: IndexingMap,
+    at: ElementIndex,
+    inside: Sequence[int],
+    values: Sequence[int],
+) -> bool:
+    """Set mask values in the operands so that a map reads a point; return True if that is done.
+
+    Args:
+        at, inside: values of the dimensions and of the range variables of the map.
+        values: integers to try, besides those near the point.
+    """
+    point = dict(zip((*m.dims, *m.ranges), (*at, *inside), strict=True))
+    sources = [_source(instruction, operands, rt, point) for rt in m.runtime]
+    if len(mask_values(m)) < len(m.runtime) or len(sources) > MAX_AIMED:
+        return False
+    near = [n + step for n in (*at, *inside) for step in (0, -1, 1)]
+    chosen = dict.fromkeys([*near, *values])
+    for given in product(chosen, repeat=len(sources)):
+        if m.evaluate(at, tuple(inside), list(given)) is not None:
+            return _set_elements(sources, given)
+    return False
+
+
+def _set_elements(
+    sources: Sequence[tuple[Array, ElementIndex] | None], values: Sequence[int]
+) -> bool:
+    for source, value in zip(sources, values, strict=True):
+        if source is None:
+            return False
+        array, index = source
+        least, largest = limits(array.dtype) if is_integer(array) else (0, 0)
+        if not least <= value <= largest:
+            return False
+        array[index] = value
+    return all(int(each[0][each[1]]) == v for each, v in zip(sources, values, strict=True) if each)

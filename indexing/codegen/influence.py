@@ -7,7 +7,7 @@ exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, permutations
@@ -15,13 +15,13 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hlo.modules.module import Computation, Instruction
 from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
-from indexing.dataflow.needed import needed_by
-from indexing.execution import random_inputs, run
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.mask_values import mask_values
 from indexing.ops.numerics import is_integer, limits
+
+Aim: TypeAlias = "Callable[[IndexingMap, ElementIndex, Sequence[int], Sequence[int]], bool]"
 
 Results: TypeAlias = "Mapping[int, Array] | None"
 
@@ -37,14 +37,19 @@ INDEX_FILLS: Final = 24
 CONSTANT_FILLS: Final = (0, 1, 2, -1)
 """Values that fill all operands."""
 
-SCALAR_DRAWS: Final = 40
-"""Number of random values of the parameters of a called computation."""
+BORDER_FILLS: Final = 16
+"""Number of fillings of integer operands with values at the borders of masks."""
 
 UNIFORM_FILLS: Final = 12
 """Number of fillings of each operand with a value of its own."""
 
 EXTREMES: Final = (100, -100)
 """Values of the elements at the index of the changed one, so that a comparison selects them."""
+
+
+def no_aim(m: IndexingMap, at: ElementIndex, inside: Sequence[int], values: Sequence[int]) -> bool:
+    """Return False: no mask values are set."""
+    return False
 
 
 @dataclass(slots=True)
@@ -59,6 +64,9 @@ class Influence:
         draw: gives an array random values.
         random: draws elements.
         values: further values of elements, such as those with which the program compares.
+        borders: integers that may lie at the border of a mask; none without masks.
+        aim: sets mask values for which a map reads a point, to one of some integers; False if none
+            was found.
         runs: how often `run` has been called.
     """
 
@@ -68,6 +76,8 @@ class Influence:
     draw: Callable[[Array], None]
     random: np.random.Generator
     values: Sequence[float] = ()
+    borders: Sequence[int] = ()
+    aim: Aim = no_aim
     runs: int = field(default=0, init=False)
 
     def unseen_read(
@@ -103,19 +113,43 @@ class Influence:
         return unseen
 
     def is_seen(
-        self, array: Array, output: int, exact: IndexingMap, at: ElementIndex, j: ElementIndex
+        self,
+        array: Array,
+        output: int,
+        exact: IndexingMap,
+        at: ElementIndex,
+        j: ElementIndex,
+        inside: tuple[int, ...] | None = None,
     ) -> bool:
         """Return True if a change of operand element `j` changes element `at` of the result.
 
         With runtime variables, `j` depends on the operands.
+
+        Args:
+            inside: values of the range variables of the map, for which mask values are chosen.
         """
         with self.restore_after():
             for candidates in self._fillings(array, at, j):
-                images = self.images(exact, at) if exact.runtime else None
-                place = min(images) if images else j
-                if self._moves(array, output, at, place, candidates):
+                place = self._place(exact, at, j, inside)
+                if place is not None and self._moves(array, output, at, place, candidates):
                     return True
         return False
+
+    def _place(
+        self,
+        exact: IndexingMap,
+        at: ElementIndex,
+        j: ElementIndex,
+        inside: tuple[int, ...] | None,
+    ) -> ElementIndex | None:
+        """Return the element that the map reads now; None if a mask hides it for all values."""
+        images = self.images(exact, at) if exact.runtime else None
+        if images is None or j in images:
+            return j
+        if len(mask_values(exact)) == len(exact.runtime):
+            is_shown = inside is not None and self.aim(exact, at, inside, self.borders)
+            return j if is_shown else None
+        return min(images) if images else j
 
     @contextmanager
     def restore_after(self) -> Iterator[None]:
@@ -135,6 +169,7 @@ class Influence:
         * random;
         * random, with the index `at` in the rows of integer operands: indices must select it;
         * random, with small integers, or parts of the index, in their elements;
+        * random, with integers at the borders of masks;
         * constant;
         * constant, with another value in each operand: all elements of a comparison are alike.
         """
@@ -150,6 +185,9 @@ class Influence:
             self.draw_all()
             yield 3
         yield from self._indexed_fillings(at)
+        for _ in range(BORDER_FILLS if self.borders else 0):
+            self.draw_borders()
+            yield 5
         yield from self._constant_fillings()
 
     def _indexed_fillings(self, at: ElementIndex) -> Iterator[int | None]:
@@ -200,6 +238,24 @@ class Influence:
         """Fill integer operands with small indices, which are within most bounds."""
         for each in filter(is_integer, self.arrays):
             each[...] = self.random.integers(0, 3, each.shape).astype(each.dtype)
+
+    def draw_borders(self, first: int | None = None) -> None:
+        """Fill floats at random, and integers with those at borders of masks.
+
+        Some arrays get one value, others a value for each element.
+
+        Args:
+            first: the number of the one value of each array; by default, a random one.
+        """
+        self.draw_all()
+        for k, each in enumerate(filter(is_integer, self.arrays)):
+            low, high = limits(each.dtype)
+            values = [value for value in (*self.borders, low, high) if low <= value <= high]
+            if first is not None and (first < len(values) or not each.shape):
+                each[...] = values[(first + 5 * k) % len(values)]
+                continue
+            shape = each.shape if self.random.integers(3) else ()
+            each[...] = self.random.choice(np.array(values, object), shape or None)
 
     def _moves(
         self, array: Array, output: int, at: ElementIndex, j: ElementIndex, count: int | None
@@ -252,75 +308,6 @@ class Influence:
         yield from _extremes(array)
 
 
-def may_hide_elements(instruction: Instruction) -> bool:
-    """Return True if called computations may hide the elements that they read.
-
-    ``v * 0`` depends on v, but no value of v changes it.  A computation of which some result
-    depends on some parameters only is not trusted to do this: the maps may have missed that.
-    """
-    called = instruction.called_computations
-    return bool(called) and all(
-        set(each.parameters) <= set(needed_by([result]))
-        for each in called
-        for result in _results(each)
-    )
-
-
-def _results(computation: Computation) -> Sequence[Instruction]:
-    """Return the results of a computation of scalars."""
-    root = computation.root
-    return root.operands if root.opcode == "tuple" else [root]
-
-
-def hides_parameters(computation: Computation) -> bool:
-    """Return True if a parameter of scalars changes no result that depends on it, as far as tried.
-
-    >>> import hlo, indexing.ops
-    >>> entry = hlo.parse('''ENTRY e { p = pred[] parameter(0)  x = f32[] parameter(1)
-    ...   ROOT s = f32[] select(p, x, x) }''').entry
-    >>> hides_parameters(entry)
-    True
-    """
-    parameters = computation.parameters
-    depends = {
-        (k, j)
-        for j, result in enumerate(_results(computation))
-        for k in range(len(parameters))
-        if parameters[k] in needed_by([result])
-    }
-    for seed in range(SCALAR_DRAWS):
-        inputs, others = (
-            random_inputs(computation, seed),
-            random_inputs(computation, SCALAR_DRAWS + seed),
-        )
-        before = run(computation, inputs)
-        for k in {k for k, _ in depends}:
-            after = run(computation, [*inputs[:k], others[k], *inputs[k + 1 :]])
-            pairs = enumerate(zip(before, after, strict=True))
-            depends -= {(k, j) for j, (one, other) in pairs if one.tobytes() != other.tobytes()}
-    return bool(depends)
-
-
-def may_hide_changes(operands: Sequence[Array], results: Iterable[Array]) -> bool:
-    """Return True if a change of an element that is read may have no effect on the result.
-
-    Floats of less than 16 bits round or saturate, sums of narrow integers and booleans saturate,
-    and a mean over no elements is not a number.
-
-    >>> wide, narrow, none = np.zeros(3, np.float32), np.zeros(3, np.int8), np.zeros(0, np.float32)
-    >>> may_hide_changes([wide, narrow], [wide]), may_hide_changes([narrow], [narrow])
-    (False, True)
-    >>> may_hide_changes([wide, none], [wide])
-    True
-    """
-    arrays = [*operands, *results]
-    return (
-        any(array.size == 0 for array in arrays)
-        or any(_is_narrow(array) and array.dtype.kind not in "iub" for array in arrays)
-        or all(map(_is_narrow, operands))
-    )
-
-
 def _rows(array: Array, at: ElementIndex) -> list[Array]:
     """Return rows of an array of indices that select the element at `at`, in any order.
 
@@ -336,10 +323,6 @@ def _rows(array: Array, at: ElementIndex) -> list[Array]:
         for row in islice(permutations((0, *at), width), INDEX_FILLS)
     ]
     return [row if array.shape else row[0] for row in rows]
-
-
-def _is_narrow(array: Array) -> bool:
-    return array.dtype.itemsize < 2
 
 
 def _extremes(array: Array) -> Iterator[Array]:

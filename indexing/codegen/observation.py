@@ -58,6 +58,7 @@ class Unobserved(NamedTuple):
 
     Attributes:
         missing, tried: their number, and that of all reads that were poked.
+        unreached: the number of reads that need values of masks or indices that were not drawn.
         executions: the number of executions that looked for reads of the map.
         at, element: the output element and the operand element of one of them, for which all values
             were tried; None if the budget ended before.
@@ -66,6 +67,7 @@ class Unobserved(NamedTuple):
     missing: int
     tried: int
     executions: int
+    unreached: int = 0
     at: ElementIndex | None = None
     element: ElementIndex | None = None
 
@@ -119,26 +121,39 @@ class Observation:
         """Return the reads of an exact map that no poke showed."""
         self.earlier_runs = self.trial.runs
         pending = dict.fromkeys(self._points(exact))
-        reached: set[Point] = set()
+        elements: dict[Point, ElementIndex] = {}
         with self.trial.restore_after():
             for number, _ in enumerate(self._fillings()):
                 groups = self._groups(exact, pending)
-                reached.update(point for group in groups for point in group.elements)
+                for group in groups:
+                    elements.update(group.elements)
                 for group in groups[: MAX_GROUPS if number > 1 else None]:
                     for point in self._shown_reads(group):
                         del pending[point]
-        missing = [point for point in pending if point in reached]
+            self._aim(exact, pending, elements)
+        missing = [point for point in pending if point in elements]
+        unreached = sum([may_read(exact, p) for p in pending if p not in elements])
         for number, point in enumerate(missing):
-            left = Unobserved(len(missing) - number, len(reached), self._runs)
+            left = Unobserved(len(missing) - number, len(elements), self._runs, unreached)
             if self._is_over:
                 return left
-            element = self.image(exact, *point)
-            if element is None:
-                continue
-            if not self.trial.is_seen(self.array, self.output, exact, point.at, element):
+            element = elements[point]
+            if not self.trial.is_seen(
+                self.array, self.output, exact, point.at, element, point.inside
+            ):
                 left = left._replace(executions=self._runs)
                 return left if self._is_over else left._replace(at=point.at, element=element)
-        return Unobserved(0, len(reached), self._runs)
+        return Unobserved(0, len(elements), self._runs, unreached)
+
+    def _aim(
+        self, exact: IndexingMap, points: Iterable[Point], elements: dict[Point, ElementIndex]
+    ) -> None:
+        """Add the elements of points that the map reads for some mask values."""
+        for point in [point for point in points if point not in elements]:
+            if self.trial.aim(exact, *point, self.trial.borders):
+                element = self.image(exact, *point)
+                if element is not None:
+                    elements[point] = element
 
     @property
     def _runs(self) -> int:
@@ -152,7 +167,7 @@ class Observation:
         """Yield all points of a small box, else its corners and random points."""
         variables = (*exact.dims, *exact.ranges)
         every: Iterable[tuple[int, ...]]
-        if point_count(variables) <= MAX_READS:
+        if not is_sampled(exact):
             every = product(*[range(v.lower, v.upper + 1) for v in variables])
         else:
             integers = self.trial.random.integers
@@ -176,6 +191,9 @@ class Observation:
             yield
             self.trial.draw_constants()
             yield
+            if self.trial.borders:
+                self.trial.draw_borders()
+                yield
 
     def _groups(self, exact: IndexingMap, points: Iterable[Point]) -> list[_Group]:
         """Divide the points at which the map reads an element into groups."""
@@ -230,6 +248,25 @@ class Observation:
                     same = (before == after) | ((before != before) & (after != after))
                 shown.update(point for point in group.elements if not same[point.at])
         return shown
+
+
+def is_sampled(m: IndexingMap) -> bool:
+    """Return True if only a sample of the points of a map is poked."""
+    return point_count((*m.dims, *m.ranges)) > MAX_READS
+
+
+def may_read(m: IndexingMap, point: Point) -> bool:
+    """Return False if a map reads nothing at a point, whatever the runtime values are.
+
+    >>> from indexing.maps import parse_map
+    >>> m = parse_map("(d0)[s0] -> (s0), domain: d0 in [0, 7], s0 in [0, 7], d0 - s0 in [0, 7]")
+    >>> may_read(m, Point((3,), (2,))), may_read(m, Point((3,), (4,)))
+    (True, False)
+    """
+    values = zip((*m.dims, *m.ranges), (*point.at, *point.inside), strict=True)
+    _, constraints = m.substituted(dict(values))
+    every = [(*c.expr.bounds, c.lower, c.upper) for c in constraints]
+    return all(low <= upper and lower <= high for low, high, lower, upper in every)
 
 
 def values_near_constants(computations: Iterable[Computation]) -> tuple[float, ...]:

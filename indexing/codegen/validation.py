@@ -20,8 +20,9 @@ from functools import partial
 from hlo.modules.module import Instruction
 from hlo.text.source import HloError
 from indexing.codegen.checked_instruction import CheckedInstruction
-from indexing.codegen.findings import Finding, Report
+from indexing.codegen.findings import Finding, Report, Tightness
 from indexing.codegen.fusion_reads import observation_findings
+from indexing.codegen.mask_pokes import mask_findings
 from indexing.codegen.random_operands import given_operands
 from indexing.codegen.validation_limits import why_not_executed
 from indexing.dataflow.soundness import require_sound
@@ -58,23 +59,31 @@ def validate_instruction(instruction: Instruction, seed: int, max_elements: int)
     except (HloError, MemoryError) as error:
         reason = getattr(error, "message", str(error))
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
-    return Report(
-        instruction, tuple([f for number in case.results for f in _check_output(case, number)])
-    )
+    outcomes = [each for number in case.results for each in _check_output(case, number)]
+    findings = tuple([each for each in outcomes if isinstance(each, Finding)])
+    tightness = tuple([each for each in outcomes if isinstance(each, Tightness)])
+    return Report(instruction, findings, tightness)
 
 
-def _check_output(case: CheckedInstruction, number: int) -> Iterator[Finding]:
+def _check_output(case: CheckedInstruction, number: int) -> Iterator[Finding | Tightness]:
     """Run all checks of one output; maps that cannot be evaluated are wrong."""
     faults = list(_attempt_check("maps", partial(case.forms, number)))
     yield from faults
     if faults:
         return
     yield from _attempt_check("nest", partial(case.nests, number))
-    for check in (case.perturbation, case.influence, partial(observation_findings, case)):
+    for check in (
+        case.perturbation,
+        partial(mask_findings, case),
+        case.influence,
+        partial(observation_findings, case),
+    ):
         yield from _attempt_check("poke", partial(check, number))
 
 
-def _attempt_check(check: str, findings: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def _attempt_check(
+    check: str, findings: Callable[[], Iterable[Finding | Tightness]]
+) -> Iterator[Finding | Tightness]:
     """Yield findings; a failure of the check itself means that the maps are wrong.
 
     Maps of sound instructions can be evaluated, and loop nests can be generated from them.

@@ -134,6 +134,19 @@ def report_json(report: Report, scope: Scope) -> str:
         "scope": scope,
         "status": report.status,
         "checks": findings,
+        "tight": [
+            {
+                "output": each.output,
+                "operand": each.operand,
+                "operand_name": report.instruction.operands[each.operand].name,
+                "path": list(each.path),
+                "tight": each.is_tight and report.status == "ok",
+                "shown": each.shown,
+                "claimed": each.claimed,
+                "sample": each.is_sample,
+            }
+            for each in report.tightness
+        ],
         "schema_version": SCHEMA_VERSION,
     }
     return json.dumps(record)

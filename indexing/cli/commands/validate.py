@@ -88,13 +88,16 @@ def command(
              outputs that depend on it by the maps, and an element that an exact
              map reads can change the output; at most 65,536 elements
       exact  the same for a sample of the reads of exact maps through fusions, with
-             values that defeat masks
+             values that defeat masks: integers in range, at borders, beyond and negative
       xla    the entry computation agrees with XLA, if jax is installed: `kernels = xla`
              through reference kernels, `maps = xla` through generated programs
 
     A map through a fusion is exact for each path: it leads to each element that some path reads,
     even if a mask, a product with zero or a minimum makes its value irrelevant. Such a read is
-    `not observed`, which is no failed check; with --strict, the exit status is 1.
+    `not observed`, which is no failed check; with --strict, the exit status is 1. A fusion is
+    `tight` if its maps are exact and an execution showed each read that was tried: all reads of
+    small arrays, a sample of others. In a fusion with masks, elements on both sides of a mask are
+    poked, for integers for which it hides other elements.
 
     Skipped checks are listed with the reason. The exit status is 1 if a check fails. JSON has an
     object for each instruction, and one for the comparison of a module with XLA.
@@ -158,6 +161,8 @@ class ValidationQuestion(WholeFiles):
             summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
             if counts["not observed"]:
                 summary += f", {counts['not observed']} not observed"
+            if counts["tight"]:
+                summary += f", {counts['tight']} tight"
             reporter.print(f"{module.filename}: {summary}")
 
     def _counted_rows(
@@ -167,6 +172,7 @@ class ValidationQuestion(WholeFiles):
         for _, report in reports:
             counts[report.status] += 1
             counts["not observed"] += bool(report.not_observed)
+            counts["tight"] += report.is_tight
             for status, *cells in _rows(reporter, report):
                 is_fault = self.is_strict and report.not_observed and status == "ok"
                 yield "not observed" if is_fault else status, *cells

@@ -1,0 +1,189 @@
+"""Validation under masks: maps that miss an element, that claim too much, and that are tight.
+
+The maps of masked fusions are replaced by maps that are wrong in one constraint only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hlo
+from hlo.modules.module import Instruction
+from indexing.codegen import checked_instruction, fusion_reads, mask_pokes
+from indexing.codegen.findings import Report, Tightness
+from indexing.codegen.validation import validate_instruction
+from indexing.dataflow.queries import output_to_input
+from indexing.maps.answers import Answer
+from indexing.maps.indexing_map import IndexingMap
+from simplifier.constraints import Constraint
+from tests.cli.running import runner, valid_records
+
+TEXT = """
+plus {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+fused {{
+  x = f32[4,7] parameter(0)
+  n = {integer} parameter(1)
+  i = s32[4,7] iota(), iota_dimension=0
+  j = s32[4,7] iota(), iota_dimension=1
+  zero = f32[] constant(0)
+  zeros = f32[4,7] broadcast(zero), dimensions={{}}
+  {mask}
+  ROOT r = f32[4,7] select(p, x, zeros)
+}}
+ENTRY e {{
+  x = f32[4,7] parameter(0)
+  n = {integer} parameter(1)
+  ROOT f = f32[4,7] fusion(x, n), kind=kLoop, calls=fused
+}}"""
+POSITION = "b = s32[4,7] broadcast(n), dimensions={}  "
+LENGTHS = "b = s32[4,7] broadcast(n), dimensions={0}  "
+# fmt: off
+MASKS = {
+    # the type of n, the mask
+    "iota": ("s32[]", "p = pred[4,7] compare(i, j), direction=GE"),
+    "up to a position": ("s32[]", POSITION + "p = pred[4,7] compare(j, b), direction=LE"),
+    "a window before a position": (
+        "s32[]", POSITION + "a = pred[4,7] compare(j, b), direction=LE  d = s32[4,7] add(j, i)"
+        "  c = pred[4,7] compare(d, b), direction=GE  p = pred[4,7] and(a, c)"),
+    "lengths": ("s32[4]", LENGTHS + "p = pred[4,7] compare(j, b), direction=LT"),
+    "segments": ("s32[4]", LENGTHS + "p = pred[4,7] compare(j, b), direction=EQ"),
+    "unsigned lengths": (
+        "u32[4]", "b = u32[4,7] broadcast(n), dimensions={0}  k = u32[4,7] iota(), iota_dimension=1"
+        "  p = pred[4,7] compare(k, b), direction=LT"),
+    "not": (
+        "s32[]", POSITION + "q = pred[4,7] compare(j, b), direction=LT  p = pred[4,7] not(q)"),
+}
+# fmt: on
+EACH_SEED = pytest.mark.parametrize("seed", [0])
+
+
+def fusion(name: str) -> Instruction:
+    integer, mask = MASKS[name]
+    return hlo.parse(TEXT.format(integer=integer, mask=mask)).entry.root
+
+
+def tightness(report: Report) -> tuple[Tightness, ...]:
+    assert [each.operand for each in report.tightness] == [0, 1]
+    return report.tightness
+
+
+def replace_maps(
+    monkeypatch: pytest.MonkeyPatch, of: Instruction, maps: tuple[IndexingMap, ...]
+) -> None:
+    """Let validation check other maps to `x`."""
+    answer = output_to_input(of, 0)
+    wrong = replace(
+        answer, maps=(maps, *answer.maps[1:]), paths=(((),) * len(maps), *answer.paths[1:])
+    )
+
+    def query(instruction: Instruction, output_id: int = 0) -> Answer:
+        return wrong if instruction is of else output_to_input(instruction, output_id)
+
+    for module in (checked_instruction, fusion_reads, mask_pokes):
+        monkeypatch.setattr(module, "output_to_input", query)
+
+
+@pytest.mark.parametrize("name", MASKS)
+@EACH_SEED
+def test_maps_under_masks_are_tight(name: str, seed: int) -> None:
+    report = validate_instruction(fusion(name), seed, 4096)
+    assert (report.status, report.not_observed) == ("ok", ())
+    for each in tightness(report):
+        assert each.is_tight, each
+    assert report.is_tight
+    assert report.tightness[0].claimed >= (10 if name == "iota" else 28)
+
+
+def test_a_mask_that_no_value_satisfies_hides_the_operand() -> None:
+    never = (
+        POSITION
+        + "a = pred[4,7] compare(j, b), direction=LT  c = pred[4,7] compare(j, b), direction=GE"
+        "  p = pred[4,7] and(a, c)"
+    )
+    root = hlo.parse(TEXT.format(integer="s32[]", mask=never)).entry.root
+    (x, *_) = validate_instruction(root, 0, 4096).tightness
+    assert x.is_tight is (not output_to_input(root, 0).maps[0])
+
+
+@pytest.mark.parametrize("name", MASKS)
+@EACH_SEED
+def test_a_map_that_misses_an_element_under_a_mask_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, name: str, seed: int
+) -> None:
+    """One of the 28 elements is missed, at one of its values."""
+    root = fusion(name)
+    (m,) = output_to_input(root, 0).maps[0]
+    d1 = m.dims[1]
+    missed = 0 if name == "iota" else 6
+    bounds = (1, 6) if missed == 0 else (0, 5)
+    less = m.with_constraints([Constraint(d1.as_expr(), *bounds)])
+    replace_maps(monkeypatch, root, (less,))
+    report = validate_instruction(root, seed, 4096)
+    assert report.status == "wrong"
+    texts = [text for f in report.findings if f.status == "wrong" for text in f.details]
+    assert any(f", {missed}]" in text for text in texts), texts
+    assert not report.is_tight
+
+
+FAR = 1 << 33
+BORDERS = [
+    # a bound of `n - j` under which the map reads: it misses the border, or values far from it
+    ("up to a position", 1, FAR),
+    ("up to a position", 0, 6),
+    ("lengths", 2, FAR),
+    ("lengths", 1, 7),
+    ("unsigned lengths", 1, 7),
+    ("not", -FAR, -1),
+    ("not", -7, 0),
+]
+
+
+@pytest.mark.parametrize("name, lower, upper", BORDERS)
+@EACH_SEED
+def test_a_map_that_misses_a_value_of_a_mask_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, name: str, lower: int, upper: int, seed: int
+) -> None:
+    root = fusion(name)
+    (m,) = output_to_input(root, 0).maps[0]
+    difference = m.runtime[0].variable - m.dims[1].as_expr()
+    replace_maps(monkeypatch, root, (m.with_constraints([Constraint(difference, lower, upper)]),))
+    assert validate_instruction(root, seed, 4096).status == "wrong"
+
+
+@pytest.mark.parametrize("name", MASKS)
+@EACH_SEED
+def test_a_map_without_the_mask_is_not_tight(
+    monkeypatch: pytest.MonkeyPatch, name: str, seed: int
+) -> None:
+    """Only iotas hide elements for all values: runtime masks hide none for good."""
+    root = fusion(name)
+    whole = output_to_input(root, 0, masks=False).maps[0]
+    replace_maps(monkeypatch, root, whole)
+    report = validate_instruction(root, seed, 4096)
+    assert report.status == "ok"
+    x, _ = tightness(report)
+    hidden = {"iota": 18}.get(name, 0)
+    if hidden:
+        assert (x.is_tight, report.is_tight, x.claimed) == (False, False, 28)
+        assert x.shown == 28 - hidden
+        assert len(report.not_observed) == 1
+
+
+def test_the_command_counts_tight_fusions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(
+        "HloModule m\n" + TEXT.format(integer=MASKS["lengths"][0], mask=MASKS["lengths"][1])
+    )
+    run = runner(capsys)
+    assert run(f"validate {file} --no-xla")[1].endswith(" 0 skipped, 0 wrong, 1 tight\n")
+    (record,) = valid_records(run, "validate", f"validate {file} -i f")
+    keys = ("output", "operand", "operand_name", "path", "tight", "shown", "claimed", "sample")
+    assert record["tight"] == [
+        dict(zip(keys, (0, 0, "x", [], True, 28, 28, False), strict=True)),
+        dict(zip(keys, (0, 1, "n", [], True, 28, 28, False), strict=True)),
+    ]
