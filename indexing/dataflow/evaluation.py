@@ -147,9 +147,9 @@ def _is_computed_alike(array: ArrayRef, op: MappedOp, types: set[str], is_intege
         case ElementwiseRule(function=function) if function is not None:
             return is_integer or _is_rounded_alike(array, function, types)
         case ReductionRule(is_scatter=True) if isinstance(op, Scatter):
-            return is_integer and (_is_fold(called) or _is_set_once(op, array.instruction, called))
+            return is_integer and (is_fold(called) or _is_set_once(op, array.instruction, called))
         case ReductionRule():
-            return is_integer and not op.depends_on_order and _is_fold(called)
+            return is_integer and not op.depends_on_order and is_fold(called)
     return False
 
 
@@ -188,7 +188,7 @@ def _is_rounded(array: ArrayRef) -> bool:
     return False
 
 
-def _is_fold(computation: Computation | None) -> bool:
+def is_fold(computation: Computation | None) -> bool:
     """Return True for a combiner whose results are the same in any order."""
     return (
         computation is not None
@@ -261,7 +261,7 @@ def _computed(instruction: Instruction, operands: list[Any]) -> Any:
 
 def _function(computation: Computation) -> Callable[..., Any]:
     """Return a called computation of scalars as a function of arrays."""
-    if _is_fold(computation):
+    if is_fold(computation):
         return COMBINERS[computation.root.opcode].function
 
     def apply(*arguments: Any) -> Any:

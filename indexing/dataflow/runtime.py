@@ -26,20 +26,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from indexing.dataflow.constants import element_at
+from indexing.dataflow.constants import element_at, is_integral
 from indexing.dataflow.conversions import keeps_every_value
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, source_of
 from indexing.dataflow.soundness import fault_of
 from indexing.dataflow.value_pieces import Surroundings, merged_runtime
-from indexing.dataflow.values import value_maps
+from indexing.dataflow.values import named_values, value_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.element import element_of
 from indexing.ops.integer_rules import MAX_CASES, Cases, clamp_cases
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.domain import are_disjoint
+from simplifier.interval import intersect
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
@@ -92,7 +94,8 @@ def _fold_at(
     rest += tuple([each for each in mentioned if each not in rest])
     if cases is None or pieces * len(cases) > MAX_CASES:
         rt = replace(rt, array=source, index=(*rt.iterations, *index))
-        yield replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))
+        traced = replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))
+        yield _narrowed(traced, rt)
         return
     for value, conditions in cases:
         swap = Substitution({rt.variable: value})
@@ -127,6 +130,22 @@ def _cases(
             if not any(c.is_false for c in constraints) and not are_disjoint(constraints):
                 cases.append((clamped, tuple([c for c in constraints if not c.is_true])))
     return cases if values else None, merged_runtime(values or ())
+
+
+def _narrowed(piece: IndexingMap, rt: RuntimeVariable) -> IndexingMap:
+    """Return a piece whose runtime scalar `rt` has the bounds of the values that it can have."""
+    array, clamp = rt.array, rt.clamp
+    if not isinstance(array, ArrayRef) or clamp is None or rt.index or not is_integral(array):
+        return piece
+    values = [value.results[0].bounds for value in named_values(array) or ()]
+    ends = [min(max(end, clamp[0]), clamp[1]) for bounds in values for end in bounds]
+    bounds = intersect(rt.variable.bounds, (min(ends), max(ends))) if ends else rt.variable.bounds
+    if bounds == rt.variable.bounds or bounds[0] > bounds[1]:
+        return piece
+    variable = Variable(rt.name, *bounds)
+    return with_replaced_variables(
+        piece, {rt.variable: variable.as_expr()}, {rt.variable: variable}
+    )
 
 
 def _conditions(piece: IndexingMap, index: Sequence[Expr]) -> list[Constraint]:

@@ -19,7 +19,7 @@ from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
-from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.evaluation import evaluated, is_fold
 from indexing.dataflow.soundness import fault_of
 from indexing.dataflow.tables import table_maps
 from indexing.dataflow.value_pieces import (
@@ -37,6 +37,7 @@ from indexing.ops.base import MappedOp
 from indexing.ops.dynamic import DynamicSlice
 from indexing.ops.element import CopyRule, IotaRule, element_of
 from indexing.ops.integer_rules import MAX_CASES, IntegerRule, clamp_cases, identity, selection
+from indexing.ops.reduce import Reduce
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 
@@ -156,7 +157,7 @@ def _sources(array: ArrayRef) -> list[ArrayRef]:
         return [forwarded]
     if isinstance(array.instruction.op, DynamicSlice):
         return _operands(array)
-    if integer_rule(array.instruction) is not None:
+    if _arithmetic(array.instruction) is not None:
         return _operands(array)
     copies = copied_operands(array.instruction, element_of(array.instruction))
     return [ArrayRef(operand, (), array.calls) for operand, _ in copies]
@@ -230,7 +231,7 @@ def _formula(array: ArrayRef, shape: Shape, memo: _Values) -> Sequence[IndexingM
         return memo.around.value(array) if memo.around and not array.calls else None
     if isinstance(array.instruction.op, DynamicSlice):
         return _sliced_value(array, shape, memo)
-    function = integer_rule(array.instruction)
+    function = _arithmetic(array.instruction)
     if function is not None:
         return _elementwise_value(array, shape, function, memo)
     match element_of(array.instruction):
@@ -315,6 +316,18 @@ def _elementwise_value(
     return result_maps
 
 
+def _arithmetic(instruction: Instruction) -> IntegerRule | None:
+    """Return the arithmetic of an elementwise op, or of a reduction of one element each."""
+    op = instruction.op
+    if not isinstance(op, Reduce):
+        return integer_rule(instruction)
+    shape, computation = instruction.operands[0].shape, instruction.called_computations[0]
+    if len(instruction.operands) != 2 or not isinstance(shape, Shape) or not is_fold(computation):
+        return None
+    is_single = all(shape.dims[k] == 1 for k in op.dimensions)
+    return integer_rule(computation.root) if is_single else None
+
+
 def _combined(pieces: Sequence[IndexingMap], rule: IntegerRule) -> list[IndexingMap] | None:
     """Return the values of a function of one piece of each operand, by cases."""
     pieces, runtime = share_runtime(pieces)
@@ -345,5 +358,8 @@ def _operand_reads(
     assert isinstance(op, MappedOp)
     operand_maps = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
     for operand, maps in zip(instruction.operands, operand_maps, strict=True):
-        is_one = isinstance(maps, tuple) and len(maps) == 1 and is_function(maps[0])
-        yield operand, maps[0] if isinstance(maps, tuple) and is_one else None
+        if not isinstance(maps, tuple) or len(maps) != 1:
+            yield operand, None
+            continue
+        read = maps[0].simplify() if maps[0].ranges else maps[0]
+        yield operand, read if is_function(read) else None
