@@ -234,6 +234,18 @@ class GivenValueText(ParsedText):
         return name, _as_tuple(given)
 
 
+values_option = click.option(
+    "--set",
+    "values",
+    metavar="NAME=VALUE",
+    multiple=True,
+    type=GivenValueText(),
+    callback=lambda context, parameter, values: tuple(dict(values).items()),
+    help="Answer for this value of a parameter of integers or booleans: one, such as pos=5, "
+    "several, such as lengths=3,5 or mask=true,false, or JSON; may be repeated",
+)
+
+
 def _is_of_integers(value: Any) -> bool:
     """Return True for an integer, ``true`` or ``false``, or a list of them or of such lists."""
     if isinstance(value, list):

@@ -91,12 +91,13 @@ def _figures_at(
 ) -> Iterator[Figure]:
     """Yield a figure for each answer about an instruction; report points outside of an array."""
     from indexing.drawing.region_pictures import AnswerPicture, start_of
+    from indexing.maps.options import Options
     from indexing.views.map_answers import given_values, with_given_values
     from indexing.views.regions import PointError, check_point
 
     assert request.point is not None
     query = request.query
-    values = given_values(instruction.computation, query)
+    values = given_values(instruction.computation, query.values)
     for direction in query.directions:
         for answer in _answers(instruction, query, direction):
             name, shape = start_of(answer)
@@ -106,7 +107,7 @@ def _figures_at(
                 reporter.error(f"error[at]: {place}: {error}")
                 continue
             operands = frozenset(_drawn_numbers(answer, query))
-            valued = with_given_values(answer, query)
+            valued = with_given_values(answer, query.values, Options(**query.options))
             yield AnswerPicture(valued, request.point, values, operands).figure()
 
 

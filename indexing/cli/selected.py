@@ -10,7 +10,7 @@ from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
-    from indexing.views.map_query import Query
+    from indexing.views.map_query import GivenValues, Query
     from indexing.views.selection import Condition, Selection
 
 
@@ -19,17 +19,18 @@ MAX_LISTED: Final = 8
 
 
 def selected_modules(
-    reporter: Reporter, source: str | Module, names: tuple[str, ...]
+    reporter: Reporter, source: str | Module, names: tuple[str, ...], values: GivenValues = ()
 ) -> Iterator[tuple[Module, list[Instruction]]]:
     """Yield each module with the instructions that names select; report names without any.
 
     Args:
         source: a file, or a module.
+        values: of parameters that the computations of the instructions should have.
     """
-    from indexing.views.selection import Selection
+    from indexing.views.selection import Condition, Selection
 
     import_module("indexing.ops")  # registers the ops
-    selection = Selection(names)
+    selection, given = Selection(names), [Condition("--set", name) for name, _ in values]
     modules: Iterable[Module]
     if isinstance(source, str):
         modules = reporter.modules([source], lazy=selection.is_partial)
@@ -38,14 +39,15 @@ def selected_modules(
     for module in modules:
         yield module, selection.instructions(module, list(module.computations.values()))
         note_matches(reporter, module, selection.conditions, is_one_file=True)
-    report_missed(reporter, selection.conditions, is_one_file=True)
+        note_given(reporter, module, selection, given)
+    report_missed(reporter, [*selection.conditions, *given], is_one_file=True)
 
 
 def selected_instructions(
     reporter: Reporter, file: str, names: tuple[str, ...], query: Query
 ) -> Iterator[Instruction]:
     """Yield the instructions that names select; report those without the operand or output."""
-    for _, instructions in selected_modules(reporter, file, names):
+    for _, instructions in selected_modules(reporter, file, names, query.values):
         for instruction in instructions:
             if not report_lack(reporter, instruction, query):
                 yield instruction

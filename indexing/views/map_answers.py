@@ -24,7 +24,7 @@ from indexing.maps.arrays import leaf_at
 from indexing.maps.explanation import steps_of
 from indexing.maps.options import Options
 from indexing.ops.structured_ops import parameter_numbers
-from indexing.views.map_query import Query
+from indexing.views.map_query import GivenValues, Query
 from indexing.views.map_tables import MapRow, MapTable
 
 MAX_SHARED_ROWS: Final = 1 << 14
@@ -53,7 +53,7 @@ def answers_to_parameters(
     Parameters that are not read are omitted: there may be hundreds for each instruction.
     """
     rows_of = operand_rows if query.explain else shared_rows()
-    values = given_values(computation, query)
+    values = given_values(computation, query.values)
     last, shapes = None, []
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     for result in answering.all_to_parameters(walk_of(**query.options), computation):
@@ -129,9 +129,10 @@ def _backward_rows(
     """Return the operands or parameters, and for each output the rows of the maps to them."""
     maps_of = answering.to_parameters if query.to_parameters else answering.to_operands
     operands: Sequence[Instruction] = ()
+    options = Options(**query.options)
     answers: dict[int, dict[int, list[MapRow]]] = {}
     for output in outputs:
-        result = with_given_values(maps_of(walk, instruction, output), query)
+        result = with_given_values(maps_of(walk, instruction, output), query.values, options)
         operands, maps, unknown = result.operands, result.maps, result.unknown
         answers[output] = {
             k: operand_rows(k, operands[k], result, k)
@@ -145,26 +146,28 @@ def _forward_rows(
     walk: Walk, instruction: Instruction, query: Query, outputs: Sequence[int]
 ) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
     """Return the operands, and for each output the rows of the maps from them."""
-    operands = instruction.operands
+    operands, options = instruction.operands, Options(**query.options)
     answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
     for k in query.requested(operands):
-        result = with_given_values(answering.from_operand(walk, instruction, k), query)
+        result = with_given_values(
+            answering.from_operand(walk, instruction, k), query.values, options
+        )
         for output in outputs:
             if rows := operand_rows(k, operands[k], result, output):
                 answers[output][k] = rows
     return operands, answers
 
 
-def given_values(computation: Computation, query: Query) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the values of the integer parameters of a computation that a query gives.
+def given_values(computation: Computation, values: GivenValues) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the values of the integer parameters that a computation has.
 
     Raises:
         HloError: a value does not fit its parameter.
     """
     given: dict[str, np.ndarray[Any, Any]] = {}
-    if query.values:
+    if values:
         parameters = integer_parameters(computation)
-        for name, value in query.values:
+        for name, value in values:
             if (parameter := parameters.get(name)) is not None:
                 try:
                     given[name] = parameter_value(parameter, value)
@@ -174,10 +177,10 @@ def given_values(computation: Computation, query: Query) -> dict[str, np.ndarray
     return given
 
 
-def with_given_values(result: Answer, query: Query) -> Answer:
-    """Return an answer with the values that a query gives."""
-    values = given_values(result.instruction.computation, query)
-    return with_values(result, values, Options(**query.options)) if values else result
+def with_given_values(result: Answer, values: GivenValues, options: Options) -> Answer:
+    """Return an answer with values of integer parameters."""
+    given = given_values(result.instruction.computation, values)
+    return with_values(result, given, options) if given else result
 
 
 def operand_rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 GivenValue: TypeAlias = "int | tuple[Any, ...]"
 """An integer, or a tuple of integers or of such tuples: a value that can be a key."""
 
+GivenValues: TypeAlias = "tuple[tuple[str, GivenValue], ...]"
+"""Values of integer or boolean parameters, by name."""
+
 DIRECTIONS_BY_OPTION: dict[str, tuple[Direction, ...]] = {
     "output-to-input": ("output-to-input",),
     "input-to-output": ("input-to-output",),
@@ -42,7 +45,7 @@ class Query:
     verify: bool = False
     explain: bool = False
     source: bool = False  # with the source of each instruction
-    values: tuple[tuple[str, GivenValue], ...] = ()  # of integer parameters, by name
+    values: GivenValues = ()
     assume: tuple[str, ...] = ()  # names of assumptions
 
     @property

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
+from indexing.maps.options import Options
 from indexing.memory.executions import Executions, executions
-from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tile
-from indexing.views.map_answers import parameter_number
+from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tiling_of
+from indexing.views.map_answers import parameter_number, with_given_values
+from indexing.views.map_query import GivenValues
 from indexing.views.map_tables import Paint, output_shape, path_text, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, instruction_record, shape_record
 from simplifier.unknown import Unknown
@@ -57,6 +59,7 @@ class TileSubject:
         output: the number of the tiled output.
         operand: the number of the tiled operand, for "input-to-output".
         exact: use exact maps, in pieces.
+        values: values of integer or boolean parameters, by name.
     """
 
     instruction: Instruction
@@ -65,6 +68,7 @@ class TileSubject:
     output: int = 0
     operand: int = 0
     exact: bool = False
+    values: GivenValues = ()
 
     @property
     def is_forward(self) -> bool:
@@ -84,22 +88,16 @@ class TileSubject:
 
     def tiling(self, sizes: tuple[int, ...]) -> Tiling | Unknown:
         """Return the tiles of these sizes."""
-        return tile(
-            self.instruction,
-            sizes,
-            self.to,
-            self.output,
-            self.direction,
-            self.operand,
-            self.exact,
-        )
+        return tiling_of(self.answer(), sizes, self.to)
 
     def answer(self) -> Answer:
         """Return the maps of the tiled array."""
         if self.is_forward:
-            return input_to_output(self.instruction, self.operand, exact=self.exact)
-        maps_of = to_parameters if self.to == "parameters" else output_to_input
-        return maps_of(self.instruction, self.output, exact=self.exact)
+            maps = input_to_output(self.instruction, self.operand, exact=self.exact)
+        else:
+            maps_of = to_parameters if self.to == "parameters" else output_to_input
+            maps = maps_of(self.instruction, self.output, exact=self.exact)
+        return with_given_values(maps, self.values, Options(exact=self.exact))
 
     @property
     def executions(self) -> Executions:

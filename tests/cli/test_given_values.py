@@ -1,4 +1,4 @@
-"""`maps --set` and `--assume`: values of integer parameters, and assumptions about others."""
+"""`--set` and `--assume`: values of integer parameters, and assumptions about others."""
 
 from __future__ import annotations
 
@@ -136,6 +136,54 @@ def test_a_value_that_fits_no_parameter_is_an_error(
 ) -> None:
     ended, _, errors = run(options)
     assert (ended, message in errors) == (status, True), errors
+
+
+# ---------------------------------------------------------------- tiles
+
+LIMITED = """
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = f32[12,12] parameter(0)
+  pos = s32[] parameter(1)
+  limit = s32[12,12] broadcast(pos), dimensions={}
+  column = s32[12,12] iota(), iota_dimension=1
+  early = pred[12,12] compare(column, limit), direction=LE
+  zero = f32[] constant(0)
+  zeros = f32[12,12] broadcast(zero), dimensions={}
+  masked = f32[12,12] select(early, x, zeros)
+  ROOT sums = f32[12] reduce(masked, zero), dimensions={1}, to_apply=add
+}"""
+STATES = {"1": "+..", "3": "#..", "5": "#+.", "11": "###", "2147483647": "###"}
+
+
+def run_tile(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    (folder / "t.hlo").write_text(LIMITED)
+    return runner(capsys, "tile", str(folder / "t.hlo"), "--to", "parameters")
+
+
+@pytest.mark.parametrize("value", STATES)
+def test_a_given_value_decides_which_blocks_are_read(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_tile(tmp_path, capsys)
+    (record,) = valid_records(run, "tile", f"--sizes 4 --blocks 4 --set pos={value}")
+    assert record["states"] == [STATES[value]]  # of all tiles
+    (record,) = valid_records(run, "tile", "--sizes 4 --blocks 4")
+    assert record["states"] == ["???"]
+
+
+def test_a_tile_needs_what_it_reads_for_the_given_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_tile(tmp_path, capsys)
+    assert "x f32[12,12]: [4:8, 0:6]" in run("--sizes 4 --at 1 --set pos=5")[1]
+    assert "sizes [4, 6]" in run("--sizes 4 --set pos=5")[1]
+    assert (
+        "no selected instruction has an integer parameter named `poss`"
+        in (run("--sizes 4 --set poss=5")[2])
+    )
+    status, _, errors = run("--search --set pos=5")
+    assert (status, "--search cannot be used with --set" in errors) == (2, True)
 
 
 # ---------------------------------------------------------------- assumptions

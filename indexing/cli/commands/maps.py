@@ -15,7 +15,6 @@ from indexing.cli.integers import IntegerRange
 from indexing.cli.map_question import MapQuestion
 from indexing.cli.map_texts import MAP_ONLY
 from indexing.cli.options import (
-    GivenValueText,
     PointText,
     exact_option,
     files_argument,
@@ -27,6 +26,7 @@ from indexing.cli.options import (
     selection_options,
     source_option,
     target_option,
+    values_option,
     verify_option,
 )
 from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
@@ -35,7 +35,7 @@ from indexing.cli.tasks import answer_files
 from indexing.maps.assumptions import ASSUMPTIONS
 
 if TYPE_CHECKING:
-    from indexing.views.map_query import GivenValue
+    from indexing.views.map_query import GivenValues
     from indexing.views.regions import Point
     from indexing.views.selection import Selection
 
@@ -50,7 +50,7 @@ class MapOptions:
     target: str
     operand: int | str | None
     point: Point | None
-    values: tuple[tuple[str, GivenValue], ...]
+    values: GivenValues
     assume: tuple[str, ...]
     output: int | None
     all_outputs: bool
@@ -88,15 +88,7 @@ class MapOptions:
     help="Print the elements of each operand that one element or tile needs, such as 1,0:32,5; "
     "`:` is a whole dimension, `...` all others",
 )
-@click.option(
-    "--set",
-    "values",
-    metavar="NAME=VALUE",
-    multiple=True,
-    type=GivenValueText(),
-    help="Answer for this value of a parameter of integers or booleans: one, such as pos=5, "
-    "several, such as lengths=3,5 or mask=true,false, or JSON; may be repeated",
-)
+@values_option
 @click.option(
     "--assume",
     multiple=True,
@@ -236,7 +228,7 @@ def command(
         verify=options.verify,
         explain=options.explain,
         source=options.with_source,
-        values=tuple(dict(options.values).items()),
+        values=options.values,
         assume=tuple(dict.fromkeys(options.assume)),
     )
     is_one_file = len(corpus.files) == 1

@@ -18,6 +18,7 @@ from indexing.cli.options import (
     operand_option,
     output_option,
     target_option,
+    values_option,
 )
 from indexing.cli.paths import InputPath
 from indexing.cli.pictures import print_figures
@@ -30,6 +31,7 @@ from indexing.cli.tile_search import SearchOptions, search_options, searched_ans
 if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
     from indexing.tiling.sets.tiling import Target, TileDirection, Tiling
+    from indexing.views.map_query import GivenValues
     from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
     from simplifier.unknown import Unknown
@@ -48,6 +50,7 @@ class TileOptions:
     exact: bool
     explain: bool
     blocks: int | None
+    values: GivenValues
 
     @property
     def is_forward(self) -> bool:
@@ -123,6 +126,7 @@ class TileOptions:
     help="Cut each dimension of an operand that a loop runs over into blocks of SIZE; print which "
     "of them each tile reads in full, in part or not, and the first and the last one",
 )
+@values_option
 @search_options
 @cache_options
 @max_input_size_option
@@ -193,6 +197,7 @@ def command(
             "--explain": options.explain,
             "--direction input-to-output": options.is_forward,
             "--blocks": options.blocks is not None,
+            "--set": bool(options.values),
         }
     )
     cache.check(
@@ -201,6 +206,7 @@ def command(
             "--at": options.index is not None,
             "--explain": options.explain,
             "--blocks": options.blocks is not None,
+            "--set": bool(options.values),
         },
     )
     if notation == "svg" and options.blocks is None and (options.index is None or options.explain):
@@ -227,7 +233,7 @@ def _subjects(
     from indexing.views.map_query import Query
     from indexing.views.tile_subjects import TileSubject
 
-    query = Query(operand=options.operand, output_id=options.output)
+    query = Query(operand=options.operand, output_id=options.output, values=options.values)
     for instruction in selected_instructions(reporter, file, names, query):
         if options.is_forward and not instruction.operands:
             reporter.error(f"error[name]: {place_of(instruction)} has no operands")
@@ -244,6 +250,7 @@ def _subjects(
                 options.output,
                 number,
                 options.exact,
+                options.values,
             )
 
 

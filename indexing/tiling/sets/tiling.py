@@ -342,7 +342,12 @@ def tile(
         answer = to_parameters(instruction, output_id, exact=exact, masks=masks)
     else:
         answer = output_to_input(instruction, output_id, exact=exact, masks=masks)
-    shape = _start(answer)
+    return tiling_of(answer, sizes, to)
+
+
+def tiling_of(answer: Answer, sizes: Sequence[int], to: Target) -> Tiling | Unknown:
+    """Return the tiling by the maps of an answer; see `tile`."""
+    shape, instruction, direction = _start(answer), answer.instruction, answer.direction
     if isinstance(shape, Unknown):
         return shape
     grid = TileGrid.check_sizes(instruction.name, shape.dims, sizes)
