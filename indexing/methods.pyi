@@ -37,6 +37,7 @@ from .maps.interchange.json import from_json as from_json
 from .maps.interchange.json import to_json as to_json
 from .maps.interchange.latex import to_latex as to_latex
 from .maps.interchange.mlir import MlirKind as MlirKind
+from .maps.interchange.mlir import XlaDivision as XlaDivision
 from .maps.interchange.mlir import from_mlir as from_mlir
 from .maps.interchange.mlir import to_mlir as to_mlir
 from .maps.interchange.mlir import to_xla as to_xla

@@ -232,6 +232,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "methods.Extents | None":       ((4, 3),           "None"),
     "methods.Limits":               ((),               ""),
     "methods.MlirKind":             ("indexing_map",   ""),
+    "methods.XlaDivision":          ("/",              ""),
     "object":                       (None,             ALL),
     "Any":                          (None,             ALL),
     "slice":                        (slice(0, 2),      ""),

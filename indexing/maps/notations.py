@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import indexing.methods as methods
 from hlo.arguments import checked
@@ -111,7 +110,7 @@ class Notations(MapMethods, Displayed):
         """
         return methods.to_c(self._itself(), name)
 
-    def to_xla(self, division: Literal["/", "floordiv"] = "/") -> str:
+    def to_xla(self, division: methods.XlaDivision = "/") -> str:
         """Return the map as XLA prints it: `indexing.maps.interchange.to_xla`.
 
         Args:

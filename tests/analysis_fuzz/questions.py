@@ -322,10 +322,10 @@ def _check_read(
 def _may_read(each: IndexingMap, i: tuple[int, ...], j: tuple[int, ...]) -> bool:
     """Return True if a map may relate element `i` to `j` for some value of its variables."""
     variables = [*each.ranges, *(rt.variable for rt in each.runtime)]
-    points = product(*[range(v.lower, v.upper + 1) for v in variables])
-    count = len(each.ranges)
     if prod(v.upper - v.lower + 1 for v in variables) > MAX_LISTED:
         return True
+    points = product(*[range(v.lower, v.upper + 1) for v in variables])
+    count = len(each.ranges)
     return any(
         each.evaluate(i, point[:count], point[count:]) == j for point in islice(points, MAX_LISTED)
     )

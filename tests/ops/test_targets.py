@@ -71,6 +71,16 @@ def test_a_value_stays_the_same_in_a_pinned_buffer() -> None:
     assert (run(module, [inputs]) == inputs).all()
 
 
+@pytest.mark.parametrize("labels", ["b0f_i01o->b01f", "b01f", "x"])
+def test_a_convolution_of_cudnn_with_other_labels_may_read_all(labels: str) -> None:
+    text = (
+        f"(f32[4,2,2,6], u8[16]) custom-call({OPERANDS}), window={{size=2x3}}, "
+        f'dim_labels={labels}, custom_call_target="__cudnn$convForward"'
+    )
+    answer = indexing.output_to_input(parse_sample(text).instruction)
+    assert {m.grade for maps in answer.maps for m in maps} == {"may"}
+
+
 SPLITS = [
     'u32[2,3] custom-call(u64[2,3] p), custom_call_target="X64SplitLow"',
     'f32[2,3] custom-call(c64[2,3] p), custom_call_target="X64SplitHigh"',

@@ -37,6 +37,7 @@ from simplifier.shared import atoms_in_order
 from simplifier.text import expr_text
 
 MlirKind: TypeAlias = Literal["indexing_map", "affine_map", "affine_set"]
+XlaDivision: TypeAlias = Literal["/", "floordiv"]
 _CODE: Final = "mlir-syntax"
 
 
@@ -72,7 +73,7 @@ def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
 
 
 @checked
-def to_xla(indexing_map: IndexingMap, division: Literal["/", "floordiv"] = "/") -> str:
+def to_xla(indexing_map: IndexingMap, division: XlaDivision = "/") -> str:
     """Return the map as XLA prints it, with names of variables that XLA accepts.
 
     The text omits the grade and the sources of runtime variables.

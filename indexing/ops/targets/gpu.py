@@ -8,6 +8,7 @@ from hlo.modules.module import Instruction
 from hlo.ops.dim_labels import dim_labels
 from hlo.ops.op import custom_call
 from hlo.shapes.shape import leaf_shape
+from hlo.text.source import HloError
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.convolution import Convolution
@@ -33,11 +34,15 @@ class CudnnConvForward(KnownReads):
     def maps(
         self, instruction: Instruction, output: Path, operand: int, backward: bool
     ) -> tuple[IndexingMap, ...] | None:
-        if output != (0,) or operand > 1 or not self.dim_labels:
+        if output != (0,) or operand > 1:
+            return None
+        try:
+            labels = dim_labels.parse(self.dim_labels)
+        except HloError:  # a custom call may have any
             return None
         convolution = Convolution(
             window=self.window,
-            dim_labels=dim_labels.parse(self.dim_labels),
+            dim_labels=labels,
             feature_group_count=self.feature_group_count,
             batch_group_count=self.batch_group_count,
         )
