@@ -72,20 +72,20 @@ def read_stored(path: str, name: str, max_bytes: int) -> bytearray:
 
 
 def unpack(stream: BinaryIO, name: str, max_bytes: int) -> bytearray:
-    """Return the contents of a stream, decompressed if they or the name are those of an archive.
+    """Return the contents of a stream, decompressed if they are those of an archive.
 
     Args:
-        name: the name of the file; archives end in ``.gz`` or ``.xz``, or in anything.
+        name: the name of the file in errors; its ending decides nothing.
     Raises:
         HloError: the contents are corrupt, or exceed `max_bytes`.
     """
     stored = _Counted(stream)
     counted = cast(BinaryIO, stored)  # `read` is all that is needed
     try:
-        if stored.start.startswith(_GZIP) or name.endswith(".gz"):
+        if stored.start.startswith(_GZIP):
             with gzip.GzipFile(fileobj=counted, mode="rb") as file:
                 return _read_limited(file, name, max_bytes, stored)
-        if stored.start.startswith(_XZ) or name.endswith(".xz"):
+        if stored.start.startswith(_XZ):
             with lzma.LZMAFile(counted) as file:
                 return _read_limited(file, name, max_bytes, stored)
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:

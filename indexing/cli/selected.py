@@ -37,9 +37,10 @@ def selected_modules(
     else:
         modules = [source]
     for module in modules:
-        yield module, selection.instructions(module, list(module.computations.values()))
-        note_matches(reporter, module, selection.conditions, is_one_file=True)
         note_given(reporter, module, selection, given)
+        if reporter.matched.issuperset(given):
+            yield module, selection.instructions(module, list(module.computations.values()))
+        note_matches(reporter, module, selection.conditions, is_one_file=True)
     report_missed(reporter, [*selection.conditions, *given], is_one_file=True)
 
 

@@ -10,7 +10,7 @@ from indexing.drawing.block_pictures import blocks_figure
 from indexing.drawing.figures import Figure
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.blocks.tiled_blocks import STATES, TiledBlocks, looped_dimensions
-from indexing.tiling.sets.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling, tiling_of
 from indexing.views.block_tables import MARKS, block_notes, block_parts
 from indexing.views.map_tables import Paint, map_line, plain
 from indexing.views.tile_entries import EntryText, cell_json
@@ -65,13 +65,18 @@ def _bounds(m: IndexingMap) -> dict[str, Any]:
 
 
 def block_entries(subject: TileSubject, tiling: Tiling, size: int) -> Iterator[BlocksEntry]:
-    """Yield the blocks of each dimension of an array that a loop runs over in several blocks."""
-    for number, operand in enumerate(tiling.operands):
+    """Yield the blocks of each dimension of an array that a loop runs over in several blocks.
+
+    The loop is that of a program that computes every element: masks may leave one index, or none.
+    """
+    loaded = tiling_of(subject.answer(masks=False), tiling.sizes, subject.to)
+    loops = tiling.operands if isinstance(loaded, Unknown) else loaded.operands
+    for number, (operand, looped) in enumerate(zip(tiling.operands, loops, strict=True)):
         label = subject.label(operand.instruction, operand.number, operand.path)
         if operand.unknown is not None:
             yield BlocksEntry(label, None, operand.unknown)
             continue
-        for k in [k for k in looped_dimensions(operand) if operand.shape.dims[k] > size]:
+        for k in [k for k in looped_dimensions(looped) if operand.shape.dims[k] > size]:
             yield BlocksEntry(label, k, tiling.blocks(number, size, k))
 
 

@@ -90,13 +90,17 @@ class TileSubject:
         """Return the tiles of these sizes."""
         return tiling_of(self.answer(), sizes, self.to)
 
-    def answer(self) -> Answer:
-        """Return the maps of the tiled array."""
+    def answer(self, *, masks: bool = True) -> Answer:
+        """Return the maps of the tiled array.
+
+        Args:
+            masks: leave out what masks hide; see `tile`.
+        """
         if self.is_forward:
-            maps = input_to_output(self.instruction, self.operand, exact=self.exact)
+            maps = input_to_output(self.instruction, self.operand, exact=self.exact, masks=masks)
         else:
             maps_of = to_parameters if self.to == "parameters" else output_to_input
-            maps = maps_of(self.instruction, self.output, exact=self.exact)
+            maps = maps_of(self.instruction, self.output, exact=self.exact, masks=masks)
         return with_given_values(maps, self.values, Options(exact=self.exact))
 
     @property

@@ -153,7 +153,7 @@ ENTRY e {
   masked = f32[12,12] select(early, x, zeros)
   ROOT sums = f32[12] reduce(masked, zero), dimensions={1}, to_apply=add
 }"""
-STATES = {"1": "+..", "3": "#..", "5": "#+.", "11": "###", "2147483647": "###"}
+STATES = {"-1": "...", "0": "+..", "3": "#..", "5": "#+.", "11": "###", "2147483647": "###"}
 
 
 def run_tile(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
@@ -168,6 +168,8 @@ def test_a_given_value_decides_which_blocks_are_read(
     run = run_tile(tmp_path, capsys)
     (record,) = valid_records(run, "tile", f"--sizes 4 --blocks 4 --set pos={value}")
     assert record["states"] == [STATES[value]]  # of all tiles
+    is_read = value != "-1"
+    assert (record["block_bytes"] is not None) is is_read
     (record,) = valid_records(run, "tile", "--sizes 4 --blocks 4")
     assert record["states"] == ["???"]
 

@@ -124,8 +124,11 @@ class TiledBlocks(Displayed):
     def bytes(self) -> dict[BlockState, int] | Unknown:
         """The bytes of blocks in each state, summed over all tiles.
 
-        Of a block, the elements count that a tile needs if none of them is masked.
+        Of a block, the elements count that a tile needs if none of them is masked; `Unknown` if no
+        tile needs any element.
         """
+        if not self.operand.maps:
+            return Unknown("no element of the array is needed", self.operand.instruction)
         rows = rows_of_tiles(self.operand, self.dimension, self.dims)
         if isinstance(rows, Unknown):
             return rows
