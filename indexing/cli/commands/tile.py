@@ -155,7 +155,8 @@ def command(
     Without --sizes, print the symbolic tile of each map: the box of a tile of any size, and the
     constraints under which it is one. With --search, print the tilings that move the fewest bytes.
     With --blocks, print which blocks of an operand the tiles read: the pairs of a tile and a block
-    that a masked attention can skip, and the bounds of its loop over keys.
+    that a masked attention can skip, and the bounds of its loop over keys. Masks that earlier
+    instructions compute count with --to parameters.
     With --cache, print how many cache lines miss while the tiles are computed in several orders;
     an order that visits the tiles as an earlier one does has no row.
 
@@ -175,8 +176,10 @@ def command(
       rt0 = NAME[..]  the element that gives the runtime value rt0; e_0 is an index in the tile
       <=              an upper bound, from a `may` map
       reuse           average number of tiles that need an element
-      # + . ?         a block is full: each element of the tile needs it for each index; partial;
-                      skipped; or runtime values decide
+      #               a full block: no mask hides any of it from an element of the tile
+      +               a partial block: a mask hides some of it
+      .               a skipped block: nothing of it is needed
+      ?               a block of which runtime values decide: --set gives them
       contiguous      runs of adjacent elements of a tile, in the layout of the operand
 
     \b
