@@ -76,7 +76,7 @@ TEXT_FORMATS: Final = (
     TextFormat(
         "MLIR in another dialect than StableHLO",
         _MLIR,
-        "pass the HLO module from which it was compiled, or StableHLO in a file *.mlir",
+        "pass the HLO module from which it was compiled, or StableHLO",
         before=_LOCATIONS,
     ),
     TextFormat("a jaxpr", r"\{ ?lambda\b", f"convert the function: {_JAX}"),

@@ -127,14 +127,11 @@ def _read_map(text: str, source: str, bounds: Mapping[str, Bounds | None]) -> In
         from hlo.text.source import HloError, Source
         from indexing.maps.interchange import from_mlir
 
-        is_affine = "affine_" in text.partition("<")[0]
+        known = bounds if "affine_" in text.partition("<")[0] else {}
         try:
-            dims, symbols = [
-                bounds.get(name) if is_affine else None for name in ("dims", "symbols")
-            ]
-            return from_mlir(text, filename=source, dims=dims, symbols=symbols)
-        except HloError:
-            raise
+            return from_mlir(
+                text, filename=source, dims=known.get("dims"), symbols=known.get("symbols")
+            )
         except ValueError as error:  # other bounds than variables
             raise HloError(str(error), Source(text, source).span(0), "mlir-syntax") from None
     from indexing import parse_map
