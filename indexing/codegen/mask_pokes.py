@@ -22,10 +22,10 @@ from indexing.codegen.graph import Array
 from indexing.codegen.influence import Influence
 from indexing.codegen.observation import values_near_constants
 from indexing.codegen.validation_limits import array_shapes
+from indexing.dataflow.masks import has_masks
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.arrays import array_leaves
 from indexing.maps.indexing_map import IndexingMap
-from indexing.memory.movement.needed_reads import has_masks
 
 INTEGERS: Final = ("integral", "unsigned")
 """Kinds of element types."""

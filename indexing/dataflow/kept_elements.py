@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
-from indexing.dataflow.masks import drop_mask_values, name_mask_values
-from indexing.dataflow.runtime import fold_runtime
+from indexing.dataflow.masks import drop_mask_values, folded_pieces
 from indexing.dataflow.scatters import replaces
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.joining import join_maps
@@ -68,11 +67,10 @@ def _is_in_chain(scatter: Instruction) -> bool:
 
 def _hits(m: IndexingMap) -> Iterator[IndexingMap]:
     """Yield the pieces of a map to the updates, with formulas for its runtime values."""
-    for folded in fold_runtime(m):
-        for piece in name_mask_values(folded):
-            hit = piece.simplify()
-            if not hit.is_known_empty:
-                yield hit
+    for piece in folded_pieces(m):
+        hit = piece.simplify()
+        if not hit.is_known_empty:
+            yield hit
 
 
 def _is_kept(hit: IndexingMap, scatter: Instruction) -> bool:

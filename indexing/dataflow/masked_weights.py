@@ -31,8 +31,8 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from indexing.dataflow.alike import are_alike, value_source
 from indexing.dataflow.constants import literal
 from indexing.dataflow.copies import copied_operands
-from indexing.dataflow.masks import conditions, drop_mask_values, name_mask_values
-from indexing.dataflow.runtime import fold_runtime
+from indexing.dataflow.evaluation import is_fold
+from indexing.dataflow.masks import conditions, drop_mask_values, folded_pieces
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import numerics
@@ -279,9 +279,8 @@ def _named(part: IndexingMap, array: ArrayRef) -> Iterator[IndexingMap]:
         if isinstance(source, ArrayRef):
             source = source._replace(calls=(*array.calls, *source.calls))
         runtime.append(replace(rt, array=source))
-    for folded in fold_runtime(replace(part, runtime=tuple(runtime))):
-        for piece in name_mask_values(folded):
-            yield drop_mask_values(piece, array.instruction)
+    for piece in folded_pieces(replace(part, runtime=tuple(runtime))):
+        yield drop_mask_values(piece, array.instruction)
 
 
 # ---------------------------------------------------------------- facts
@@ -369,8 +368,7 @@ def _is_reduction_by(instruction: Instruction, opcode: str) -> bool:
     rule, called = element_of(instruction), instruction.called_computations
     if not isinstance(rule, ReductionRule) or len(called) != 1 or rule.is_scatter:
         return False
-    root, parameters = called[0].root, called[0].parameters
-    return root.opcode == opcode and set(root.operands) == set(parameters) and len(parameters) == 2
+    return called[0].root.opcode == opcode and is_fold(called[0])
 
 
 def _multiplies(instruction: Instruction) -> bool:

@@ -19,9 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.copies import is_function
+from indexing.dataflow.needed import needed_by
+from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.value_pieces import Surroundings, ValueMaps
 from indexing.dataflow.values import is_truth_value, named_values, value_maps
 from indexing.maps.arrays import ArrayRef
@@ -32,6 +35,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
 from indexing.ops.element import DecidedRead
 from indexing.ops.integer_rules import MAX_CASES
+from indexing.ops.structured_ops import InlineOp
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval
@@ -185,6 +189,17 @@ def _is_kept(rt: RuntimeVariable, user: Instruction) -> bool:
     return shape is not None and shape.element_type != "pred"
 
 
+def folded_pieces(m: IndexingMap, around: Surroundings | None = None) -> Iterator[IndexingMap]:
+    """Yield the disjoint pieces of a map with formulas for its runtime values.
+
+    Args:
+        around: in the body of a loop, what is known about its parameters; mask values keep their
+            sources then.
+    """
+    for folded in fold_runtime(m, around):
+        yield from name_mask_values(folded) if around is None else [folded]
+
+
 def name_mask_values(m: IndexingMap) -> list[IndexingMap]:
     """Return a map whose mask values are formulas of values that the program does not determine.
 
@@ -234,3 +249,26 @@ def _is_whole(part: IndexingMap, shape: Shape) -> bool:
     """Return True for the identity of a whole array."""
     is_restricted = part.constraints or part.runtime
     return not is_restricted and [d.bounds for d in part.dims] == [(0, n - 1) for n in shape.dims]
+
+
+def has_masks(instruction: Instruction) -> bool:
+    """Return True if an operation inside of a fusion or call may not need all its operands."""
+    return isinstance(instruction.op, InlineOp) and any(
+        map(_decides_reads, instruction.called_computations)
+    )
+
+
+def _decides_reads(computation: Computation) -> bool:
+    return bottom_up(
+        computation,
+        _decides_reads,
+        lambda c: any(
+            _decides(inner) or any(map(_decides_reads, inner.called_computations))
+            for inner in needed_by([c.root])
+        ),
+    )
+
+
+def _decides(instruction: Instruction) -> bool:
+    op, shape = instruction.op, instruction.shape
+    return isinstance(op, MappedOp) and isinstance(shape, Shape) and bool(op.decided_reads(shape))

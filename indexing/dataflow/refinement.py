@@ -18,9 +18,8 @@ from indexing.dataflow.masks import (
     Conditions,
     conditions,
     drop_mask_values,
-    name_mask_values,
+    folded_pieces,
 )
-from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.scatters import scatter_edges
 from indexing.dataflow.value_pieces import Surroundings
 from indexing.maps.indexing_map import IndexingMap
@@ -85,9 +84,8 @@ def _fold(
     m: IndexingMap, instruction: Instruction, around: Surroundings | None
 ) -> Iterator[IndexingMap]:
     """Yield the disjoint pieces of a map with formulas for its runtime values."""
-    for folded in fold_runtime(m, around):
-        for piece in name_mask_values(folded) if around is None else [folded]:
-            yield drop_mask_values(piece, instruction)
+    for piece in folded_pieces(m, around):
+        yield drop_mask_values(piece, instruction)
 
 
 def has_exact_pieces(instruction: Instruction) -> bool:

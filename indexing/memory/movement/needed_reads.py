@@ -10,17 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaf_shape, leaves, unbounded_leaf
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.masks import has_masks
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.memory.movement.amounts import Amount, bytes_of
 from indexing.memory.movement.point_counts import Counter, Maps
-from indexing.ops.base import MappedOp
-from indexing.ops.structured_ops import InlineOp
 from simplifier.unknown import Unknown
 
 OperandArray: TypeAlias = "tuple[int, ArrayRef]"
@@ -119,22 +117,3 @@ def _distinct_bytes(answer: Answer, operand: int, counter: Counter) -> Amount | 
         if isinstance(leaf, Shape) and maps:
             total = total.plus(bytes_of(counter.results(maps, leaf), leaf))
     return total
-
-
-def has_masks(instruction: Instruction) -> bool:
-    """Return True if an operation inside of a fusion or call may not need all its operands."""
-    return isinstance(instruction.op, InlineOp) and any(
-        map(_decides_reads, instruction.called_computations)
-    )
-
-
-def _decides_reads(computation: Computation) -> bool:
-    return any(
-        _decides(inner) or any(map(_decides_reads, inner.called_computations))
-        for inner in needed_by([computation.root])
-    )
-
-
-def _decides(instruction: Instruction) -> bool:
-    op, shape = instruction.op, instruction.shape
-    return isinstance(op, MappedOp) and isinstance(shape, Shape) and bool(op.decided_reads(shape))
