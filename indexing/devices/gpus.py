@@ -13,6 +13,44 @@ from hlo.arguments import checked_constructor
 from hlo.text.names import did_you_mean, similar
 
 
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """Facts of a GPU that XLA's compiler reads, beside those of `Gpu`.
+
+    The attributes are the fields of XLA's message ``GpuDeviceInfoProto``.
+
+    Attributes:
+        shared_memory_per_block: bytes of shared memory of one block without opt-in.
+        shared_memory_per_core: bytes of shared memory of one multiprocessor.
+        threads_per_core_limit: most threads on one multiprocessor.
+        core_count: number of multiprocessors.
+        fpus_per_core: number of float32 units of one multiprocessor.
+        memory_bandwidth: bytes of device memory per second.
+        clock_rate_mhz: clock of the multiprocessors; XLA's field is in GHz.
+        device_memory_size: bytes of device memory.
+        block_dim_limit_y: most blocks of a launch along y, and along z.
+        capability: the architecture: ``9.0a`` for CUDA, ``gfx942`` for ROCm.
+        description: the name by which the driver lists the device.
+    """
+
+    shared_memory_per_block: int
+    shared_memory_per_core: int
+    threads_per_core_limit: int
+    core_count: int
+    fpus_per_core: int
+    memory_bandwidth: int
+    clock_rate_mhz: int
+    device_memory_size: int
+    block_dim_limit_y: int
+    capability: str
+    description: str
+
+    @property
+    def flops(self) -> int:
+        """The most float32 operations per second; a fused multiply-add is two."""
+        return 2 * self.core_count * self.fpus_per_core * self.clock_rate_mhz * 10**6
+
+
 @checked_constructor
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -71,6 +109,29 @@ GPUS: Final = {
 """The models by name; the fields ``shared_memory_per_block_optin``, ``registers_per_block_limit``,
 ``threads_per_warp``, ``block_dim_limit_x`` and ``l2_cache_size`` of the descriptions, and the
 widths in bytes."""
+
+# fmt: off
+PROCESSORS: Final = {
+    facts[0]: Processor(*facts[1:])
+    for facts in [
+        # model,  shared memory by block and core, threads, cores, units, bytes/s, MHz, memory,
+        # blocks along y, architecture, description
+        ("V100",  49_152,  98_304, 2048,    80,   64,   898_048_000_000, 1530,  16_935_682_048,
+         65_535, "7.0", "Tesla V100-SXM2-16GB"),
+        ("A100",  49_152, 167_936, 2048,   108,   64, 2_039_040_000_000, 1410,  85_100_068_864,
+         65_535, "8.0", "NVIDIA A100-SXM4-80GB"),
+        ("A6000", 49_152, 102_400, 1536,    84,  128,   768_096_000_000, 1800,  51_041_271_808,
+         65_535, "8.6", "NVIDIA RTX A6000"),
+        ("H100",  49_152, 233_472, 2048,   132,  128, 3_352_320_000_000, 1980,  84_942_979_072,
+         65_535, "9.0a", "NVIDIA H100 80GB HBM3"),
+        ("B200",  49_152, 233_472, 2048,   148,  128, 7_672_320_000_000, 1965, 191_514_411_008,
+         65_535, "10.0a", "NVIDIA B200"),
+        ("MI300", 65_536,  65_536, 2048,   304,  128, 6_810_000_000_000, 2100, 270_566_162_432,
+         65_536, "gfx942:sramecc+:xnack-", "MI300X"),
+    ]
+}
+# fmt: on
+"""What XLA's descriptions, the field `source` of `GPUS`, say of each model beside `GPUS`."""
 
 Device: TypeAlias = "str | Gpu"
 """A GPU, or the name of a model in `GPUS`."""

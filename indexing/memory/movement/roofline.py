@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked
-from indexing.devices.gpus import Gpu, gpu
+from indexing.devices.gpus import PROCESSORS, Gpu, gpu
 from indexing.memory.executions import Executions
 from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.ops.element import Work
@@ -109,23 +109,13 @@ class Peak:
         return RooflineBound(seconds, limit, not is_upper)
 
 
-# fmt: off
 PEAKS: Final = {
-    name: Peak(bandwidth, 2 * cores * units * megahertz * 10**6)
-    for name, bandwidth, cores, units, megahertz in [
-        ("V100",    898_048_000_000,  80,  64, 1530),
-        ("A100",  2_039_040_000_000, 108,  64, 1410),
-        ("A6000",   768_096_000_000,  84, 128, 1800),
-        ("H100",  3_352_320_000_000, 132, 128, 1980),
-        ("B200",  7_672_320_000_000, 148, 128, 1965),
-    ]
+    name: Peak(each.memory_bandwidth, each.flops)
+    for name, each in PROCESSORS.items()
+    if name != "MI300"  # XLA's bandwidth of it is not that of AMD's data sheet
 }
-# fmt: on
 """The peak rates of GPUs of `indexing.devices.gpus`: bytes of device memory, and float32 operations
-of all FP32 units, where a fused multiply-add is two.
-
-Source: the fields ``memory_bandwidth``, ``core_count``, ``fpus_per_core`` and ``clock_rate_ghz`` of
-XLA's descriptions, ``xla/backends/gpu/target_config/specs``."""
+of all FP32 units, where a fused multiply-add is two."""
 
 
 def peak_rates(peak: Peak | str | None) -> Peak | None:
