@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from hlo.text.source import HloError, Source
 
@@ -22,8 +22,6 @@ def proto_text(data: bytes, filename: str) -> str:
         message = "reading a protocol buffer requires jaxlib, which is not installed"
         hint = "pip install 'hlo-indexing[xla]', or print the module as text"
         raise HloError(message, place, "jaxlib", help=hint) from None
-    options = _hlo.HloPrintOptions()
-    options.print_large_constants = True
     inner = _field_1(data)
     serialized = inner if inner[:1] == _FIELD_1 else data
     try:
@@ -33,11 +31,23 @@ def proto_text(data: bytes, filename: str) -> str:
         raise HloError(message, place, "encoding") from None
     try:
         module = _hlo.HloModule.from_serialized_hlo_module_proto(serialized)
-        text: str = module.to_string(options)
+        return module_text(module)
     except Exception as error:  # the bindings' type for an XLA status is not specified
         reason = str(error).partition("\n")[0]
         message = f"the file is not a serialized HLO module: {reason}"
         raise HloError(message, place, "encoding") from None
+
+
+def module_text(module: Any) -> str:
+    """Return the text of a module of jaxlib, with all elements of constants.
+
+    Unlike a serialized module, it has the numbers of replicas and partitions.
+    """
+    from jaxlib import _hlo
+
+    options = _hlo.HloPrintOptions()
+    options.print_large_constants = True
+    text: str = module.to_string(options)
     return text
 
 

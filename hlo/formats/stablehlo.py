@@ -8,6 +8,7 @@ from typing import Final
 from hlo.formats.proto import proto_text
 from hlo.text.source import HloError, Source
 
+_DEVICES: Final = re.compile(r"\bmhlo\.num_(replicas|partitions) = (\d+)")
 _ERROR: Final = re.compile(r"\B-:(\d+):(\d+): error: (.*)")
 
 
@@ -32,7 +33,26 @@ def stablehlo_text(text: str | bytes, filename: str) -> str:
         )
     except Exception as error:  # the bindings' type for an XLA status is not specified
         raise _located_error(str(error), source) from None
-    return proto_text(computation.as_serialized_hlo_module_proto(), filename)
+    converted = proto_text(computation.as_serialized_hlo_module_proto(), filename)
+    if isinstance(text, bytes):
+        return converted
+    counts = {name: int(number) for name, number in _DEVICES.findall(text.partition(" {\n")[0])}
+    return with_devices(converted, counts.get("replicas", 1), counts.get("partitions", 1))
+
+
+def with_devices(text: str, replicas: int, partitions: int) -> str:
+    """Return the text of a module of HLO with the numbers of replicas and partitions in its header.
+
+    A conversion from StableHLO, whose attributes ``mhlo.num_replicas`` and ``mhlo.num_partitions``
+    they are, does not keep them.
+
+    >>> with_devices("HloModule m\\n\\nENTRY e {}", 1, 4)
+    'HloModule m, num_partitions=4\\n\\nENTRY e {}'
+    """
+    header, newline, rest = text.partition("\n")
+    counts = {"replica_count": replicas, "num_partitions": partitions}
+    added = [f", {name}={count}" for name, count in counts.items() if count > 1]
+    return "".join([header, *added, newline, rest])
 
 
 def _located_error(report: str, source: Source) -> HloError:
