@@ -134,7 +134,7 @@ lock: | $(BIN)/python
 	rm -rf build/lock
 	$(BIN)/python -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check \
-		-e '.[$(EXTRAS),dask,docs,triton,browser]' hatchling hatch-mypyc
+		-e '.[$(EXTRAS),dask,docs,triton,browser,tpu,cuda]' hatchling hatch-mypyc
 	build/lock/bin/python -m pip list --format freeze --exclude-editable \
 		--exclude pip --exclude setuptools > $(LOCK)
 

@@ -15,6 +15,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # XLA reads its flags on its first import; tests of collectives need devices.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
+# Compilers for other devices may be installed; tests compute on the CPU.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
 # Background jobs ignore interrupts, or the end of the terminal, and the processes that tests
 # interrupt would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

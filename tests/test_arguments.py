@@ -115,6 +115,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Callable[..., Iterable[Affine]]": (lambda d: d,   "map"),
     "Callable[[Expr], Expr]":       (lambda e: e,      "map"),
     "Assignment":                   (ASSIGNMENT,       ""),
+    "float":                        (60.0,             "int float"),
     "BlockOrder":                   (ORDER,            ""),
     "Mapping[str, LeafSharding]":   ({},               ""),
     "Mapping[str, Sequence[str]] | None": (None,       "None"),

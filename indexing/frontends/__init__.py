@@ -2,7 +2,7 @@
 
 In come functions and folders of dumps; out come modules.  Read `jax` first.
 
-Imports nothing of `indexing`; returns modules of `hlo`.  Other packages (jax) are optional and are
+Imports `devices`; returns modules of `hlo`.  Other packages (jax) are optional and are
 imported on first use; without them, an `ImportError` gives the extra to install.
 Invariants: executing a module gives the results of its source.
 """

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from importlib import import_module
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, overload
 
 from hlo.arguments import check_argument
+from hlo.formats.files import load
 from hlo.formats.parser import parse
-from hlo.formats.proto import proto_text
+from hlo.formats.proto import module_text
 from hlo.modules.module import Module
-from indexing.frontends.naming import parameter_names, with_parameter_names
+from indexing.frontends.compilation import STAGES, TIMEOUT, compile_for
+from indexing.frontends.lowering import LoweredFunction, load_jax, lower
+from indexing.frontends.naming import named_module
+from indexing.frontends.request import CompilationRequest
+from indexing.frontends.targets import Target
 
 
+@overload
 def from_jax(
     function: Callable[..., Any],
     /,
     *args: Any,
-    stage: Literal["lowered", "optimized"] = "lowered",
+    stage: Literal["passes", "kernels"],
+    target: str | None = None,
+    timeout: float = TIMEOUT,
+    cache: bool = True,
     **kwargs: Any,
-) -> Module:
+) -> Path: ...
+
+
+@overload
+def from_jax(
+    function: Any,
+    /,
+    *args: Any,
+    stage: str = "lowered",
+    target: str | None = None,
+    timeout: float = TIMEOUT,
+    cache: bool = True,
+    **kwargs: Any,
+) -> Module: ...
+
+
+def from_jax(
+    function: Any,
+    /,
+    *args: Any,
+    stage: str = "lowered",
+    target: str | None = None,
+    timeout: float = TIMEOUT,
+    cache: bool = True,
+    **kwargs: Any,
+) -> Module | Path:
     """Return the HLO module of a JAX function; its parameters are the leaves of the arguments.
 
     Parameters have the names of the arguments, with the keys of pytrees: ``params['wq'][0]`` is
@@ -29,87 +63,71 @@ def from_jax(
 
     Args:
         function: a function that JAX can trace, or the result of ``jax.jit``.  If a jitted function
-            does not use an argument, its donations and shardings are ignored.
+            does not use an argument, its donations and shardings are ignored.  Also what JAX makes
+            of a function and its arguments, then without `args`: a ``Traced``, ``Lowered``,
+            ``Compiled``, ``jax.export.Exported`` or ``ClosedJaxpr``.
         args, kwargs: arrays, numbers, ``jax.ShapeDtypeStruct`` and pytrees of them; also the static
-            arguments of a jitted function.  Only their types matter: nothing is executed.
-        stage: ``lowered``, as JAX passes it to XLA, or ``optimized``, compiled for JAX's default
-            device.
+            arguments of a jitted function.  Only their types and shardings matter: nothing is
+            executed.  A mesh may be abstract: the devices are those of the target, in order.
+        stage: ``lowered``, as JAX passes it to XLA; ``optimized``, as XLA compiles it; the name of
+            a pass, after its last run that changed the module; ``passes`` or ``kernels``, the
+            folder of what XLA dumps after each pass, or of the kernels that it emits.
+        target: what to compile for, without the device: ``tpu:v5e:2x2`` (a generation and a
+            topology), ``gpu:H100`` or ``gpu:H100:8`` (a model of `indexing.devices.gpus.GPUS`, and
+            a number of devices), ``cpu`` or ``cpu:8``; None for JAX's default device, in this
+            process, and for ``cpu`` where XLA dumps.  Kernels of a GPU are not tuned: that needs
+            the device.
+        timeout: limit on the seconds of a compilation for a target.
+        cache: keep the answer for a target among the user's caches.
     Returns:
-        The module with all constants and metadata: ``instruction.source`` is a line of the program.
+        The module with all constants and metadata: ``instruction.source`` is a line of the program;
+        a folder for the stages ``passes`` and ``kernels``.
     Raises:
-        ImportError: jax is not installed.
+        ImportError: jax, or the compiler for the target, is not installed.
         TypeError: `function` is not callable.
-        ValueError: `stage` is neither ``lowered`` nor ``optimized``.
+        ValueError: the stage or the target is unknown.
+        CompilationError: XLA does not compile the module for the target in time.
     Source: JAX, "Ahead-of-time lowering and compilation"; ``docs/from_jax.md`` has examples.
     """
-    for name, value in (("function", function), ("stage", stage)):
+    for name, value in (("stage", stage), ("target", target), ("timeout", timeout)):
         check_argument(from_jax, name, value)  # a decorator would be in the stack that JAX records
-    jax = _jax()
-    _hide_this_file()
-    jitted = function if hasattr(function, "trace") else jax.jit(function, keep_unused=True)
-    traced = jitted.trace(*args, **kwargs)
-    paths = list(traced.jaxpr.jaxpr.debug_info.arg_names)
-    lowered = traced.lower()
-    text = _stage_text(lowered, stage)
-    module = parse(text, f"<jax {traced.fun_name}>")
-    if len(module.entry.parameters) < len(paths):
-        text = _stage_text(_all_arguments(jax, traced), stage)
-        for number, path in enumerate(paths):
-            text = text.replace(f'op_name="args[{number}]"', f'op_name="{_escape(path)}"')
-        module = parse(text, f"<jax {traced.fun_name}>")
-    return with_parameter_names(module, _names(module, paths))
-
-
-def _jax() -> Any:
-    try:
-        return import_module("jax")
-    except ImportError:
-        message = (
-            "from_jax requires jax, which is not installed: pip install 'hlo-indexing[xla]'. "
-            "Without jax here, save jax.jit(f).lower(...).as_text(dialect='hlo') to a file where "
-            "jax is installed, and read the file with hlo.load"
-        )
-        raise ImportError(message, name="jax") from None
-
-
-@cache
-def _hide_this_file() -> None:
-    """Leave this file out of the stack frames that JAX records: they are those of the caller."""
-    import_module("jax.extend.source_info_util").register_exclusion(__file__)
-
-
-def _all_arguments(jax: Any, traced: Any) -> Any:
-    """Lower a traced function with all of its arguments, used or not."""
-    flat = import_module("jax.extend.core").jaxpr_as_fun(traced.jaxpr)
-
-    def function(*args: Any) -> Any:
-        return flat(*args)
-
-    function.__name__ = traced.fun_name
-    return jax.jit(function, keep_unused=True).lower(*traced.jaxpr.in_avals)
-
-
-def _stage_text(lowered: Any, stage: str) -> str:
-    """Return the HLO of a stage, with all elements of constants."""
+    check_argument(from_jax, "cache", cache)
+    if target is None and stage not in ("lowered", "optimized"):
+        target = "cpu"
+    chosen = None if target is None else Target.parse(target)
+    jax = load_jax()
+    if isinstance(function, jax.stages.Compiled):
+        return _of_compiled(function, stage, target)
+    lowering = lower(function, args, kwargs, None if chosen is None else chosen.platform)
     if stage == "lowered":
-        module = lowered.compiler_ir("hlo")
-    else:
-        (module,) = lowered.compile().runtime_executable().hlo_modules()
-    return proto_text(module.as_serialized_hlo_module_proto(), "<jax>")
+        return lowering.module()
+    if chosen is None:
+        return lowering.named(_optimized_text(lowering))
+    kind = stage if stage in STAGES else "passes"
+    request = CompilationRequest("", "", replace(lowering, lowered=None), str(chosen), kind)
+    answer = compile_for(request, timeout=timeout, uses_cache=cache)
+    if stage in ("passes", "kernels"):
+        return answer.dump
+    if stage in STAGES:
+        return parse(answer.path.read_text(encoding="utf-8"), lowering.label)
+    return load(answer.after_pass(stage))
 
 
-def _names(module: Module, paths: Sequence[str]) -> list[str]:
-    """Return the names of the entry's parameters; XLA's for those that are no arguments.
+def _of_compiled(compiled: Any, stage: str, target: str | None) -> Module:
+    """Return the module of a ``jax.stages.Compiled``."""
+    if stage != "optimized" or target is not None:
+        raise ValueError(
+            f"from_jax: a compiled function has only the module of stage 'optimized', for its "
+            f"device: got stage {stage!r}, target {target!r}"
+        )
+    (module,) = compiled.runtime_executable().hlo_modules()
+    label = f"<jax {module.name.removeprefix('jit_')}>"
+    return named_module(module_text(module), (), label)
 
-    Tokens and hoisted constants precede the arguments.
-    """
-    parameters = module.entry.parameters
-    if len(parameters) < len(paths):  # one tuple of all arguments
-        return [parameter.name for parameter in parameters]
-    before = len(parameters) - len(paths)
-    return [p.name for p in parameters[:before]] + parameter_names(paths)
 
-
-def _escape(text: str) -> str:
-    """Return the contents of a string of HLO."""
-    return "".join(f"\\{c}" if c in "\"'\\" else c for c in text)
+def _optimized_text(lowering: LoweredFunction) -> str:
+    """Compile for JAX's default device."""
+    if lowering.lowered is None:
+        raise ValueError("from_jax: to compile an exported function, pass a target")
+    (module,) = lowering.lowered.compile().runtime_executable().hlo_modules()
+    return module_text(module)

@@ -55,6 +55,38 @@ def with_parameter_names(module: Module, names: Sequence[str]) -> Module:
     return parse(str(module), module.filename)  # the text and its spans have the new names
 
 
+def named_module(text: str, paths: Sequence[str], label: str, is_flat: bool = False) -> Module:
+    """Return the module of a JAX function, whose parameters have the names of the arguments.
+
+    Tokens and hoisted constants, which are parameters before the arguments, keep XLA's names.
+
+    Args:
+        text: the text of the module.
+        paths: the arguments, as JAX writes them; if empty, the ``op_name`` of each parameter is
+            the argument.
+        label: stands where other modules have a file.
+        is_flat: the text names the arguments ``args[0]``, ``args[1]``, ...
+    """
+    if is_flat:
+        for number, path in enumerate(paths):
+            text = text.replace(f'op_name="args[{number}]"', f'op_name="{_escape(path)}"')
+    module = parse(text, label)
+    parameters = module.entry.parameters
+    own = [parameter.name for parameter in parameters]
+    if paths and len(parameters) >= len(paths):  # else one tuple of all arguments
+        before = len(parameters) - len(paths)
+        own[before:] = parameter_names(paths)
+    elif not paths:
+        written = [parameter.source.op_name for parameter in parameters]
+        own = [parameter_names([w])[0] if w else o for w, o in zip(written, own, strict=True)]
+    return with_parameter_names(module, own)
+
+
+def _escape(text: str) -> str:
+    """Return the contents of a string of HLO."""
+    return "".join(f"\\{c}" if c in "\"'\\" else c for c in text)
+
+
 def _new_names(module: Module, names: Sequence[str]) -> Mapping[Instruction, str]:
     """Return the instructions to rename: parameters, and instructions that have their names."""
     parameters = module.entry.parameters

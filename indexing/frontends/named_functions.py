@@ -1,0 +1,169 @@
+"""Functions and arguments that are named in text, as at the shell.
+
+>>> for shape in shape_trees("bf16[8,128], s32[]"):
+...     print(shape)
+bf16[8,128]
+s32[]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import hlo
+from hlo.shapes.array_shape import Shape
+from hlo.shapes.element_type import dtype
+from hlo.text.names import did_you_mean, similar
+
+PREFIX: Final = "jax:"
+"""Begins the name of an input that is a function."""
+
+_MAX_LISTED: Final = 8
+
+EXAMPLE: Final = "jax:layers.py:attention"
+
+
+def load_function(name: str) -> Any:
+    """Return the function that ``jax:FILE.py:FUNCTION`` or ``jax:MODULE:FUNCTION`` names.
+
+    Raises:
+        ValueError: the text is no such name, or the module has no such function.
+        OSError: the file cannot be read.
+        Exception: whatever importing the module raises.
+    """
+    place, separator, function = name.removeprefix(PREFIX).rpartition(":")
+    if not separator or not place or not function:
+        raise ValueError(f"{name!r} names no function: expected one such as {EXAMPLE}")
+    module = _load_file(place) if place.endswith(".py") else _import(place)
+    value: Any = module
+    for part in function.split("."):
+        if not hasattr(value, part):
+            known = [each for each in vars(module) if callable(getattr(module, each))]
+            listed = ", ".join([*known[:_MAX_LISTED], *["..."][: len(known) > _MAX_LISTED]])
+            question = did_you_mean(similar(function, known)) or f"it has {listed or 'no function'}"
+            raise ValueError(f"{place} has no {function!r}: {question}")
+        value = getattr(value, part)
+    return value
+
+
+def _import(name: str) -> ModuleType:
+    sys.path.insert(0, os.getcwd())  # as `python -m`
+    return import_module(name)
+
+
+def _load_file(path: str) -> ModuleType:
+    file = Path(path).resolve(strict=True)
+    sys.path.insert(0, str(file.parent))  # as `python FILE.py`
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(file.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def arguments(text: str) -> list[Any]:
+    """Return the arguments of a function, given as shapes of HLO.
+
+    Args:
+        text: shapes with commas between them, such as ``bf16[8,128], s32[]``, or a list of JSON
+            with one item for each argument.  In JSON, a text is a shape, lists and objects are
+            pytrees, and numbers, booleans and null stand for themselves, for static arguments.
+    Raises:
+        ValueError: the text is no such list; the message says what was expected.
+
+    >>> parsed = shape_trees('[{"w": "f32[5,7]"}, 3]')
+    >>> parsed[0]["w"].dims, parsed[1]
+    ((5, 7), 3)
+    """
+    return [_argument(each) for each in shape_trees(text)]
+
+
+def shape_trees(text: str) -> list[Any]:
+    """Return the arguments of `arguments`, with shapes of `hlo` as leaves."""
+    if not text.strip():
+        return []
+    if text.lstrip().startswith("["):
+        try:
+            trees = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{text!r} is not JSON: {error}: expected a list with an item for each argument, "
+                """such as '[{"w": "f32[5,7]"}, "bf16[8,128]"]'"""
+            ) from None
+        return [_tree(each) for each in trees]
+    return [_shape(each) for each in _split(text)]
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the parts of a text between commas outside of brackets."""
+    depth = start = 0
+    for place, character in enumerate(text):
+        depth += (character in "[({") - (character in "])}")
+        if character == "," and depth == 0:
+            yield text[start:place]
+            start = place + 1
+    yield text[start:]
+
+
+def _tree(value: Any) -> Any:
+    if isinstance(value, str):
+        return _shape(value)
+    if isinstance(value, list):
+        return [_tree(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _tree(each) for key, each in value.items()}
+    return value
+
+
+def _shape(text: str) -> Shape:
+    try:
+        shape = hlo.parse_shape(text.strip())
+    except hlo.HloError as error:
+        raise ValueError(f"{text.strip()!r} is no shape: {error.message}") from None
+    if not isinstance(shape, Shape) or shape.is_dynamic:
+        raise ValueError(
+            f"{text.strip()!r} is no shape of an array: expected one such as bf16[8,128]"
+        )
+    return shape
+
+
+def _argument(tree: Any) -> Any:
+    if isinstance(tree, Shape):
+        return import_module("jax").ShapeDtypeStruct(tree.dims, dtype(tree.element_type))
+    if isinstance(tree, list):
+        return [_argument(each) for each in tree]
+    if isinstance(tree, dict):
+        return {key: _argument(each) for key, each in tree.items()}
+    return tree
+
+
+def source_digests() -> dict[str, str]:
+    """Return the files of loaded modules that are no installed packages, with their digests."""
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    own = str(Path(__file__).parents[2])
+    files: set[str] = set()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and file.endswith(".py") and not file.startswith((*installed, own)):
+            files.add(file)
+    return {file: digest_of(file) for file in sorted(files)}
+
+
+def digest_of(file: str) -> str:
+    """Return the digest of a file; "" if it cannot be read."""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
