@@ -6,6 +6,7 @@ from copy import copy
 
 import click
 
+from indexing.cli.jax_inputs import function_options, with_functions
 from indexing.cli.paths import OutputPath
 from indexing.cli.reporter import COLOUR_CHOICES, Reporter
 
@@ -18,7 +19,8 @@ def with_common_options(command: click.Command) -> click.Command:
     own = {name for parameter in command.params for name in parameter.opts}
     added: list[click.Parameter] = [o for o in _options() if own.isdisjoint(o.opts)]
     result = copy(command)
-    result.params = [*command.params, *added]
+    result.params = [*command.params, *function_options(command), *added]
+    result.callback = with_functions(command)
     return result
 
 

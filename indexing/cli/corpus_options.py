@@ -12,13 +12,13 @@ import click
 
 from hlo.formats.dump_names import STAGES
 from indexing.cli.corpus import Corpus
+from indexing.cli.jax_inputs import STAGE_OF_DUMP
 from indexing.cli.options import with_options
 from indexing.cli.paths import OutputPath
 from indexing.cli.reporter import Reporter, counted_noun
 from indexing.cli.worker_options import workers_options
 
 if TYPE_CHECKING:
-    from hlo.formats.dump_names import Stage
     from indexing.cli.journal import Journal
     from indexing.cli.workers import Workers
     from indexing.frontends.dump_folders import ModuleFiles
@@ -31,14 +31,19 @@ NO_QUESTION: Final = frozenset(
 )
 """Parameters that do not change the results of a file."""
 
+DUMP_OF_STAGE: Final[Mapping[str, str]] = {stage: dump for dump, stage in STAGE_OF_DUMP.items()}
+"""The stage of XLA's dumps for that of a function."""
+
 _OPTIONS: Final = (
     workers_options,
     click.option(
         "--stage",
-        type=click.Choice([*STAGES, "all"]),
+        metavar="STAGE",
         default="all",
         show_default=True,
-        help="In folders, choose only XLA's dumps of this stage",
+        help="In folders, choose only XLA's dumps of this stage: "
+        f"{', '.join(STAGES)}; of a function jax:..., choose lowered, optimized, or the module "
+        "after a pass",
     ),
     click.option(
         "--include",
@@ -80,7 +85,7 @@ def corpus_options(command: F) -> F:
     ) -> None:
         reporter = click.get_current_context().obj
         corpus = Corpus((), workers, has_totals=has_totals)
-        chosen = None if stage == "all" else cast("Stage", stage)
+        chosen = None if stage == "all" else DUMP_OF_STAGE.get(stage, stage)
         corpus.files = _expand_folders(reporter, corpus, files, chosen, patterns)
         with _journal(reporter, resume, corpus.files) as corpus.journal:
             command(corpus=corpus, **options)
@@ -93,7 +98,7 @@ def _expand_folders(
     reporter: Reporter,
     corpus: Corpus,
     files: Sequence[str],
-    stage: Stage | None,
+    stage: str | None,
     patterns: Sequence[str],
 ) -> list[str]:
     """Return the files, with those of folders in place of the folders."""
@@ -102,6 +107,10 @@ def _expand_folders(
         if not os.path.isdir(file):
             expanded.append(file)
             continue
+        if stage is not None and stage not in STAGES:
+            raise click.UsageError(
+                f"{stage!r} is no stage of XLA's dumps in a folder: expected {', '.join(STAGES)}"
+            )
         from indexing.frontends.dump_folders import module_files
 
         corpus.is_folder = True

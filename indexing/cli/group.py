@@ -34,6 +34,7 @@ COMMANDS = {
     "run": "Execute an HLO module on NumPy",
     "validate": "Check maps by executing them, and modules against XLA",
     "diff": "Compare two HLO modules: proved equal, or an output element that differs",
+    "dump": "Compile a function of JAX for any target, and write what XLA dumps",
     "passes": "Validate each compiler pass of a folder of dumps",
     "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
     "ops": "List the supported ops and the grades of their maps",

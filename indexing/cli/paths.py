@@ -89,7 +89,15 @@ def _key(name: str) -> Key:
 
 
 class InputPath(FilePath):
-    """The path of a file or folder that the command reads, or ``-``."""
+    """The path of a file or folder that the command reads, ``-``, or a function of JAX.
+
+    Attributes:
+        stage: the stage of a function of JAX, unless an option says another; if it is empty, the
+            command has the name of the function in place of a file.
+    """
+
+    def __init__(self, stage: str = "lowered") -> None:
+        self.stage = stage
 
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command("passes")
-@click.argument("folder", metavar="DUMPDIR", type=InputPath())
+@click.argument("folder", metavar="DUMPDIR", type=InputPath("passes"))
 @level_option
 @exact_arithmetic_option
 @jobs_option
