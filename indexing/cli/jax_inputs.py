@@ -86,7 +86,7 @@ def function_options(command: click.Command) -> list[click.Parameter]:
             expose_value=False,
             callback=_keep,
             help=f"What to compile a function {PREFIX}... for, without the device: tpu:v5e:2x2, "
-            "gpu:H100, gpu:H100:8, cpu, ...",
+            "gpu:H100, gpu:H100:8 or cpu",
         ),
         click.Option(
             ["--stage", "function_stage"],

@@ -108,6 +108,20 @@ class InputPath(FilePath):
         return path
 
 
+class OutputFolder(FilePath):
+    """The path of a folder in which the command writes files."""
+
+    name = "folder"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        path = self.check_path(value, param, context)
+        if os.path.exists(path) and not os.path.isdir(path):
+            self.fail(f"expected the path of a folder, got a file, {path}", param, context)
+        return path
+
+
 class OutputPath(FilePath):
     """The path of a regular file that the command writes.
 

@@ -64,6 +64,9 @@ _VERSIONS: Final = ("hlo-indexing", "jax", "jaxlib", "libtpu", "jax-cuda12-pjrt"
 class CompilationError(RuntimeError):
     """XLA, JAX or the program failed; the message has their report."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled:

@@ -51,8 +51,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return ran
 
 
-PAGES = {"report", "explain"}
-"""Commands that write pages."""
+PAGES = {"report", "explain", "dump"}
+"""Commands that write pages, or files of XLA."""
 
 
 def test_every_command_prints_json_with_a_schema() -> None:

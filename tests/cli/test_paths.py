@@ -14,7 +14,7 @@ import pytest
 from indexing import cli
 from indexing.cli import group
 from indexing.cli.completion import FilePath
-from indexing.cli.paths import InputPath, OutputPath
+from indexing.cli.paths import InputPath, OutputFolder, OutputPath
 from indexing.cli.reporter import Reporter
 
 CLI = Path(__file__).parents[2] / "indexing" / "cli"
@@ -171,7 +171,7 @@ def test_every_path_of_a_command_has_a_type_that_is_checked(name: str) -> None:
     for each in parameters(name):
         assert not isinstance(each.type, click.Path | click.File), each
         if isinstance(each.type, FilePath):
-            assert isinstance(each.type, InputPath | OutputPath), each
+            assert isinstance(each.type, InputPath | OutputFolder | OutputPath), each
         words = (getattr(each, "help", None) or "").split()
         if {"FILE", "IN.npz", "OUT.npz", "DUMPDIR"} & {str(each.metavar).removesuffix("...")}:
             is_written = bool({"Write", "append", "write"} & set(words))

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from indexing.cli.jax_inputs import EXAMPLE, FORM, compiled, is_function
-from indexing.cli.paths import InputPath
+from indexing.cli.paths import InputPath, OutputFolder
 from indexing.cli.reporter import Reporter, counted_noun
 
 _STAGES = ("all", "lowered", "optimized", "passes", "kernels")
@@ -23,7 +23,7 @@ _STAGES = ("all", "lowered", "optimized", "passes", "kernels")
     "folder",
     metavar="FOLDER",
     required=True,
-    type=click.Path(file_okay=False),
+    type=OutputFolder(),
     help="Write the files into FOLDER, which is created",
 )
 @click.option(
