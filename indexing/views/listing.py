@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
@@ -18,12 +18,16 @@ MAX_LISTED: Final = 6
 
 
 def computation_lines(
-    computation: Computation, paint: Paint = plain, with_source: bool = False
+    computation: Computation,
+    paint: Paint = plain,
+    with_source: bool = False,
+    selected: Collection[Instruction] | None = None,
 ) -> Iterator[str]:
     """Yield a heading and one aligned line for each instruction of a computation.
 
     Args:
         with_source: end each line with the source of the instruction.
+        selected: the instructions that are listed, in text order; by default, all.
 
     >>> import hlo
     >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT sum = f32[4] add(p, p) }"
@@ -35,9 +39,10 @@ def computation_lines(
     entry = "ENTRY " if computation is computation.module.entry else ""
     count = len(computation.instructions)
     noun = "instruction" if count == 1 else "instructions"
+    instructions = computation.instructions if selected is None else selected
+    part = "" if selected is None else f"{len(instructions)} of "
     file = computation.module.filename
-    yield f"{file}: {entry}{paint(computation.name, 'name')}: {count} {noun}"
-    instructions = computation.instructions
+    yield f"{file}: {entry}{paint(computation.name, 'name')}: {part}{count} {noun}"
     rows = [_cells(instruction, with_source) for instruction in instructions]
     for instruction, line in zip(instructions, align_columns(rows), strict=True):
         mark = "ROOT" if instruction.is_root else "    "
@@ -77,9 +82,12 @@ def _inputs(instruction: Instruction) -> str:
     return f"{text} -> {called}".lstrip() if called else text
 
 
-def computation_records(computation: Computation, with_source: bool) -> Iterator[dict[str, Any]]:
+def instruction_records(
+    instructions: Iterable[Instruction], with_source: bool
+) -> Iterator[dict[str, Any]]:
     """Yield a record for each instruction; `schemas/ls.json` is its JSON schema."""
-    for instruction in computation.instructions:
+    for instruction in instructions:
+        computation = instruction.computation
         is_parameter = instruction.opcode == "parameter"
         yield {
             "file": computation.module.filename,

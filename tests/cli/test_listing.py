@@ -71,6 +71,43 @@ def test_every_instruction_has_a_record_that_fits_the_schema(
     assert not valid.is_valid(rows[0] | {"operands": None})
 
 
+def test_only_selected_instructions_are_listed_under_the_headings_of_their_computations(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, out, err = ran(capsys, "ls", EXAMPLE, "-i", "dot*", "-i", "main.5/p*")
+    assert (status, err) == (0, "")
+    lines = iter(out.splitlines())
+    for computation in hlo.load(EXAMPLE).computations.values():
+        names = [
+            each.name
+            for each in computation.instructions
+            if each.name.startswith("dot") or (computation.name, each.name[0]) == ("main.5", "p")
+        ]
+        if names:
+            assert f"{computation.name}: {len(names)} of {len(computation)} instr" in next(lines)
+        for name in names:
+            assert next(lines).removeprefix("ROOT").split()[0] == name
+    assert next(lines, None) is None
+
+
+def test_records_of_selected_instructions_are_those_without_a_selection(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, every, _ = ran(capsys, "ls", EXAMPLE, "--format", "json")
+    _, out, _ = ran(capsys, "ls", EXAMPLE, "--format", "json", "-i", "/^(dot|add)/")
+    rows = [json.loads(line)["instruction"] for line in every.splitlines()]
+    chosen = [name.startswith(("dot", "add")) for name in rows]
+    assert any(chosen)
+    assert out.splitlines() == [
+        line for line, is_chosen in zip(every.splitlines(), chosen, strict=True) if is_chosen
+    ]
+    status, out, err = ran(capsys, "ls", EXAMPLE, "wide.hlo", "-i", "n")  # in one of two files
+    assert (status, err, len(out.splitlines())) == (0, "", 2)
+    status, out, err = ran(capsys, "ls", EXAMPLE, "-i", "dotty")
+    assert (status, out) == (1, "")
+    assert "no instruction named `dotty`" in err
+
+
 def test_sources_end_the_lines_of_instructions_that_record_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
