@@ -246,6 +246,20 @@ values_option = click.option(
 )
 
 
+def assume_option(command: F) -> F:
+    """The option ``--assume``, whose value is the argument `assume`: distinct names."""
+    from indexing.maps.assumptions import ASSUMPTIONS
+
+    return click.option(
+        "--assume",
+        multiple=True,
+        type=click.Choice(list(ASSUMPTIONS)),
+        callback=lambda context, parameter, names: tuple(dict.fromkeys(names)),
+        help="Leave out what is not needed under an assumption: `masked-softmax`, that "
+        f"{ASSUMPTIONS['masked-softmax']}",
+    )(command)
+
+
 def _is_of_integers(value: Any) -> bool:
     """Return True for an integer, ``true`` or ``false``, or a list of them or of such lists."""
     if isinstance(value, list):

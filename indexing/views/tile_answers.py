@@ -8,6 +8,7 @@ from functools import partial
 from math import prod
 from typing import Any, Final
 
+from indexing.maps.assumed_map import assuming_text
 from indexing.memory.caches.search import BestBlockOrders
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.sets.tiling import Tiling
@@ -58,7 +59,7 @@ class TileAnswer:
     def texts(self, paint: Paint = plain) -> list[tuple[ArrayLabel, EntryText]]:
         """Return the text about each array."""
         texts = [(entry.label, entry.text(paint)) for entry in self.entries or ()]
-        return [(label, text) for label, text in texts if text.parts]
+        return [(label, _with_assumptions(label, text)) for label, text in texts if text.parts]
 
     def lines(self, width: int | None = None, paint: Paint = plain) -> Iterator[str]:
         """Yield a heading, and the lines of each array: one record a line, or for a terminal.
@@ -78,6 +79,12 @@ class TileAnswer:
             yield "  no operands"
         for line in lines:
             yield f"  {line}"
+
+
+def _with_assumptions(label: ArrayLabel, text: EntryText) -> EntryText:
+    """Return the text about an array, with a note of the assumptions that its maps need."""
+    assuming = assuming_text(label.assumptions).strip()
+    return text._replace(notes=[assuming, *text.notes]) if assuming else text
 
 
 # ---------------------------------------------------------------- answers

@@ -72,7 +72,7 @@ def block_entries(subject: TileSubject, tiling: Tiling, size: int) -> Iterator[B
     loaded = tiling_of(subject.answer(masks=False), tiling.sizes, subject.to)
     loops = tiling.operands if isinstance(loaded, Unknown) else loaded.operands
     for number, (operand, looped) in enumerate(zip(tiling.operands, loops, strict=True)):
-        label = subject.label(operand.instruction, operand.number, operand.path)
+        label = subject.label(operand.instruction, operand.number, operand.path, operand.maps)
         if operand.unknown is not None:
             yield BlocksEntry(label, None, operand.unknown)
             continue

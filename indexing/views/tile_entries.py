@@ -102,7 +102,7 @@ def operand_entries(subject: TileSubject, tiling: Tiling, explain: bool) -> Iter
     """Yield the boxes, the bytes and the reuse of each array."""
     for operand in tiling.operands:
         why = list(reasons(operand, subject.instruction.name)) if explain else None
-        label = subject.label(operand.instruction, operand.number, operand.path)
+        label = subject.label(operand.instruction, operand.number, operand.path, operand.maps)
         yield OperandEntry(label, operand, why, tiling.to == "parameters")
 
 
@@ -156,7 +156,9 @@ def region_entries(
         each = _leaf_regions(regions[number], len(paths))
         done = _leaf_regions(None if finished is None else finished[number], len(paths))
         for path, region, rest in zip(paths, each, done, strict=True):
-            label = subject.label(instruction, number, path)
+            every = zip(tiling.answer.paths[number], tiling.answer.maps[number], strict=True)
+            maps = [m for own, m in every if subject.is_forward or own == path]
+            label = subject.label(instruction, number, path, maps)
             yield RegionEntry(label, *_with_common_names(region, rest))
 
 
@@ -244,7 +246,7 @@ def symbolic_entries(subject: TileSubject) -> Iterator[SymbolicEntry]:
     for number, instruction in enumerate(answer.operands):
         maps, unknown = answer.maps[number], answer.unknown[number]
         for m, path in zip(maps, answer.paths[number], strict=True):
-            label = subject.label(instruction, number, path)
+            label = subject.label(instruction, number, path, [m])
             tile = symbolic_tile_of(m, subject.instruction.name)
             yield SymbolicEntry(label, dims, m, tile)
         if unknown is not None or not maps:

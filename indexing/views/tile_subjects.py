@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
-from indexing.maps.options import Options
+from indexing.maps.options import OptionChoices, Options
 from indexing.memory.executions import Executions, executions
 from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tiling_of
 from indexing.views.map_answers import parameter_number, with_given_values
@@ -21,16 +21,22 @@ if TYPE_CHECKING:
     from hlo.modules.module import Instruction
     from indexing.maps.answers import Answer
     from indexing.maps.arrays import Path
+    from indexing.maps.indexing_map import IndexingMap
 
 
 class ArrayLabel(NamedTuple):
-    """An array that a tile reads, or that reads a tile: its role, number, name, leaf and shape."""
+    """An array that a tile reads, or that reads a tile: its role, number, name, leaf and shape.
+
+    Attributes:
+        assumptions: those that the maps to the array need.
+    """
 
     role: str
     number: int
     name: str
     path: Path | None
     shape: AnyShape
+    assumptions: tuple[str, ...] = ()
 
     def text(self, paint: Paint = plain) -> str:
         """Return the label as text."""
@@ -45,6 +51,7 @@ class ArrayLabel(NamedTuple):
             "operand_name": self.name,
             "operand_shape": shape_record(self.shape),
             "path": self.path or (),
+            **({"assumptions": self.assumptions} if self.assumptions else {}),
         }
 
 
@@ -60,6 +67,7 @@ class TileSubject:
         operand: the number of the tiled operand, for "input-to-output".
         exact: use exact maps, in pieces.
         values: values of integer or boolean parameters, by name.
+        assume: names of assumptions; see `indexing.maps.assumptions`.
     """
 
     instruction: Instruction
@@ -69,6 +77,7 @@ class TileSubject:
     operand: int = 0
     exact: bool = False
     values: GivenValues = ()
+    assume: tuple[str, ...] = ()
 
     @property
     def is_forward(self) -> bool:
@@ -96,11 +105,12 @@ class TileSubject:
         Args:
             masks: leave out what masks hide; see `tile`.
         """
+        options: OptionChoices = {"exact": self.exact, "masks": masks, "assume": self.assume}
         if self.is_forward:
-            maps = input_to_output(self.instruction, self.operand, exact=self.exact, masks=masks)
+            maps = input_to_output(self.instruction, self.operand, **options)
         else:
             maps_of = to_parameters if self.to == "parameters" else output_to_input
-            maps = maps_of(self.instruction, self.output, exact=self.exact, masks=masks)
+            maps = maps_of(self.instruction, self.output, **options)
         return with_given_values(maps, self.values, Options(exact=self.exact))
 
     @property
@@ -109,23 +119,28 @@ class TileSubject:
         counts = executions(self.instruction.module)
         return counts.get(self.instruction.computation, Executions(0, None))
 
-    def label(self, instruction: Instruction, number: int, path: Path = ()) -> ArrayLabel:
+    def label(
+        self,
+        instruction: Instruction,
+        number: int,
+        path: Path = (),
+        maps: Iterable[IndexingMap] = (),
+    ) -> ArrayLabel:
         """Return the label of one array of the answer.
 
         Args:
             number: the position of `instruction` in the answer.
+            maps: the maps to the array.
         """
-        shape = dict(leaves(instruction.shape)).get(path, instruction.shape)
-        leaf = path if path else None
+        role, shape = "operand", dict(leaves(instruction.shape)).get(path, instruction.shape)
         if self.is_forward:
-            outputs = leaves(instruction.shape)
+            outputs, role = leaves(instruction.shape), "output"
             path, shape = outputs[number] if outputs else ((), instruction.shape)
-            return ArrayLabel("output", number, instruction.name, path or None, shape)
-        if self.to == "parameters":
-            own = parameter_number(instruction)
+        elif self.to == "parameters":
+            own, role = parameter_number(instruction), "parameter"
             number = number if own is None else own
-            return ArrayLabel("parameter", number, instruction.name, leaf, shape)
-        return ArrayLabel("operand", number, instruction.name, leaf, shape)
+        needed = dict.fromkeys(name for m in maps for name in m.assumptions)
+        return ArrayLabel(role, number, instruction.name, path or None, shape, tuple(needed))
 
     def head(self) -> Iterator[tuple[str, str]]:
         """Yield the words of the heading, each with its style."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -213,6 +214,53 @@ def test_assumptions_are_printed_where_maps_need_them(capsys: pytest.CaptureFixt
         assert not any("assumptions" in each for each in valid_records(run, "maps", options))
     swept = run("--all --operand v --assume masked-softmax")[1]
     assert swept.count("assuming masked-softmax\n") == 1
+
+
+@pytest.mark.parametrize(
+    "options", ["--sizes 2,2", "--sizes 2,2 --at 1,0", "--sizes 2,2 --blocks 2", ""]
+)
+@pytest.mark.parametrize("width", [None, 80, 300])
+def test_assumptions_are_noted_where_tiles_need_them(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    width: int | None,
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: width is not None)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    run = runner(capsys, "tile", CAUSAL, "--to", "parameters")
+    lines = [line.strip() for line in run(f"{options} --assume masked-softmax")[1].splitlines()]
+    assert lines.count("assuming masked-softmax") == 1
+    records = valid_records(run, "tile", f"{options} --assume masked-softmax")
+    named = {each["operand_name"]: each.get("assumptions") for each in records}
+    assert named.pop("v") == ["masked-softmax"]
+    assert not any(named.values())
+    assert "assuming" not in run(options)[1]
+
+
+def test_tiles_need_fewer_rows_of_the_values_under_the_assumption(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A query sees the keys up to its own, so a tile needs the rows up to its last one."""
+    run = runner(capsys, "tile", CAUSAL, "--to", "parameters", "--sizes", "2,2")
+    for tid in range(3):
+        line = f"parameter 2 v f32[6,2]: [0:{2 * tid + 2}, 0:2]\n"
+        assert line in run(f"--at {tid},0 --assume masked-softmax")[1]
+        assert "parameter 2 v f32[6,2]: [0:6, 0:2]\n" in run(f"--at {tid},0")[1]
+    *_, states = valid_records(run, "tile", "--blocks 2 --assume masked-softmax")
+    assert states["states"] == ["+..", "#+.", "##+"]
+
+
+@pytest.mark.parametrize("option", ["--search", "--cache 1KiB", "--direction input-to-output"])
+def test_assumptions_exclude_what_does_not_use_them(
+    capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    run = runner(capsys, "tile", CAUSAL, "--assume", "masked-softmax")
+    status, out, errors = run(f"{option} {'--sizes 2,2' * option.startswith('--cache')}")
+    assert (status, out) == (2, "")
+    assert "--assume" in errors
+    assert f"{option.removesuffix(' 1KiB')}" in errors
 
 
 def test_another_assumption_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

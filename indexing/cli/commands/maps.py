@@ -16,6 +16,7 @@ from indexing.cli.map_question import MapQuestion
 from indexing.cli.map_texts import MAP_ONLY
 from indexing.cli.options import (
     PointText,
+    assume_option,
     exact_option,
     files_argument,
     format_option,
@@ -32,7 +33,6 @@ from indexing.cli.options import (
 from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
 from indexing.cli.reporter import Reporter
 from indexing.cli.tasks import answer_files
-from indexing.maps.assumptions import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from indexing.views.map_query import GivenValues
@@ -89,13 +89,7 @@ class MapOptions:
     "`:` is a whole dimension, `...` all others",
 )
 @values_option
-@click.option(
-    "--assume",
-    multiple=True,
-    type=click.Choice(list(ASSUMPTIONS)),
-    help="Leave out what is not needed under an assumption: `masked-softmax`, that "
-    f"{ASSUMPTIONS['masked-softmax']}",
-)
+@assume_option
 @click.option(
     "--output",
     metavar="N",
@@ -229,7 +223,7 @@ def command(
         explain=options.explain,
         source=options.with_source,
         values=options.values,
-        assume=tuple(dict.fromkeys(options.assume)),
+        assume=options.assume,
     )
     is_one_file = len(corpus.files) == 1
     request = Request(query, selection, notation, options.all_outputs, options.point, is_one_file)

@@ -10,6 +10,7 @@ import click
 
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
+    assume_option,
     exact_option,
     format_option,
     gather_options,
@@ -51,6 +52,7 @@ class TileOptions:
     explain: bool
     blocks: int | None
     values: GivenValues
+    assume: tuple[str, ...]
 
     @property
     def is_forward(self) -> bool:
@@ -67,6 +69,8 @@ class TileOptions:
             )
         if not self.is_forward and self.operand is not None:
             raise click.UsageError("--operand needs --direction input-to-output")
+        if self.is_forward and self.assume:
+            raise click.UsageError("--assume cannot be used with --direction input-to-output")
         if self.blocks is not None:
             if self.sizes is None:
                 raise click.UsageError("--blocks needs --sizes")
@@ -127,6 +131,7 @@ class TileOptions:
     "of them each tile reads in full, in part or not, and the first and the last one",
 )
 @values_option
+@assume_option
 @search_options
 @cache_options
 @max_input_size_option
@@ -201,6 +206,7 @@ def command(
             "--direction input-to-output": options.is_forward,
             "--blocks": options.blocks is not None,
             "--set": bool(options.values),
+            "--assume": bool(options.assume),
         }
     )
     cache.check(
@@ -210,6 +216,7 @@ def command(
             "--explain": options.explain,
             "--blocks": options.blocks is not None,
             "--set": bool(options.values),
+            "--assume": bool(options.assume),
         },
     )
     if notation == "svg" and options.blocks is None and (options.index is None or options.explain):
@@ -254,6 +261,7 @@ def _subjects(
                 number,
                 options.exact,
                 options.values,
+                options.assume,
             )
 
 
