@@ -79,11 +79,14 @@ class ValidModules(WholeFiles):
     def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
         """Print the answer for each module of a file."""
         from indexing.cli.printing import reported_valid
+        from indexing.cli.selected import note_given
+        from indexing.views.selection import Selection
 
         import_module("indexing.ops")  # registers the ops
         for module in task.modules(reporter):
             with reporter.reporting(module.filename):
                 if reported_valid(module, reporter):
+                    note_given(reporter, module, Selection(), self.conditions)
                     reporter.count_instructions(module)
                     progress = partial(bar.update, module.filename)
                     lines, records = self.view(module, progress, reporter.paint)

@@ -68,7 +68,7 @@ class TrafficTable:
         total = self.traffic.total
         yield f"{total.bytes} bytes: {total.read} read, {total.written} written"
         if total.needed != total.read:
-            yield f"{total.read} bytes loaded, {total.needed} of them needed under masks"
+            yield f"{total.needed} of the {total.read} bytes read are needed under masks"
         yield f"{total.requested} bytes requested by all reads"
         yield f"{total.flops} flops, {total.transcendentals} transcendentals"
         if self.peak is not None:

@@ -163,3 +163,68 @@ def test_progress_covers_every_instruction() -> None:
     seen: list[tuple[int, int]] = []
     traffic(hlo.parse(GEMM), lambda done, total: seen.append((done, total)))
     assert seen == [(0, 2), (1, 2)]
+
+
+MASKED = """
+fused {
+  x = f32[12,12] parameter(0)
+  limit = s32[] parameter(1)
+  limits = s32[12,12] broadcast(limit), dimensions={}
+  column = s32[12,12] iota(), iota_dimension=1
+  early = pred[12,12] compare(column, limits), direction=LE
+  zero = f32[] constant(0)
+  zeros = f32[12,12] broadcast(zero), dimensions={}
+  ROOT masked = f32[12,12] select(early, x, zeros)
+}
+ENTRY e {
+  x = f32[12,12] parameter(0)
+  pos = s32[] parameter(1)
+  one = s32[] constant(1)
+  next = s32[] add(pos, one)
+  ROOT f = f32[12,12] fusion(x, next), kind=kLoop, calls=fused
+}"""
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_given_values_decide_what_is_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], jobs: tuple[str, ...]
+) -> None:
+    """Columns 0 to pos + 1 are needed, the limit, and the operands of the sum."""
+    file = written(tmp_path, MASKED)
+    for pos, columns in ((3, 5), (-2, 0), (40, 12)):
+        needed = 4 * 12 * columns + 3 * 4
+        assert cli.run(["bytes", file, "--set", f"pos={pos}", *jobs]) == 0
+        out = capsys.readouterr().out
+        is_all = columns == 12
+        assert is_all or f"  {needed} of the 588 bytes read are needed under masks\n" in out
+        assert cli.run(["bytes", file, "--set", f"pos={pos}", "--format", "json", *jobs]) == 0
+        total = json.loads(capsys.readouterr().out)["total"]
+        assert (total["read"], total["needed"]) == ([588, 588], [needed, needed])
+    assert cli.run(["bytes", file]) == 0
+    assert "  12 to 588 of the 588 bytes read are needed under masks\n" in capsys.readouterr().out
+
+
+def test_a_picture_of_what_is_read_takes_no_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, MASKED)
+    assert cli.run(["bytes", file, "--format", "svg", "--set", "pos=3"]) == 2
+    assert "cannot be used with --set" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("notation", ["text", "json"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("poss=3", "has an integer parameter named `poss`\n  = help: did you mean `pos`?"),
+        ("limit=3", "has an integer parameter named `limit`"),  # of the fusion
+        ("pos=9999999999", "the value of --set pos does not fit"),
+    ],
+)
+def test_a_value_that_fits_no_parameter_of_entry_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, message: str, notation: str
+) -> None:
+    file = written(tmp_path, MASKED)
+    assert cli.run(["bytes", file, "--set", value, "--format", notation]) == 1
+    assert message in capsys.readouterr().err
+    assert cli.run(["bytes", file, file, "--set", "pos=3"]) == 0

@@ -145,6 +145,39 @@ def test_runtime_masks_give_an_upper_bound_that_some_values_attain() -> None:
     assert traffic.total.needed == (24, 120)
 
 
+@pytest.mark.parametrize("lengths", [[0, 1, 2, 3, 4, 5], [4] * 6, [-3, 0, 9, 0, -1, 1]])
+def test_given_values_decide_what_is_needed(lengths: list[int]) -> None:
+    root = fusion(ARRAY, LENGTHS)
+    expected = [Amount(4 * n) for n in changing_elements(root, lengths)]
+    for target in (root.module, root.computation, root):
+        (moved,) = indexing.traffic(target, values={"n": lengths}).instructions
+        assert [each.needed for each in moved.operands] == expected
+        assert moved.read == Amount(96 + 24)
+
+
+def test_values_are_those_of_integer_parameters_of_the_target() -> None:
+    root = fusion(ARRAY, LENGTHS)
+    with pytest.raises(ValueError, match=r"`e` has the integer parameters \['n'\], got"):
+        indexing.traffic(root.module, values={"x": 1})
+    with pytest.raises(ValueError, match="`n` is s32"):
+        indexing.traffic(root.module, values={"n": [1, 2]})
+
+
+def test_values_do_not_reach_parameters_of_the_same_name_in_other_computations() -> None:
+    text = (
+        FUSED.format(shape=ARRAY, body=LENGTHS).replace("ENTRY e ", "inner ")
+        + """
+ENTRY outer {
+  x = f32[6,4] parameter(0)
+  n = s32[6] parameter(1)
+  m = s32[6] negate(n)
+  ROOT c = f32[6,4] call(x, x, m), to_apply=inner
+}"""
+    )
+    counted = indexing.traffic(hlo.parse(text), values={"n": [0] * 6})
+    assert counted["f"].needed == Amount(96 + 24, "may")
+
+
 def test_an_op_alone_needs_what_it_loads() -> None:
     module = hlo.parse("""ENTRY e { p = pred[4] parameter(0)  x = f32[4] parameter(1)
       y = f32[4] parameter(2)  ROOT r = f32[4] select(p, x, y) }""")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,20 @@ from indexing.cli.options import (
     files_argument,
     format_option,
     max_input_size_option,
+    values_option,
 )
 from indexing.cli.parsed_text import ParsedText
 from indexing.cli.reporter import Reporter
+from indexing.cli.selected import report_missed
 from indexing.cli.tasks import ValidModules, answer_files
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
     from indexing.cli.tasks import Progress, View
     from indexing.memory.movement.roofline import Peak
+    from indexing.views.map_query import GivenValues
     from indexing.views.map_tables import Paint
+    from indexing.views.selection import Condition
 
 DEFAULT_ROWS = 20
 
@@ -58,6 +63,7 @@ class PeakText(ParsedText):
     type=IntegerRange(min=1),
     help=f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all",
 )
+@values_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
 @corpus_options
@@ -67,6 +73,7 @@ def command(
     corpus: Corpus,
     peak: Peak | None,
     top: int | None,
+    values: GivenValues,
     notation: str,
 ) -> None:
     """Print the bytes that the instructions of the modules in FILE... move.
@@ -78,7 +85,8 @@ def command(
     execution.
 
     All sizes are without padding. `<=` marks upper bounds, from `may` maps and unknown values; `?`
-    is unknown, with the reasons below the table.
+    is unknown, with the reasons below the table. With --set, masks of instructions of ENTRY that
+    integer parameters decide have their values; the other figures are those of any values.
 
     \b
     Columns:
@@ -102,8 +110,12 @@ def command(
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
     if notation != "svg":
-        answer_files(reporter, corpus, TrafficQuestion(peak, top, notation))
+        question = TrafficQuestion(peak, top, values, notation)
+        answer_files(reporter, corpus, question)
+        report_missed(reporter, question.conditions, len(corpus.files) == 1)
         return
+    if values:
+        raise click.UsageError("--format svg, which draws what is read, cannot be used with --set")
     if corpus.workers is not None or corpus.journal is not None:
         raise click.UsageError("--format svg cannot be used with --jobs, --scheduler and --resume")
     from indexing.cli.pictures import draw_traffic
@@ -118,18 +130,29 @@ class TrafficQuestion(ValidModules):
     Attributes:
         peak: the peak rates of a device.
         top: the number of instructions; None for the default of the format.
+        values: of integer parameters of ENTRY, by name.
         notation: the output format.
     """
 
     peak: Peak | None
     top: int | None
+    values: GivenValues
     notation: str
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """A condition for each parameter with a value."""
+        from indexing.views.selection import Condition
+
+        return [Condition("--set", name) for name, _ in self.values]
 
     def view(self, module: Module, progress: Progress, paint: Paint) -> View:
         """Return a table, and its record."""
         from indexing.memory.movement.analysis import traffic
+        from indexing.views.map_answers import given_values
         from indexing.views.traffic_tables import TrafficTable
 
-        table = TrafficTable(module.filename, traffic(module, progress), self.peak)
+        counted = traffic(module, progress, given_values(module.entry, self.values))
+        table = TrafficTable(module.filename, counted, self.peak)
         lines = table.lines(self.top or DEFAULT_ROWS, paint)
         return lines, map(table.to_json, [self.top])

@@ -25,10 +25,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import ceil
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaf_shape, unbounded_leaf
+from indexing.dataflow.valued_maps import integer_parameters
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import (
@@ -53,6 +56,9 @@ from indexing.ops.structured_ops import InlineOp
 from indexing.ops.work import loop_work_of, work_of
 from simplifier.unknown import Unknown
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 IMMEDIATE: int = 8
 """Constants in fusions with at most as many elements are part of the code; XLA's limit."""
 
@@ -61,6 +67,7 @@ IMMEDIATE: int = 8
 def traffic(
     target: Module | Computation | Instruction,
     progress: Callable[[int, int], None] | None = None,
+    values: Mapping[str, ArrayLike] | None = None,
 ) -> Traffic:
     """Return the bytes that instructions read and write, and their operations.
 
@@ -71,21 +78,38 @@ def traffic(
     Args:
         target: a module, a computation, or an instruction such as a fusion or a loop.
         progress: called with the number of instructions done, and with the number of all.
+        values: of integer parameters of ENTRY, of the computation, or of that of the instruction,
+            by name: they decide which elements its instructions need.
     Raises:
         HloError: an instruction is invalid.
+        ValueError: a value is not that of an integer parameter, or does not fit it.
     Source: XLA ``xla/service/hlo_cost_analysis.h``, for the counted operations.
     """
     counter = Counter()
+    named = _named_computation(target)
+    values = values or {}
+    if not values.keys() <= (known := integer_parameters(named).keys()):
+        raise ValueError(f"`{named.name}` has the integer parameters {[*known]}, got {[*values]}")
     if isinstance(target, Instruction) and moves_bytes(target):
-        return Traffic(target, (instruction_traffic(target, Executions(1, 1), counter),))
+        once = instruction_traffic(target, Executions(1, 1), counter, values)
+        return Traffic(target, (once,))
     times = _executions(target)
     moving = [i for c in times for i in c.instructions if moves_bytes(i)]
     counted = []
     for done, instruction in enumerate(moving):
         if progress is not None:
             progress(done, len(moving))
-        counted.append(instruction_traffic(instruction, times[instruction.computation], counter))
+        own = instruction.computation
+        given = values if own is named else {}
+        counted.append(instruction_traffic(instruction, times[own], counter, given))
     return Traffic(target, tuple(counted))
+
+
+def _named_computation(target: Module | Computation | Instruction) -> Computation:
+    """Return the computation whose parameters may have values."""
+    if isinstance(target, Computation):
+        return target
+    return target.entry if isinstance(target, Module) else target.computation
 
 
 def _executions(
@@ -103,12 +127,15 @@ def _executions(
 
 
 def instruction_traffic(
-    instruction: Instruction, times: Executions, counter: Counter
+    instruction: Instruction,
+    times: Executions,
+    counter: Counter,
+    values: Mapping[str, ArrayLike] = MappingProxyType({}),
 ) -> InstructionTraffic:
-    """Return the traffic of one instruction."""
+    """Return the traffic of one instruction, for values of parameters of its computation."""
     loop = evaluations(instruction)
     updates = updates_of(instruction)
-    needed = needed_reads(instruction)
+    needed = needed_reads(instruction, values)
     operands = [*_operands(loop, needed, updates, counter), *_constants(loop, counter)]
     work = work_of(instruction)
     evaluated, recompute, grade = _evaluate_loop(loop, counter)

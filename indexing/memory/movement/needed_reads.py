@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaf_shape, leaves, unbounded_leaf
 from indexing.dataflow.masks import has_masks
 from indexing.dataflow.queries import output_to_input
+from indexing.dataflow.valued_maps import with_values
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.options import Options
 from indexing.memory.movement.amounts import Amount, bytes_of
 from indexing.memory.movement.point_counts import Counter, Maps
 from simplifier.unknown import Unknown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 OperandArray: TypeAlias = "tuple[int, ArrayRef]"
 
@@ -46,9 +52,13 @@ class NeededReads:
         return needed if needed.number <= loaded.number else loaded
 
 
-def needed_reads(instruction: Instruction) -> NeededReads:
+def needed_reads(
+    instruction: Instruction, values: Mapping[str, ArrayLike] = MappingProxyType({})
+) -> NeededReads:
     """Return the reads of the operands that the results of an instruction need.
 
+    Args:
+        values: of integer parameters of its computation, by name.
     Raises:
         HloError: the instruction, or one of a computation it calls, is invalid.
 
@@ -70,6 +80,8 @@ def needed_reads(instruction: Instruction) -> NeededReads:
     unknown: set[int] = set()
     for number, _ in enumerate(leaves(instruction.shape)):
         answer = output_to_input(instruction, number)
+        if values:
+            answer = with_values(answer, values, Options())
         for k, operand in enumerate(instruction.operands):
             if answer.unknown[k] is not None:
                 unknown.add(k)
