@@ -115,7 +115,7 @@ class Corpus:
             "files": self.done,
             "resumed": self.resumed,
             "failed": len(self.failures),
-            "counts": {k: n for k, n in counts.items() if not k.startswith("error[")},
+            "counts": {k: n for k, n in counts.items() if not k.startswith(("error[", "--"))},
             "errors": _by_code(errors),
             "failures": [
                 {"file": file, "errors": _by_code(codes)} for file, codes in self.failures.items()

@@ -245,6 +245,8 @@ def count_maps(reporter: Reporter, table: MapTable) -> None:
             counts[row.map.grade] += 1
         elif row.unknown is not None:
             counts["unknown"] += 1
+        counts["--assume"] += bool(row.assumptions)
+    counts["--set"] += table.is_decided
 
 
 def note_unmarked(reporter: Reporter, notation: str) -> None:

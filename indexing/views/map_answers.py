@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,14 @@ from hlo.text.source import HloError
 from indexing.dataflow import answering
 from indexing.dataflow.queries import walk_of
 from indexing.dataflow.valued_maps import (
+    evaluation_of,
     integer_parameters,
     parameter_value,
     with_values,
 )
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction
-from indexing.maps.arrays import leaf_at
+from indexing.maps.arrays import ArrayRef, leaf_at
 from indexing.maps.explanation import steps_of
 from indexing.maps.options import Options
 from indexing.ops.structured_ops import parameter_numbers
@@ -40,9 +41,11 @@ def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTab
     walk = walk_of(**query.options)
     for direction in query.directions:
         rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
-        operands, answers = rows_of(walk, instruction, query, outputs)
-        for output, rows in _complete(operands, answers, query):
-            yield _table(instruction, direction, output, shapes, rows, file, query)
+        answered = rows_of(walk, instruction, query, outputs)
+        for output, rows in _complete(answered, query):
+            yield _table(
+                instruction, direction, output, shapes, rows, file, query, answered.is_decided
+            )
 
 
 def answers_to_parameters(
@@ -61,6 +64,7 @@ def answers_to_parameters(
             if result.instruction is not last:
                 last = result.instruction
                 shapes = [leaf for _, leaf in leaves(last.shape)]
+            is_decided = is_decided_by(query.values, result)
             if values:
                 result = with_values(result, values, Options(**query.options))
             rows: list[MapRow] = []
@@ -68,18 +72,29 @@ def answers_to_parameters(
                 if query.operand is None or query.reads(number[parameter], parameter):
                     rows += rows_of(number[parameter], parameter, result, k)
             direction, output = result.direction, result.domain_id
-            yield _table(last, direction, output, shapes, rows, file, query)
+            yield _table(last, direction, output, shapes, rows, file, query, is_decided)
 
 
-def _complete(
-    operands: Sequence[Instruction],
-    answers: Mapping[int, Mapping[int, list[MapRow]]],
-    query: Query,
-) -> Iterator[tuple[int, list[MapRow]]]:
+class _Answered(NamedTuple):
+    """The operands or parameters, and the rows of the maps to them.
+
+    Attributes:
+        operands: the operands or parameters.
+        rows: for each output, those of each operand.
+        is_decided: given values of parameters decide a runtime value of a map.
+    """
+
+    operands: Sequence[Instruction]
+    rows: Mapping[int, Mapping[int, list[MapRow]]]
+    is_decided: bool
+
+
+def _complete(answered: _Answered, query: Query) -> Iterator[tuple[int, list[MapRow]]]:
     """Yield the rows of each output, with a row for each operand that no output reads.
 
     An operand read by other outputs only gets no row: a tuple of n elements would take n² lines.
     """
+    operands, answers, _ = answered
     requested = query.requested(operands)
     if len(answers) == 1:
         read: Collection[int] = next(iter(answers.values()))
@@ -88,8 +103,8 @@ def _complete(
     unread = {}
     if len(read) < len(requested):
         unread = {k: _unread_row(k, operands[k]) for k in requested if k not in read}
-    for output, answered in answers.items():
-        rows = {**unread, **answered} if unread else answered
+    for output, own in answers.items():
+        rows = {**unread, **own} if unread else own
         if not rows:
             rows = {k: _unread_row(k, operands[k]) for k in requested}
         yield output, [row for k in sorted(rows) for row in rows[k]]
@@ -107,6 +122,7 @@ def _table(
     rows: Iterable[MapRow],
     file: str,
     query: Query,
+    is_decided: bool,
 ) -> MapTable:
     return MapTable(
         file=file,
@@ -120,42 +136,47 @@ def _table(
         rows=tuple(rows),
         source=instruction.source if query.source else None,
         to_parameters=query.to_parameters and direction == "output-to-input",
+        is_decided=is_decided,
     )
 
 
 def _backward_rows(
     walk: Walk, instruction: Instruction, query: Query, outputs: Sequence[int]
-) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
-    """Return the operands or parameters, and for each output the rows of the maps to them."""
+) -> _Answered:
+    """Return the rows of the maps to the operands or parameters."""
     maps_of = answering.to_parameters if query.to_parameters else answering.to_operands
     operands: Sequence[Instruction] = ()
     options = Options(**query.options)
     answers: dict[int, dict[int, list[MapRow]]] = {}
+    is_decided = False
     for output in outputs:
-        result = with_given_values(maps_of(walk, instruction, output), query.values, options)
+        result = maps_of(walk, instruction, output)
+        is_decided |= is_decided_by(query.values, result)
+        result = with_given_values(result, query.values, options)
         operands, maps, unknown = result.operands, result.maps, result.unknown
         answers[output] = {
             k: operand_rows(k, operands[k], result, k)
             for k in query.requested(operands)
             if maps[k] or unknown[k] is not None
         }
-    return operands, answers
+    return _Answered(operands, answers, is_decided)
 
 
 def _forward_rows(
     walk: Walk, instruction: Instruction, query: Query, outputs: Sequence[int]
-) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
-    """Return the operands, and for each output the rows of the maps from them."""
+) -> _Answered:
+    """Return the rows of the maps from the operands."""
     operands, options = instruction.operands, Options(**query.options)
+    is_decided = False
     answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
     for k in query.requested(operands):
-        result = with_given_values(
-            answering.from_operand(walk, instruction, k), query.values, options
-        )
+        result = answering.from_operand(walk, instruction, k)
+        is_decided |= is_decided_by(query.values, result)
+        result = with_given_values(result, query.values, options)
         for output in outputs:
             if rows := operand_rows(k, operands[k], result, output):
                 answers[output][k] = rows
-    return operands, answers
+    return _Answered(operands, answers, is_decided)
 
 
 def given_values(computation: Computation, values: GivenValues) -> dict[str, np.ndarray[Any, Any]]:
@@ -181,6 +202,20 @@ def with_given_values(result: Answer, values: GivenValues, options: Options) -> 
     """Return an answer with values of integer parameters."""
     given = given_values(result.instruction.computation, values)
     return with_values(result, given, options) if given else result
+
+
+def is_decided_by(values: GivenValues, result: Answer) -> bool:
+    """Return True if values of integer parameters decide a runtime value of the maps."""
+    computation = result.instruction.computation
+    if not (given := given_values(computation, values)):
+        return False
+    evaluation = evaluation_of(computation, given)
+    sources = {rt.array for maps in result.maps for m in maps for rt in m.runtime}
+    return any(
+        evaluation.value(array) is not None
+        for array in sources
+        if isinstance(array, ArrayRef) and not array.loops
+    )
 
 
 def operand_rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:

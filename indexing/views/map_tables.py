@@ -89,6 +89,7 @@ class MapTable:
     rows: tuple[MapRow, ...]
     source: OpSource | None = None  # of the instruction, if requested
     to_parameters: bool = False  # operands are the parameters of the computation
+    is_decided: bool = False  # given values of parameters decide a runtime value
 
 
 @lru_cache(maxsize=1 << 11)

@@ -51,6 +51,11 @@ class TileAnswer:
     entries: Sequence[TileEntry | BlocksEntry] | None = None
     body: Sequence[str] = ()
 
+    @property
+    def has_masked_blocks(self) -> bool:
+        """True if the blocks of an array are known, and some are not read in full."""
+        return any(isinstance(each, BlocksEntry) and each.is_masked for each in self.entries or ())
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the JSON records."""
         for kind, fields in self.rows:

@@ -32,6 +32,11 @@ class BlocksEntry:
     dimension: int | None
     blocks: TiledBlocks | Unknown
 
+    @property
+    def is_masked(self) -> bool:
+        """True if the blocks are known, and some are not read in full."""
+        return isinstance(self.blocks, TiledBlocks) and self.blocks.is_masked
+
     def text(self, paint: Paint = plain) -> EntryText:
         """Return the figures, the bounds of the loop, and a picture."""
         if isinstance(self.blocks, Unknown):

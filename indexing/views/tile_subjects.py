@@ -11,7 +11,7 @@ from indexing.dataflow.queries import input_to_output, output_to_input, to_param
 from indexing.maps.options import OptionChoices, Options
 from indexing.memory.executions import Executions, executions
 from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tiling_of
-from indexing.views.map_answers import parameter_number, with_given_values
+from indexing.views.map_answers import is_decided_by, parameter_number, with_given_values
 from indexing.views.map_query import GivenValues
 from indexing.views.map_tables import Paint, output_shape, path_text, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, instruction_record, shape_record
@@ -105,13 +105,27 @@ class TileSubject:
         Args:
             masks: leave out what masks hide; see `tile`.
         """
+        maps = self._unvalued(masks)
+        return with_given_values(maps, self.values, Options(exact=self.exact))
+
+    @property
+    def uses_values(self) -> bool:
+        """True if the values decide a runtime value of the maps."""
+        return bool(self.values) and is_decided_by(self.values, self._unvalued(masks=True))
+
+    @property
+    def uses_assumptions(self) -> bool:
+        """True if the maps of an array need the assumptions."""
+        return bool(self.assume) and any(
+            m.assumptions for maps in self._unvalued(masks=True).maps for m in maps
+        )
+
+    def _unvalued(self, masks: bool) -> Answer:
         options: OptionChoices = {"exact": self.exact, "masks": masks, "assume": self.assume}
         if self.is_forward:
-            maps = input_to_output(self.instruction, self.operand, **options)
-        else:
-            maps_of = to_parameters if self.to == "parameters" else output_to_input
-            maps = maps_of(self.instruction, self.output, **options)
-        return with_given_values(maps, self.values, Options(exact=self.exact))
+            return input_to_output(self.instruction, self.operand, **options)
+        maps_of = to_parameters if self.to == "parameters" else output_to_input
+        return maps_of(self.instruction, self.output, **options)
 
     @property
     def executions(self) -> Executions:

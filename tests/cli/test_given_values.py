@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from itertools import product
@@ -261,6 +262,56 @@ def test_assumptions_exclude_what_does_not_use_them(
     assert (status, out) == (2, "")
     assert "--assume" in errors
     assert f"{option.removesuffix(' 1KiB')}" in errors
+
+
+# ---------------------------------------------------------------- notes
+
+# fmt: off
+NOTES = [
+    # the options of `maps m.hlo` or `tile m.hlo`, and the options that a note names
+    ("maps -i both --set pos=1",                              ["--set"]),
+    ("maps -i both --set pos=1 --to parameters",              []),
+    ("maps -i both --set pos=1 --at 0 --output 0",            ["--set"]),
+    ("maps -i window --set pos=1",                            []),
+    ("maps -i window --set pos=1 --at 0,0",                   []),
+    ("maps -i window --set pos=1 --at 0,0 --format svg",      []),
+    ("maps -i best --set lengths=1 --at 0 --format svg",      ["--set"]),
+    ("maps -i window --set pos=1 --direction input-to-output", []),
+    ("maps --all --set pos=1",                                []),
+    ("maps --all --set pos=1 -j 2",                           []),
+    ("maps -i best --set lengths=1 -j 2",                     ["--set"]),
+    ("maps -i best --assume masked-softmax",                  ["--assume"]),
+    ("maps -i best --assume masked-softmax --set pos=1",      ["--set", "--assume"]),
+    ("maps -i best --set pos=1 --quiet",                      []),
+    ("maps -i bets --set pos=1",                              []),  # an error
+    ("tile -i best --sizes 2 --set lengths=1",                ["--set"]),
+    ("tile -i best --sizes 2 --set lengths=1 --to parameters", []),
+    ("tile -i window --sizes 2,2 --set pos=1",                []),
+    ("tile -i best --sizes 2 --blocks 2",                     ["--blocks"]),
+    ("tile -i best --sizes 2 --blocks 2 --to parameters",     []),
+    ("tile -i best --sizes 2 --assume masked-softmax",        ["--assume"]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("line", "options"), NOTES)
+def test_a_note_names_options_that_decide_nothing_without_to_parameters(
+    run: Run, capsys: pytest.CaptureFixture[str], line: str, options: list[str]
+) -> None:
+    command, _, rest = line.partition(" ")
+    errors = runner(capsys, command, "m.hlo")(rest)[2]
+    notes = [each for each in errors.splitlines() if each.startswith("note: --")]
+    assert [each.split()[1] for each in notes] == options
+    assert all("--to parameters composes maps" in each for each in notes)
+    if notes and "--blocks" not in line:  # the output is that without these options
+        ran, without = runner(capsys, command, "m.hlo"), re.sub(r"--(set|assume) \S+", "", rest)
+        assert ran(without)[1] == ran(rest)[1] != ""
+
+
+def test_maps_from_operands_take_no_assumptions(run: Run) -> None:
+    status, out, errors = run("--assume masked-softmax --direction input-to-output")
+    assert (status, out) == (2, "")
+    assert "--assume cannot be used with --direction input-to-output" in errors
 
 
 def test_another_assumption_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,7 @@ from indexing.cli.options import (
 from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
 from indexing.cli.reporter import Reporter
 from indexing.cli.tasks import answer_files
+from indexing.cli.unused_options import note_unused
 
 if TYPE_CHECKING:
     from indexing.views.map_query import GivenValues
@@ -187,6 +188,7 @@ def command(
         {
             "--to parameters": options.target == "parameters",
             "--all": selection.everything,
+            "--assume": bool(options.assume),
             "--verify": options.verify,
             "--explain": options.explain,
             "--at": options.point is not None,
@@ -236,6 +238,12 @@ def command(
             answer_files(reporter, corpus, MapQuestion(request))
     report_no_match(reporter, request)
     note_unmarked(reporter, notation)
+    if reporter.has_answer and options.direction != "input-to-output":
+        given = {"--set": bool(options.values), "--assume": bool(options.assume)}
+        used = {
+            option: reporter.counts[option] > 0 for option, is_given in given.items() if is_given
+        }
+        note_unused(reporter, used, options.target)
     if options.verify:
         reporter.note_proofs(reporter.counts)
 
@@ -244,6 +252,7 @@ ELSEWHERE = ("--jobs", "--scheduler")
 EXCLUDED = {
     "--to parameters": ["--direction input-to-output", "--direction both"],
     "--all": ["--instruction", "--opcode"],
+    "--assume": ["--direction input-to-output"],
     "--verify": ["--no-simplify"],
     "--explain": ["--no-simplify", *ELSEWHERE, *[f"--format {name}" for name in MAP_ONLY]],
     "--at": ["--explain", *[f"--format {name}" for name in MAP_ONLY]],

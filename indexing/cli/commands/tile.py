@@ -28,6 +28,7 @@ from indexing.cli.selected import place_of, selected_instructions
 from indexing.cli.tile_cache import CacheOptions, cache_options, cached_answer
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
 from indexing.cli.tile_search import SearchOptions, search_options, searched_answer
+from indexing.cli.unused_options import note_unused
 
 if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
@@ -224,16 +225,30 @@ def command(
             "--format svg draws one tile, or blocks: it needs --at without --explain, or --blocks"
         )
     figures: list[Figure] = []
+    used: dict[str, bool] = {}
     for subject in _subjects(reporter, file, names, options):
         with reporter.reporting(place_of(subject.instruction)):
+            for option, is_used in _used_options(subject, options):
+                used[option] = used.get(option, False) or is_used
             if notation == "svg":
                 figures += _figures(reporter, subject, options)
             elif answer := _answer(reporter, subject, options, searched, cache):
                 if reporter.width is not None and notation == "text":
                     reporter.print("")
+                if options.blocks is not None:
+                    used["--blocks"] = used.get("--blocks", False) or answer.has_masked_blocks
                 lines = answer.lines(reporter.width, reporter.paint)
                 reporter.print_answer(notation, lines, answer.records())
     print_figures(reporter, figures)
+    note_unused(reporter, used, options.target)
+
+
+def _used_options(subject: TileSubject, options: TileOptions) -> Iterator[tuple[str, bool]]:
+    """Yield the given options about values, and whether each decides something."""
+    if options.values:
+        yield "--set", subject.uses_values
+    if options.assume:
+        yield "--assume", subject.uses_assumptions
 
 
 def _subjects(
