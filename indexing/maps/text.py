@@ -11,7 +11,7 @@ Source: XLA ``docs/indexing.md``, "Implementation".
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -125,13 +125,25 @@ def by_name(tokens: Tokens, names: Iterable[Token]) -> dict[str, Token]:
 
 
 def _expect_bounds(tokens: Tokens, declared: dict[str, Token], bounds: Container[str]) -> None:
-    for name, token in declared.items():
-        if name not in bounds:
-            tokens.fail(
-                f"`{name}` has no bounds",
-                token,
-                f"add bounds for every variable, for example `domain: {name} in [0, 9]`",
-            )
+    if missing := [name for name in declared if name not in bounds]:
+        domain = ", ".join(f"{name} in [0, 9]" for name in missing)
+        tokens.fail(
+            f"{names_text(missing)} no bounds",
+            declared[missing[0]],
+            f"add bounds for every variable, for example `domain: {domain}`",
+        )
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return the subject and the verb of a sentence about what variables have.
+
+    >>> names_text(["d0"]), names_text(["d0", "d1", "s0"])
+    ('`d0` has', '`d0`, `d1` and `s0` have')
+    """
+    quoted = [f"`{name}`" for name in names]
+    if len(quoted) == 1:
+        return f"{quoted[0]} has"
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]} have"
 
 
 def _domain(

@@ -148,6 +148,32 @@ def test_commands_reject_a_map_without_bounds(
     assert "(…) -> (…), domain: d0 in [0, 9]" in stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "message", "help_line"),
+    [
+        ([], "`i`, `j`, `s` and `t` have no lower bound", "--dims 10,10 --symbols 10,10"),
+        (["--symbols", "3,4"], "`i` and `j` have no lower bound", "--dims 10,10"),
+        (["--dims", "3,4"], "`s` and `t` have no lower bound", "--symbols 10,10"),
+    ],
+)
+def test_all_variables_without_bounds_are_named_with_the_options_that_repair(
+    capsys: pytest.CaptureFixture[str], options: list[str], message: str, help_line: str
+) -> None:
+    text = "affine_map<(i, j)[s, t] -> (i mod 64, j + s + t)>"
+    assert run(["simplify", text, *options]) == 1
+    stderr = capsys.readouterr().err
+    assert f"error[mlir-syntax]: {message}\n" in stderr
+    assert f"({help_line} of `simplify`)" in stderr
+    assert "domain: i in [0, 9], j in [0, 9], s in [0, 9], t in [0, 9]" in stderr
+    assert run(["simplify", text, *options, *help_line.split()]) == 0  # the repair
+
+
+def test_both_sides_without_bounds_are_named() -> None:
+    with pytest.raises(HloError, match="`d1` has no lower bound; `d0` has no upper bound") as error:
+        from_mlir("affine_set<(d0, d1) : (d0 >= 0, 9 >= d1)>")
+    assert error.value.span.start == 12
+
+
 def test_the_three_kinds_of_attributes_print() -> None:
     indexing_map = parse_map(LINE)
     assert indexing_map.to_mlir() == f'#xla.indexing_map<"{LINE}">'

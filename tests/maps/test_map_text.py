@@ -60,6 +60,7 @@ MISTAKES = [
     ("",                                                  1,    1,      "expected `(`"),
     ("(d0) -> (d0",                                       1,    12,     "expected `,` or `)`"),
     ("(d0) -> (d0)",                                      1,    2,      "no bounds"),
+    ("(d0, d1)[s] -> (d0), domain: d1 in [0, 3]",         1,    2,      "`d0` and `s` have no bounds"),
     ("(d0, d0) -> (d0), domain: d0 in [0, 1]",            1,    6,      "declared twice"),
     ("(d0)[d0] -> (d0), domain: d0 in [0, 1]",            1,    6,      "declared twice"),
     ("(d0) -> (d1), domain: d0 in [0, 1]",                1,    10,     "not a variable"),

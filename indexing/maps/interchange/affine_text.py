@@ -6,11 +6,11 @@ Source: MLIR "'affine' Dialect", "Polyhedral Structures".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.maps.text import by_name, result_list, variable_names
+from indexing.maps.text import by_name, names_text, result_list, variable_names
 from simplifier.atoms import Variable
 from simplifier.conjunction import merge_constraints
 from simplifier.constraints import Constraint
@@ -59,7 +59,10 @@ class VariableBounds(NamedTuple):
             if extents is None:
                 continue
             if len(extents) != len(tokens):
-                raise ValueError(f"expected bounds of {len(tokens)} {kind}, got {len(extents)}")
+                names = ", ".join(token.text for token in tokens) or "none"
+                raise ValueError(
+                    f"expected bounds of {len(tokens)} {kind}, got {len(extents)}: of {names}"
+                )
             for token, extent in zip(tokens, extents, strict=True):
                 by_name[token.text] = (0, extent - 1) if isinstance(extent, int) else extent
         return by_name
@@ -116,18 +119,42 @@ _FAR: Final = 1 << 256
 
 
 def _variables(tokens: Tokens, heads: Heads, bounds: Mapping[str, Interval]) -> dict[str, Variable]:
-    for token in (*heads.dims, *heads.symbols):
+    """Return the variables with their bounds; fails if some have none."""
+    variables = (*heads.dims, *heads.symbols)
+    missing: dict[str, list[Token]] = {"lower": [], "upper": []}
+    for token in variables:
         lower, upper = bounds.get(token.text, (-_FAR, _FAR))
-        if lower == -_FAR or upper == _FAR:
-            side = "lower" if lower == -_FAR else "upper"
-            given = "dims" if token in heads.dims else "symbols"
-            tokens.fail(
-                f"`{token.text}` has no {side} bound",
-                token,
-                f"pass sizes or bounds as `{given}` (--{given} of `simplify`), or write a map "
-                f"with a domain: (…) -> (…), domain: {token.text} in [0, 9]",
-            )
-    return {t.text: Variable(t.text, *bounds[t.text]) for t in (*heads.dims, *heads.symbols)}
+        if lower == -_FAR:
+            missing["lower"].append(token)
+        elif upper == _FAR:
+            missing["upper"].append(token)
+    if any(missing.values()):
+        _fail_without_bounds(tokens, heads, missing)
+    return {t.text: Variable(t.text, *bounds[t.text]) for t in variables}
+
+
+def _fail_without_bounds(
+    tokens: Tokens, heads: Heads, missing: Mapping[str, Sequence[Token]]
+) -> NoReturn:
+    """Name all variables without bounds, by the missing side, and the options that give them."""
+    unbounded = {token for own in missing.values() for token in own}
+    parts = [
+        f"{names_text([t.text for t in own])} no {side} bound"
+        for side, own in missing.items()
+        if own
+    ]
+    every = {"dims": heads.dims, "symbols": heads.symbols}
+    lacking = {name: len(own) for name, own in every.items() if not unbounded.isdisjoint(own)}
+    arguments = " and ".join(f"`{name}`" for name in lacking)
+    options = " ".join(f"--{name} {','.join(['10'] * count)}" for name, count in lacking.items())
+    variables = (*heads.dims, *heads.symbols)
+    domain = ", ".join(f"{token.text} in [0, 9]" for token in variables)
+    tokens.fail(
+        "; ".join(parts),
+        next(token for token in variables if token in unbounded),
+        f"pass sizes or bounds as {arguments} ({options} of `simplify`), or write a map with a "
+        f"domain: (…) -> (…), domain: {domain}",
+    )
 
 
 class _Condition(NamedTuple):
