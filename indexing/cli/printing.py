@@ -288,12 +288,11 @@ def note_undecided(reporter: Reporter, table: MapTable) -> None:
     if not (maps := reporter.undecided):
         return
     place = f"note: {table.file}: {table.computation}: {table.instruction}: isl could not decide"
-    kind = "parameter" if table.to_parameters else "operand"
     printed = set()
     for row in table.rows:
         if row.map in maps:
             printed.add(row.map)
-            place_of_row = f"{place} {kind} {row.operand} ({row.name})"
+            place_of_row = f"{place} {table.role} {row.operand} ({row.name})"
             reporter.note(f"{place_of_row}: its map is not proved: {maps[row.map]}")
     for reason in dict.fromkeys(maps[m] for m in maps if m not in printed):
         reporter.note(f"{place} a map that its maps are composed from: {reason}")

@@ -16,7 +16,9 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
+from hlo.shapes.element_type import range_of
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
+from indexing.maps.arrays import ArrayRef
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from indexing.maps.answers import Direction, Path
     from indexing.maps.indexing_map import IndexingMap
     from indexing.maps.reasons import Reason
+    from simplifier.interval import Interval
 
 CONTROL: Final = "decides only which iterations or branches are executed"
 """The note on maps whose elements decide only control."""
@@ -91,6 +94,11 @@ class MapTable:
     to_parameters: bool = False  # operands are the parameters of the computation
     is_decided: bool = False  # given values of parameters decide a runtime value
 
+    @property
+    def role(self) -> str:
+        """The role of the arrays of the rows: "parameter" or "operand"."""
+        return "parameter" if self.to_parameters else "operand"
+
 
 @lru_cache(maxsize=1 << 11)
 def shape_text(shape: AnyShape) -> str:
@@ -135,20 +143,20 @@ def text_lines(table: MapTable, paint: Paint = plain) -> list[str]:
     keeps_text = paint is plain and not _explanation().is_explaining()
     for row in table.rows:
         if not keeps_text:
-            lines += row_lines(row, paint)
+            lines += row_lines(row, table.role, paint)
             continue
         if row.lines is None:
-            row.lines = tuple(row_lines(row))
+            row.lines = tuple(row_lines(row, table.role))
         lines += row.lines
     return lines
 
 
-def row_lines(row: MapRow, paint: Paint = plain) -> Iterator[str]:
-    """Yield the indented lines of one map."""
+def row_lines(row: MapRow, role: str, paint: Paint = plain) -> Iterator[str]:
+    """Yield the indented lines of one map to an array with a role."""
     grade, text = row_text(row)
     is_explaining = _explanation().is_explaining()
     mark = paint(f"{grade}: ", grade) if grade in ("unknown", "may") else ""
-    yield row_head(row, paint) + mark + text
+    yield row_head(row, role, paint) + mark + text
     for variable in row.map.runtime if row.map is not None else ():
         yield f"    {runtime_text(variable, paint)}"
     if row.control:
@@ -195,10 +203,10 @@ def source_lines(table: MapTable) -> Iterator[str]:
         yield f"  source: {table.source or 'not recorded'}"
 
 
-def row_head(row: MapRow, paint: Paint = plain) -> str:
-    """Return the start of the line of a map: its operand, with number, name and shape."""
+def row_head(row: MapRow, role: str, paint: Paint = plain) -> str:
+    """Return the start of the line of a map: the role, number, name and shape of its array."""
     name = f"{paint(row.name, 'name')}{path_text(row.path)}"
-    return f"  operand {row.operand} {name} {shape_text(row.shape)}: "
+    return f"  {role} {row.operand} {name} {shape_text(row.shape)}: "
 
 
 def path_text(path: Path | None) -> str:
@@ -221,11 +229,20 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
 def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str]:
     """Return the name of the source of a runtime variable, the element, iterations and clamp.
 
-    The last three are empty for a scalar, a source outside of loops, and a value without a clamp.
+    The last three are empty for a scalar, a source outside of loops, and a value without a clamp,
+    or with one that has all values of its type.
     """
     clamp = ""
-    if variable.clamp is not None:
+    if variable.clamp is not None and variable.clamp != _source_range(variable):
         relation = "clamped to" if variable.clamp == variable.variable.bounds else "if in"
         clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
     return path, element_text(variable.element), iterations_text(variable.iterations), clamp
+
+
+def _source_range(variable: RuntimeVariable) -> Interval | None:
+    """Return the bounds of the type of the source of a runtime variable, if it is known."""
+    if not isinstance(variable.array, ArrayRef):
+        return None
+    leaf = leaf_shape(variable.array.instruction.shape, variable.array.path)
+    return range_of(leaf.element_type) if isinstance(leaf, Shape) else None

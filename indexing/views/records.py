@@ -181,7 +181,10 @@ def _runtime_json(m: IndexingMap) -> str:
 
 def runtime_records(m: IndexingMap) -> list[dict[str, Any]]:
     """Return the sources of the runtime variables of a map, as values for JSON."""
-    return [source_of(v) | {"map": str(m.source_map(v)), "clamp": v.clamp} for v in m.runtime]
+    return [
+        source_of(v) | {"map": None if v.array is None else str(m.source_map(v)), "clamp": v.clamp}
+        for v in m.runtime
+    ]
 
 
 def source_of(v: RuntimeVariable) -> dict[str, Any]:

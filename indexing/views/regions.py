@@ -72,7 +72,7 @@ def region_lines(
     if not regions:
         yield "  no operands"
     for row, region in regions:
-        prefix, assuming = row_head(row, paint), assuming_text(row.assumptions)
+        prefix, assuming = row_head(row, table.role, paint), assuming_text(row.assumptions)
         if row.unknown is not None:
             yield prefix + paint("unknown: ", "unknown") + row.unknown
         elif region is None or not region.pieces:

@@ -137,8 +137,7 @@ class Terminal:
         self, table: MapTable, bodies: Sequence[Sequence[Paragraph]], indent: int = 2
     ) -> Iterator[str]:
         """Yield the name of each array of `table`, with its lines in `bodies`."""
-        role = "parameter" if table.to_parameters else "operand"
-        labels = [self._label(group[0], role) for group in by_array(table.rows)]
+        labels = [self._label(group[0], table.role) for group in by_array(table.rows)]
         for line in label_bodies(labels, bodies, self.width - indent):
             yield " " * indent + line
         if not labels:

@@ -114,19 +114,19 @@ def tiling_answer(subject: TileSubject, tiling: Tiling, explain: bool) -> TileAn
 
 
 def tiling_title(tiling: Tiling) -> str:
-    """Return the sizes and the grid, and the dimensions whose last tile is partial.
+    """Return the sizes and the grid, and the dimensions whose last tile is cut.
 
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[10,6] parameter(0)  ROOT n = f32[10,6] negate(p) }"
     >>> tiling_title(indexing.tile(hlo.parse(text).entry.root, [4, 3]))
-    'tiles [4, 3], grid [3, 2], 2 of 6 tiles are partial: dimension 0 is 10 = 2 * 4 + 2'
+    'tiles [4, 3], grid [3, 2], 2 of 6 tiles are cut: dimension 0 is 10 = 2 * 4 + 2'
     """
     count = prod(tiling.grid)
     title = f"tiles {list(tiling.sizes)}, grid {list(tiling.grid)}"
     if tiling.to == "parameters":
         title += ", parameters that are read"
     if not tiling.edge_tiles:
-        return f"{title}, {'the tile is' if count == 1 else f'all {count:,} tiles are'} full"
+        return f"{title}, {'the tile is' if count == 1 else f'all {count:,} tiles are'} whole"
     dims = zip(tiling.shape.dims, tiling.sizes, tiling.divides, strict=True)
     rests = [
         f"dimension {k} is {n} = {n // size} * {size} + {n % size}"
@@ -134,7 +134,7 @@ def tiling_title(tiling: Tiling) -> str:
         if not divides
     ]
     verb = "is" if tiling.edge_tiles == 1 else "are"
-    cut = f"{tiling.edge_tiles:,} of {count:,} tiles {verb} partial"
+    cut = f"{tiling.edge_tiles:,} of {count:,} tiles {verb} cut"
     return f"{title}, {cut}: {', '.join(rests)}"
 
 

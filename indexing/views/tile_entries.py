@@ -278,7 +278,8 @@ def cell_json(cell: object) -> Any:
         case MemoryRuns():
             return {"length": cell.length, "count": cell.count, "distance": cell.distance}
         case RuntimeVariable():
-            record = source_of(cell) | {"index": cell_json(cell.element)}
+            record = source_of(cell)
+            record["index"] = None if cell.array is None else cell_json(cell.element)
             return record | {"bounds": cell.variable.bounds, "clamp": cell.clamp}
         case _:
             return str(cell)

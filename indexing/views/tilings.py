@@ -45,7 +45,7 @@ def tiling_text(tiling: Tiling) -> str:
 
 def _head(tiling: Tiling) -> str:
     """Return the first line: the tiled array, the sizes and the grid."""
-    edge = f", {tiling.edge_tiles} not full" if tiling.edge_tiles else ""
+    edge = f", {tiling.edge_tiles} cut" if tiling.edge_tiles else ""
     instruction = tiling.instruction
     start = f"{instruction.name} = {tiling.shape} {instruction.opcode}"
     if tiling.direction == "input-to-output":

@@ -123,8 +123,21 @@ def test_maps_of_the_root_are_a_header_and_a_line_each(run: Run) -> None:
 
 def test_maps_are_composed_to_parameters(run: Run) -> None:
     assert run("maps", "flip.hlo", "--to", "parameters")[1].splitlines()[1:] == [
-        "  operand 0 p f32[3,5]: (d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 2]"
+        "  parameter 0 p f32[3,5]: (d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 2]"
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "clause"),
+    [("u8", ""), ("s32", ", clamped to [0, 255]"), ("s8", ", clamped to [0, 255]")],
+)
+def test_a_clamp_is_named_unless_it_has_all_values_of_the_type(
+    run: Run, kind: str, clause: str
+) -> None:
+    Path("window.hlo").write_text(f"""ENTRY e {{ p = f32[258] parameter(0)
+        i = {kind}[] parameter(1)
+        ROOT d = f32[3] dynamic-slice(p, i), dynamic_slice_sizes={{3}} }}""")
+    assert f"\n    rt0 = i{clause}\n" in run("maps", "window.hlo")[1]
 
 
 def test_direction_both_prints_both_directions(run: Run) -> None:

@@ -101,6 +101,18 @@ def test_check_gives_the_errors_that_it_prints_as_text(
     assert text.count("error[") == 1 + sum(len(record["errors"]) for record in records)
 
 
+def test_a_runtime_value_without_a_source_has_no_map(run: Run) -> None:
+    """The schema of `maps`, which has sources, allows it, too: for symbolic sizes."""
+    text = "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 9]"
+    _, (record,), _ = run("simplify", text)
+    validator("simplify").validate(record)
+    (runtime,) = record["runtime"]
+    assert (runtime["instruction"], runtime["map"]) == (None, None)
+    for name in ("simplify", "maps"):
+        field = validator(name).schema["$defs"]["runtime"]["properties"]["map"]
+        assert field["type"] == ["string", "null"]
+
+
 @pytest.mark.parametrize("flags", [[], ["--explain"], ["--verify"]])
 def test_simplify_gives_the_parts_of_the_map(run: Run, flags: list[str]) -> None:
     status, (record,), _ = run("simplify", MAP, *flags)

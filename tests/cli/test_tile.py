@@ -85,7 +85,7 @@ def test_each_operand_has_a_line_with_its_box_and_its_bytes(run: Run) -> None:
     assert run(ATTENTION, *FUSION, "--sizes", "1,4,16,8") == (
         0,
         f"{ATTENTION}: main.5: transpose_copy_fusion.2 = f32[2,4,16,32] fusion, output-to-input, "
-        "tiles [1, 4, 16, 8], grid [2, 1, 1, 4], all 8 tiles are full\n"
+        "tiles [1, 4, 16, 8], grid [2, 1, 1, 4], all 8 tiles are whole\n"
         "  operand 0 ynn_fusion.7 f32[64,64]: box, offsets [tid_0 * 32 + tid_3 * 8, 0], "
         "sizes [8, 64], strides [1, 1], 2,048 bytes in a tile, 16,384 bytes read, 16,384 distinct, "
         "reuse 1, 1 run of 512 elements\n",
@@ -97,7 +97,7 @@ def test_a_colon_is_the_size_of_a_whole_dimension(run: Run) -> None:
     named = run(ATTENTION, *FUSION, "--sizes", "1,4,16,8")
     assert run(ATTENTION, *FUSION, "--sizes", "1,:,:,8") == named
     assert (
-        "[2, 4, 16, 32], grid [1, 1, 1, 1], the tile is full"
+        "[2, 4, 16, 32], grid [1, 1, 1, 1], the tile is whole"
         in run(ATTENTION, *FUSION, "--sizes", ":,:,:,:")[1]
     )
 
@@ -105,7 +105,7 @@ def test_a_colon_is_the_size_of_a_whole_dimension(run: Run) -> None:
 def test_the_title_gives_the_dimensions_that_the_sizes_do_not_divide(run: Run) -> None:
     title = run(PATCHES, "--sizes", "1,16,100")[1].splitlines()[0]
     assert title.endswith(
-        "40 of 208 tiles are partial: dimension 1 is 197 = 12 * 16 + 5, "
+        "40 of 208 tiles are cut: dimension 1 is 197 = 12 * 16 + 5, "
         "dimension 2 is 768 = 7 * 100 + 68"
     )
 

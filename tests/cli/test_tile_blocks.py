@@ -54,7 +54,7 @@ def test_a_line_gives_the_figures_and_a_picture_has_a_row_for_each_tile(run: Run
     status, out, _ = run(f"-i sums {OPTIONS}")
     assert status == 0
     head, *lines = out.splitlines()
-    assert head.endswith("all 6 tiles are full, blocks of 8")
+    assert head.endswith("all 6 tiles are whole, blocks of 8")
     # of 8 rows, 8 + 4 and 4 of 20 indices are skipped: 2 * 8 * 16 elements of 2 * 24 * 20
     assert lines == [
         "  parameter 0 x f32[2,24,20]: dimension 2 in 3 blocks of 8, 6 full, 6 partial, 6 skipped, "
@@ -70,7 +70,7 @@ def test_runtime_values_have_their_sources(run: Run) -> None:
     _, out, _ = run(f"-i sums.padded {OPTIONS}")
     lines = [line.strip() for line in out.splitlines()]
     assert "loop: from block 0 to block min(tid_1, (rt0 - 1) floordiv 8)" in lines
-    assert "rt0 = n[tid_0], clamped to [-2147483648, 2147483647]" in lines
+    assert "rt0 = n[tid_0]" in lines
     assert lines[-6:] == [
         *["?.. tid_0,tid_1=0,0", "??. tid_0,tid_1=0,1", "??? tid_0,tid_1=0,2"],
         *["?.. tid_0,tid_1=1,0", "??. tid_0,tid_1=1,1", "??? tid_0,tid_1=1,2"],

@@ -72,12 +72,12 @@ class TileGrid:
 
     @property
     def divides(self) -> tuple[bool, ...]:
-        """For each dimension, True if all tiles are full."""
+        """For each dimension, True if all tiles are whole."""
         return tuple([n % size == 0 for n, size in zip(self.dims, self.sizes, strict=True)])
 
     @property
     def edge_tiles(self) -> int:
-        """The number of tiles that are not full."""
+        """The number of tiles that the array cuts off."""
         full = prod([n // size for n, size in zip(self.dims, self.sizes, strict=True)])
         return prod(self.counts) - full
 

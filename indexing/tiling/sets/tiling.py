@@ -64,12 +64,12 @@ class Tiling(Displayed):
 
     @property
     def divides(self) -> tuple[bool, ...]:
-        """For each dimension, True if all tiles are full."""
+        """For each dimension, True if all tiles are whole."""
         return self._grid.divides
 
     @property
     def edge_tiles(self) -> int:
-        """The number of tiles that are not full."""
+        """The number of tiles that the array cuts off."""
         return self._grid.edge_tiles
 
     @property
