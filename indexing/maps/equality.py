@@ -105,7 +105,7 @@ def _variable(mine: RuntimeVariable | None, other: RuntimeVariable | None) -> Va
     if mine:
         return mine.variable
     assert other, "a pair has at least one runtime variable"
-    return Variable(f"other.{other.name}", *other.variable.bounds)
+    return Variable(f"other.{other.name}", *(other.clamp or other.variable.bounds))
 
 
 def _pairings(first: IndexingMap, second: IndexingMap) -> Iterator[RuntimePairs]:

@@ -133,7 +133,9 @@ def _form_of(m: IndexingMap, names: dict[Hashable, str]) -> _Form:
         values[value] = rt
         own[rt.variable] = _unbounded(names.setdefault(value, f"value{len(names)}"))
     swap = Substitution(own)
-    bounds = {own[v]: v.bounds for v in m.variables}
+    bounds: dict[Expr, Interval] = {}
+    for v in m.variables:  # two may be the same value
+        bounds[own[v]] = intersect(bounds.get(own[v], v.bounds), v.bounds)
     for c in m.constraints:
         expr, low, high = swap(c.expr), c.lower, c.upper
         if expr.terms and expr.terms[0][1] < 0:

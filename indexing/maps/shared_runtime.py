@@ -39,6 +39,8 @@ def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> Indexing
     """Return a map with the names of `widest`, to which it adds its values and bounds."""
     values: dict[Variable, Expr] = {}
     runtime: list[RuntimeVariable] = []
+    seen: dict[Hashable, Variable] = {}
+    within: list[Constraint] = []
     for rt in innermost_first(m.runtime):
         if rt.array is None:
             widest.setdefault(rt.name, rt)
@@ -46,16 +48,23 @@ def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> Indexing
             continue
         index = tuple(map(Substitution(values), rt.index))
         key = value_key(replace(rt, index=index))
+        if key in seen:  # twice in this map
+            values[rt.variable] = seen[key].as_expr()
+            within.append(Constraint(values[rt.variable], *rt.variable.bounds))
+            continue
         known = widest.get(key)
         name = f"rt{len(widest)}" if known is None else known.name
-        own = Variable(name, *rt.variable.bounds)
+        own = seen[key] = Variable(name, *rt.variable.bounds)
         bounds = own.bounds if known is None else join([known.variable.bounds, own.bounds])
         widest[key] = RuntimeVariable(Variable(name, *bounds), rt.array, index, rt.clamp)
         values[rt.variable] = own.as_expr()
         runtime.append(RuntimeVariable(own, rt.array, index, rt.clamp))
     results, constraints = m.substituted(values)
     return replace(
-        m, runtime=tuple(runtime), results=tuple(results), constraints=tuple(constraints)
+        m,
+        runtime=tuple(runtime),
+        results=tuple(results),
+        constraints=(*constraints, *[c for c in within if not c.is_true]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -86,3 +87,12 @@ def test_a_map_contains_another_for_every_value_at_run_time(
 ) -> None:
     assert is_contained(parse_map(part), parse_map(whole)) is inside
     assert containers([parse_map(part), parse_map(whole)])[0] == (1 if inside else None)
+
+
+def test_a_map_for_some_values_at_run_time_contains_no_map_for_all_of_them() -> None:
+    """The start is clamped to [0, 2]; the larger map is its case for 2."""
+    whole = parse_map("(d0)[s0]{rt0} -> (s0), domain: d0 in [0, 3], s0 in [0, 2], rt0 in [2, 2]")
+    (rt,) = whole.runtime
+    one = parse_map("(d0) -> (1), domain: d0 in [0, 3]")
+    assert is_contained(one, replace(whole, runtime=(replace(rt, clamp=(0, 2)),))) is False
+    assert is_contained(one, replace(whole, runtime=(replace(rt, clamp=(2, 2)),))) is True

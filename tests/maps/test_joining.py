@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import hypothesis.strategies as st
 from hypothesis import given
 
@@ -11,6 +13,7 @@ from indexing import IndexingMap
 from indexing.maps.joining import join_maps
 from indexing.maps.map_set import MapSet
 from indexing.maps.mask_values import mask_values, without_values
+from indexing.maps.shared_runtime import share_runtime
 from simplifier.atoms import Variable
 
 N = 6
@@ -78,6 +81,17 @@ def test_a_mask_beside_the_whole_is_redundant() -> None:
 def test_apart_masks_stay() -> None:
     maps = masked("-128:-1", "3:127")
     assert join_maps(maps) == maps
+
+
+def test_two_variables_of_one_value_have_the_bounds_of_both() -> None:
+    """The maps for n in [3, 127], and for n = 0; the first has two variables for n."""
+    small, large = masked("0:0", "3:127")
+    twice = replace(large.runtime[0], variable=Variable("rt1", 0, 127))
+    both = replace(large, runtime=(*large.runtime, twice))
+    assert len(join_maps([small, both])) == 2
+    (shared,), (rt,) = share_runtime([both])
+    assert shared.runtime == (rt,)
+    assert str(shared.simplify()) == str(large)
 
 
 def test_without_its_masks_a_map_reads_more() -> None:

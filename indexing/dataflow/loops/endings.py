@@ -15,6 +15,7 @@ from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
 from indexing.maps.relation import map_of_piece
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.shared_runtime import share_runtime
 from indexing.maps.spaces import is_iteration
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -79,7 +80,8 @@ class Ending:
         """Return a map without the time of the read; symbols become values outside of the loop."""
         m = _with_iterations(m, self.iteration.loop)
         runtime = tuple([self.iteration.source(rt) or rt for rt in m.runtime])
-        m = self.options.simplify_map(replace(m, results=m.results[:-1], runtime=runtime))
+        (m,), _ = share_runtime([replace(m, results=m.results[:-1], runtime=runtime)])
+        m = self.options.simplify_map(m)
         return [m] if self.options.keep_multiplicity else _project_ranges(m)
 
     # ------------------------------------------------------------ implementation
