@@ -46,9 +46,8 @@ class DeviceEdges(Edges):
             return self
         return replace(self, options=replace(self.options, exact=False))
 
-    @property
-    def without_assumptions(self) -> DeviceEdges:
-        return replace(self, options=replace(self.options, assume=()))
+    def with_options(self, options: Options) -> DeviceEdges:
+        return replace(self, options=options)
 
     @property
     def base(self) -> LocalEdges:

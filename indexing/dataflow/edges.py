@@ -128,10 +128,19 @@ class Edges(metaclass=ABCMeta):
         """Return the edges with what the arguments of a call decide; the same object if nothing."""
         return self
 
-    @property
     @abstractmethod
+    def with_options(self, options: Options) -> Edges:
+        """Return these edges with other options."""
+
+    @property
     def without_assumptions(self) -> Edges:
         """These edges without the option ``assume``."""
+        return self.with_options(replace(self.options, assume=()))
+
+    @property
+    def without_runtime_masks(self) -> Edges:
+        """These edges without the option ``runtime_masks``."""
+        return self.with_options(replace(self.options, runtime_masks=False))
 
     @property
     def base(self) -> Edges:
@@ -185,9 +194,8 @@ class LocalEdges(Edges):
         options = replace(self.options, exact=False, runtime_masks=False)
         return LocalEdges(options, iteration=self.iteration)
 
-    @property
-    def without_assumptions(self) -> LocalEdges:
-        return replace(self, options=replace(self.options, assume=()))
+    def with_options(self, options: Options) -> LocalEdges:
+        return replace(self, options=options)
 
     def inside(self, iteration: Iteration | None) -> LocalEdges:
         calls = self.calls if iteration is None else 0
@@ -232,7 +240,8 @@ class LocalEdges(Edges):
 
     def _summaries(self, walk: Summarising, fold: bool, *, backward: bool) -> Summaries:
         """Return the summaries for the edges of an op that `_refine` refines."""
-        restricts = fold and not self.every_operand and self.options.follows_runtime_masks
+        is_restricted = self.options.follows_runtime_masks and self.iteration is None
+        restricts = fold and not self.every_operand and is_restricted
         return replace(summaries_of(walk, backward=backward), restricts_branches=restricts)
 
     def _backward_edges(self, array: ArrayRef, summaries: Summaries) -> Iterable[AccessEdge]:

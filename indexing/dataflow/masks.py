@@ -141,7 +141,7 @@ def _decider_values(
         return None
     decider = ArrayRef(instruction.operands[number])
     values = value_maps(decider, around)
-    if values is None and of_runtime and is_truth_value(decider):
+    if values is None and of_runtime and around is None and is_truth_value(decider):
         values = named_values(decider)
     if values is None or len(values) > MAX_CONDITIONS:
         return None

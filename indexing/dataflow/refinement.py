@@ -55,11 +55,12 @@ def refine_edges(
     limits: Conditions = {}
     if options.follows_masks:
         limits = conditions(instruction, around, options.runtime_masks)
+    of_runtime = options.follows_runtime_masks and around is None
     if backward and isinstance(instruction.op, Scatter):
-        edges = _updated_edges(instruction, edges, options, calls)
+        edges = _updated_edges(instruction, edges, of_runtime, calls)
     if backward and options.assume and options.follows_masks:
-        edges = weigh_edges(instruction, edges, options.runtime_masks)
-    if options.follows_runtime_masks and isinstance(instruction.op, Conditional):
+        edges = weigh_edges(instruction, edges, of_runtime)
+    if of_runtime and isinstance(instruction.op, Conditional):
         edges = branch_edges(instruction, instruction.op, edges, backward=backward)
     for edge in edges:
         parts = limits.get(edge.operand)
@@ -73,11 +74,11 @@ def refine_edges(
 
 
 def _updated_edges(
-    scatter: Instruction, edges: Iterable[AccessEdge], options: Options, calls: int
+    scatter: Instruction, edges: Iterable[AccessEdge], of_runtime: bool, calls: int
 ) -> Iterable[AccessEdge]:
     """Return the edges of a scatter with what its indices decide."""
     edges = scatter_edges(scatter, edges, calls)
-    return kept_edges(scatter, edges) if options.follows_runtime_masks else edges
+    return kept_edges(scatter, edges) if of_runtime else edges
 
 
 def _fold(

@@ -17,7 +17,7 @@ from hlo.shapes.shape import leaves
 from indexing.dataflow.called import Callee, to_summarise
 from indexing.dataflow.compositions import Compositions, PairBudget
 from indexing.dataflow.edges import Edges
-from indexing.dataflow.loops.iteration import Iteration
+from indexing.dataflow.loops.iteration import ENDLESS, Iteration
 from indexing.dataflow.needed import dependent_on_parameters, needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.summaries import shared_summary
@@ -351,10 +351,20 @@ class Walk:
 
         def make_reads() -> LoopReads:
             iteration = _iteration(loop)
-            plain, inside = Walk(self.edges.inside(None)), Walk(self.edges.inside(iteration))
-            roots = [iteration.body.root, iteration.condition.root]
-            plain.prepare(needed_by(roots), backward=True)
-            return LoopReads(iteration, self.edges, inside.read_summary, plain.read_summary)
+            body, condition = iteration.body, iteration.condition
+            edges = self.edges.without_runtime_masks
+
+            def unmasked(computation: Computation, path: Path) -> MapsByLeaf:
+                plain = Walk(edges.inside(None))
+                plain.prepare(needed_by([computation.root]), backward=True)
+                walk = plain if computation is condition else Walk(edges.inside(iteration))
+                return walk.read_summary(computation, path)
+
+            if iteration.most == ENDLESS:
+                return LoopReads(iteration, self.edges, unmasked, unmasked)
+            Walk(self.edges.inside(None)).prepare(needed_by([body.root]), backward=True)
+            masked = Walk(self.edges.inside(iteration)).read_summary
+            return LoopReads(iteration, self.edges, masked, unmasked)
 
         return loop.module.memoised((self, loop), make_reads)
 

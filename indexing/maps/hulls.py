@@ -38,7 +38,7 @@ def hull_of_set(maps: MapSet, options: Options, reason: Reason) -> MapSet:
         if len(group) == 1:
             united.extend(group, control=group if is_control else ())
         elif group:
-            whole = hull(group, maps.spaces, has_distances=options.runtime_masks)
+            whole = hull(group, maps.spaces, has_distances=not options.in_loop)
             whole = options.simplify_map(whole)
             united.extend([whole], control=[whole] if is_control else ())
     united.add_reasons([reason])

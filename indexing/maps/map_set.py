@@ -236,7 +236,7 @@ class MapSet(MarkedMaps):
 
         The maps of one iteration of a loop stay: the loop coalesces those of all iterations.
         """
-        if not self._options.runtime_masks:
+        if self._options.in_loop:
             return
         if self._options.simplify and not self._options.keep_multiplicity and self._hull is None:
             self._replace(lambda maps: methods.coalesce_maps(maps, self._options, is_readable))
@@ -310,7 +310,7 @@ class MapSet(MarkedMaps):
         """Replace the maps by their hull."""
         if self.spaces.start is not None and self.spaces.sizes is not None:
             self.add_reasons([_MANY_MAPS])
-            if self._options.runtime_masks:
+            if not self._options.in_loop:
                 whole = self._options.simplify_map(hull(tuple(self.maps), self.spaces))
             else:
                 whole = full_map(self.spaces, self._options)

@@ -34,6 +34,7 @@ class Options:
         masks: leave out elements that a mask makes unneeded.  A program that computes every element
             of a mask may load them.
         runtime_masks: leave out elements under masks of runtime values, too.
+        in_loop: keep the maps of one iteration apart: the loop joins those of all iterations.
         keep_multiplicity: keep the number of times that each element is reached, also under masks.
         assume: names of assumptions (`indexing.maps.assumptions`): leave out elements that are not
             needed under them.  Maps that need them have the names as `assumptions`.
@@ -44,6 +45,7 @@ class Options:
     certify: bool = False
     masks: bool = True
     runtime_masks: bool = True
+    in_loop: bool = False
     keep_multiplicity: bool = False
     assume: Sequence[str] = ()
 
@@ -59,11 +61,13 @@ class Options:
 
     @property
     def inside_loops(self) -> Options:
-        """The options for the body of a loop.
-
-        With masks of runtime values, the reads of all iterations would have no closed form.
-        """
-        return Options(exact=True, masks=self.follows_masks, runtime_masks=False)
+        """The options for the body of a loop."""
+        return Options(
+            exact=True,
+            masks=self.follows_masks,
+            runtime_masks=self.runtime_masks,
+            in_loop=True,
+        )
 
     @property
     def follows_masks(self) -> bool:

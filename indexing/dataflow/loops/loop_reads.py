@@ -12,7 +12,7 @@ reads that are the same in all iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from indexing.dataflow.loops.closures import Closure, closure_from
 from indexing.dataflow.loops.components import Component, strongly_connected
 from indexing.dataflow.loops.endings import Ending
 from indexing.dataflow.loops.iteration import Iteration
+from indexing.dataflow.loops.powers import Pair
 from indexing.dataflow.loops.sharing import Sharing
 from indexing.dataflow.loops.steps import Reads, timed_reads
 from indexing.maps.arrays import ArrayRef, Path
@@ -57,21 +58,25 @@ class LoopReads:
     Args:
         edges: the edges of the walk, for spaces and identities.
         steps: summarises the body in one iteration, with exact maps.
-        conditions: summarises the condition.
+        unmasked: summarises the body, or the condition, without masks of runtime values.
     """
 
     def __init__(
-        self, iteration: Iteration, edges: Edges, steps: Summary, conditions: Summary
+        self,
+        iteration: Iteration,
+        edges: Edges,
+        steps: Summary,
+        unmasked: Summary,
     ) -> None:
         self.iteration, self.edges = iteration, edges
         self.loop, self.last = iteration.loop, iteration.most
         self.counts = edges.options.keep_multiplicity
         self.ending = Ending(iteration, edges.options)
-        self._summaries = steps, conditions
+        self._summaries = steps, unmasked
         self._sharing = Sharing()
         self._steps: dict[Path, dict[Path, Reads]] = {}
         self._components: dict[Path, tuple[Path, ...]] = {}
-        self._closing: dict[tuple[Path, ...], Component] = {}
+        self._closing: dict[tuple[Path, ...], dict[Pair, Reads]] = {}
         self._leaving: dict[Path, dict[Path, MapSet]] = {}
         self._at_times: dict[Path, dict[Path, MapSet]] = {}
 
@@ -162,21 +167,20 @@ class LoopReads:
             if leaf in self.iteration.facts.invariants or not is_array:
                 self._steps[leaf] = {}
             else:
-                summary = self._summaries[0](self.iteration.body, leaf)
-                self._steps[leaf] = timed_reads(self.iteration, summary, is_step=True)
+                self._steps[leaf] = self._timed_reads(leaf)
         return self._steps[leaf]
+
+    def _timed_reads(self, leaf: Path, masked: bool = True) -> dict[Path, Reads]:
+        summary = self._summaries[0 if masked else 1](self.iteration.body, leaf)
+        return timed_reads(self.iteration, summary, is_step=True)
 
     def _close(self, component: tuple[Path, ...]) -> None:
         """Collect the reads of one iteration that leave a component, and the step within it."""
         inside = {
-            (x, y): reads.for_any_values(self.iteration).maps
-            for x in component
-            for y, reads in self._step(x).items()
-            if y in component and reads.maps
+            (x, y): reads for x in component for y, reads in self._step(x).items() if y in component
         }
-        if inside:
-            sizes = {x: self._timed_sizes(x)[:-1] for x in component}
-            self._closing[component] = Component(sizes, inside, self.last)
+        if any(reads.maps for reads in inside.values()):
+            self._closing[component] = inside
         for x in component:
             leaving: dict[Path, MapSet] = {}
             if x not in self.iteration.facts.invariants:
@@ -213,8 +217,11 @@ class LoopReads:
             return answers
         if component not in self._closing:
             return self._leaving[leaf]
-        closure = closure_from(self._closing[component], leaf)
-        unknown, reasons = self._obstacles(component, closure)
+        closure, inside = self._closure_from(component, leaf)
+        unknown = first_unknown(*[reads.unknown for reads in inside])
+        reasons = tuple([reason for reads in inside for reason in reads.reasons])
+        if not closure.is_closed:
+            reasons += (Reason(NOT_CLOSED, self.loop),)
         answers = {}
         for y, closures in closure.maps.items():
             within = Reads(list(closures), unknown, reasons)
@@ -240,20 +247,35 @@ class LoopReads:
             and [d.bounds for d in m.dims] == [*bounds, (1, times[1])]
         )
 
-    def _obstacles(
-        self, component: Sequence[Path], closure: Closure
-    ) -> tuple[Unknown | None, tuple[Reason, ...]]:
-        """Return the reasons why reads within a component are unknown or over-approximated."""
-        within = [
-            reads.for_any_values(self.iteration)
-            for x in component
-            for y, reads in self._step(x).items()
-            if y in component
-        ]
-        reasons = [reason for reads in within for reason in reads.reasons]
-        if not closure.is_closed:
-            reasons.append(Reason(NOT_CLOSED, self.loop))
-        return first_unknown(*[reads.unknown for reads in within]), tuple(reasons)
+    def _closure_from(
+        self, component: tuple[Path, ...], leaf: Path
+    ) -> tuple[Closure, Collection[Reads]]:
+        """Return the closure from a leaf of a component, and the reads within it.
+
+        It has masks of runtime values only if they have a closed form.
+        """
+        inside = self._closing[component]
+        closure = closure_from(self._component(component, inside), leaf)
+        is_free = closure.is_closed and not any(reads.varying for reads in inside.values())
+        if not is_free and self.edges.options.follows_runtime_masks:
+            steps = {x: self._timed_reads(x, masked=False) for x in component}
+            unmasked = {
+                (x, y): steps[x].get(y, reads) if reads.maps else reads
+                for (x, y), reads in inside.items()
+            }
+            if any(reads.maps != inside[pair].maps for pair, reads in unmasked.items()):
+                inside = unmasked
+                closure = closure_from(self._component(component, inside), leaf)
+        return closure, [reads.for_any_values(self.iteration) for reads in inside.values()]
+
+    def _component(self, component: tuple[Path, ...], inside: Mapping[Pair, Reads]) -> Component:
+        sizes = {x: self._timed_sizes(x)[:-1] for x in component}
+        steps = {
+            pair: reads.for_any_values(self.iteration).maps
+            for pair, reads in inside.items()
+            if reads.maps
+        }
+        return Component(sizes, steps, self.last)
 
     # ------------------------------------------------------------ sets of maps
 
