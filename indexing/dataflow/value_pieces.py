@@ -10,10 +10,14 @@ from hlo.shapes.shape import Shape
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.shared_runtime import share_runtime
 from indexing.ops.integer_rules import MAX_CASES
+from simplifier.atoms import Floor, Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import Constraint, sum_bounds
 from simplifier.interval import Interval, contains, intersect
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
 
 ValueMaps: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from the index of each element to its value; together they cover the array."""
@@ -79,17 +83,60 @@ def wrap_value(
 
 
 def join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[IndexingMap]:
-    """Return one piece if all pieces, which cover the array, have the same formula."""
-    (value,) = pieces[0].results
-    if len(pieces) == 1 or any(piece.results != (value,) for piece in pieces):
+    """Return one piece if one formula has the values of all pieces, which cover the array.
+
+    As ``x floordiv n`` and ``x mod n``, which programs compute from the division that rounds
+    towards zero, by cases.
+    """
+    lengths = {_length(piece.results[0]) for piece in pieces}
+    is_alike = len(lengths) == 1 or any(_divides(piece.results[0]) for piece in pieces)
+    if len(pieces) == 1 or not is_alike:
         return pieces
-    variables, mentioned = dims(shape), set(value.variables())
-    symbols = [rt for rt in merged_runtime(pieces) if rt.variable in mentioned]
-    if not mentioned - {rt.variable for rt in symbols} <= set(variables) or any(
-        rt.array is not None for rt in symbols
-    ):  # bounds of dimensions differ between pieces, or names are those of other values
-        return pieces
-    return [IndexingMap.of(variables, [value], runtime=symbols)]
+    variables = dims(shape)
+    shared, runtime = share_runtime([_over(piece, variables) for piece in pieces])
+    formulas = list(dict.fromkeys([piece.results[0] for piece in shared]))
+    for formula in formulas if len(formulas) == 1 else filter(_divides, formulas):
+        mentioned = set(formula.variables())
+        kept = [rt for rt in runtime if rt.variable in mentioned]
+        whole = IndexingMap.of(variables, [formula], runtime=kept)
+        if all(_has_values(whole, piece) for piece in shared):
+            return [whole]
+    return pieces
+
+
+def _divides(formula: Expr) -> bool:
+    return any(isinstance(atom, Floor) for atom, _ in formula.terms)
+
+
+def _length(formula: Expr) -> int:
+    return len(formula.terms)
+
+
+def _over(piece: IndexingMap, variables: Sequence[Variable]) -> IndexingMap:
+    """Return a piece with other dimensions; their own bounds become constraints."""
+    pairs = [pair for pair in zip(piece.dims, variables, strict=True) if pair[0] != pair[1]]
+    if not pairs:
+        return piece
+    swap = {old: new.as_expr() for old, new in pairs}
+    within = [Constraint(new.as_expr(), *old.bounds) for old, new in pairs]
+    results, constraints = piece.substituted(swap)
+    index = Substitution(swap)
+    return IndexingMap.of(
+        variables,
+        results,
+        runtime=[rt.substituted(index) for rt in piece.runtime],
+        constraints=[*constraints, *within],
+    )
+
+
+def _has_values(whole: IndexingMap, piece: IndexingMap) -> bool:
+    """Return True if a formula is proved to have the values of a piece."""
+    if piece.results == whole.results:
+        return True
+    from indexing.maps.deduplicate import BUDGET  # loads isl
+    from indexing.maps.equality import is_contained
+
+    return is_contained(piece, whole, budget=BUDGET) is True
 
 
 def merged_runtime(maps: Iterable[IndexingMap]) -> tuple[RuntimeVariable, ...]:

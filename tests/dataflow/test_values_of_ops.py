@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from hlo import parse
-from indexing.dataflow.values import value_maps
+from indexing.dataflow.values import named_values, value_maps
 from indexing.execution.program import run
 from indexing.maps.arrays import ArrayRef
 
@@ -107,3 +107,34 @@ def test_values_of_clamps_and_selections_are_those_of_the_kernel(kind: str) -> N
         for y in constants(kind):
             flag = "p = pred[12] compare(x, y), direction=LT"
             check(f"{x}\n  {y}\n  {flag}\n  ROOT r = {kind}[12] select(p, x, y)")
+
+
+FLOORED = {
+    "floordiv": """q = s8[] divide(n, m)  one = s8[] constant(1)  less = s8[] subtract(q, one)
+      ns = s8[] sign(n)  ms = s8[] sign(m)  differ = pred[] compare(ns, ms), direction=NE
+      rest = s8[] remainder(n, m)  zero = s8[] constant(0)
+      uneven = pred[] compare(rest, zero), direction=NE  rounds = pred[] and(differ, uneven)
+      ROOT r = s8[] select(rounds, less, q)""",
+    "mod": """rest = s8[] remainder(n, m)  zero = s8[] constant(0)
+      uneven = pred[] compare(rest, zero), direction=NE
+      low = pred[] compare(rest, zero), direction=LT  mlow = pred[] compare(m, zero), direction=LT
+      differ = pred[] compare(low, mlow), direction=NE  wrong = pred[] and(differ, uneven)
+      other = s8[] add(rest, m)  ROOT r = s8[] select(wrong, other, rest)""",
+}
+"""The quotient that is rounded down, and the modulus that goes with it, as JAX computes them."""
+
+
+@pytest.mark.parametrize("m", [-6, -1, 1, 3, 64])
+@pytest.mark.parametrize("name", FLOORED)
+def test_division_rounded_down_has_the_values_of_python(name: str, m: int) -> None:
+    entry = parse(
+        f"ENTRY e {{ n = s8[] parameter(0)  m = s8[] constant({m})  {FLOORED[name]} }}"
+    ).entry
+    maps = named_values(ArrayRef(entry.root))
+    assert maps is not None
+    assert m < 0 or len(maps) == 1, list(map(str, maps))
+    for n in range(-128, 128):
+        values = [piece.evaluate((), (), (n,) * len(piece.runtime)) for piece in maps]
+        (value,) = [value for value in values if value is not None]
+        expected = n // m if name == "floordiv" else n % m
+        assert value == ((expected + 128) % 256 - 128,)
