@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
+from indexing.dataflow.equal_elements import complement
 from indexing.dataflow.masks import drop_mask_values, folded_pieces
 from indexing.dataflow.scatters import replaces
 from indexing.maps.indexing_map import IndexingMap, dims
@@ -90,7 +91,7 @@ def _complement(shape: Shape, hits: Sequence[IndexingMap]) -> tuple[IndexingMap,
         parts = [
             replace(part, constraints=(*part.constraints, *outside))
             for part in kept
-            for outside in _outside(hit.constraints)
+            for outside in complement(hit.constraints)
         ]
         kept = [part for part in parts if not part.simplify().is_known_empty]
         if len(kept) > MAX_KEPT**2:
@@ -118,14 +119,3 @@ def _widened(hit: IndexingMap, shape: Shape) -> IndexingMap:
         runtime=runtime,
         constraints=[c for c in (*constraints, *bounds) if not c.is_true],
     )
-
-
-def _outside(constraints: Sequence[Constraint]) -> Iterator[tuple[Constraint, ...]]:
-    """Yield disjoint parts that cover the complement of a conjunction."""
-    inside: tuple[Constraint, ...] = ()
-    for c in constraints:
-        low, high = c.expr.bounds
-        for first, last in ((low, c.lower - 1), (c.upper + 1, high)):
-            if first <= last:
-                yield (*inside, Constraint(c.expr, first, last))
-        inside = (*inside, c)

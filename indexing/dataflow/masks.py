@@ -23,6 +23,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.copies import is_function
+from indexing.dataflow.equal_elements import of_two_integers, where_different
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.value_pieces import Surroundings, ValueMaps
@@ -75,7 +76,7 @@ def conditions(
     if not isinstance(op, MappedOp) or not isinstance(shape, Shape):
         return _EVERYWHERE
     decided = op.decided_reads(shape)
-    if not decided:
+    if not decided and not of_two_integers(instruction):
         return _EVERYWHERE
     return instruction.module.memoised(
         (conditions, instruction, around, of_runtime),
@@ -90,6 +91,9 @@ def _conditions(
     around: Surroundings | None,
     of_runtime: bool,
 ) -> Conditions:
+    different = where_different(instruction, shape)
+    if different is not None:
+        return {0: different, 1: different}
     limits: dict[int, tuple[IndexingMap, ...]] = {}
     for read in decided:
         parts = _parts(instruction, shape, read, around, of_runtime)

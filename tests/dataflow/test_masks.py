@@ -187,6 +187,26 @@ PROGRAMS: dict[str, Program] = {
            ROOT r = f32[9] select(near, x, y)""",
         {"x": where(lambda d: 2 <= d <= 6), "y": where(lambda d: not 2 <= d <= 6)},
     ),
+    "integers_that_are_compared_with_each_other": Program(
+        """s = s32[4] parameter(0)
+           rows = s32[4,4] broadcast(s), dimensions={0}
+           columns = s32[4,4] broadcast(s), dimensions={1}
+           ROOT r = pred[4,4] compare(rows, columns), direction=EQ""",
+        {"s": lambda i, j: [(i,), (j,)] if i != j else []},
+    ),
+    "floats_that_are_compared_with_each_other": Program(  # NaN does not equal itself
+        """s = f32[4] parameter(0)
+           rows = f32[4,4] broadcast(s), dimensions={0}
+           columns = f32[4,4] broadcast(s), dimensions={1}
+           ROOT r = pred[4,4] compare(rows, columns), direction=LE""",
+        {"s": lambda i, j: [(i,), (j,)]},
+    ),
+    "an_integer_that_meets_itself_in_the_middle": Program(
+        """s = s32[5] parameter(0)
+           back = s32[5] reverse(s), dimensions={0}
+           ROOT r = s32[5] subtract(s, back)""",
+        {"s": lambda i: [(i,), (4 - i,)] if i != 2 else []},
+    ),
     "sums_of_shifted_copies": Program(
         """x = f32[8] parameter(0)
            zero = f32[] constant(0)
