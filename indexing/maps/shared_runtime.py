@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Final
 
 from indexing.maps.compose import innermost_first
 from indexing.maps.indexing_map import IndexingMap
@@ -14,6 +16,9 @@ from simplifier.constraints import Constraint
 from simplifier.interval import join
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
+
+_ANY: Final = (-(1 << 62), 1 << 62)
+"""The bounds of a variable that only its name tells apart."""
 
 
 def share_runtime(
@@ -32,12 +37,22 @@ def share_runtime(
         return maps, ()
     widest: dict[Hashable, RuntimeVariable] = {}
     renamed = [_rename(m, widest) for m in maps]
-    return [_bound(m, widest) for m in renamed], tuple(widest.values())
+    by_name = {rt.name: rt.variable for rt in widest.values()}
+    widen = partial(_widened, by_name)
+    runtime = tuple([rt.substituted(widen) if rt.index else rt for rt in widest.values()])
+    return [_bound(m, {rt.name: rt for rt in runtime}) for m in renamed], runtime
+
+
+def _widened(by_name: Mapping[str, Variable], expr: Expr) -> Expr:
+    """Return an index with the widest runtime variables of the same names."""
+    named = {v: by_name[v.name].as_expr() for v in expr.variables() if v.name in by_name}
+    return Substitution(named)(expr)
 
 
 def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> IndexingMap:
     """Return a map with the names of `widest`, to which it adds its values and bounds."""
     values: dict[Variable, Expr] = {}
+    names: dict[Variable, Expr] = {}
     runtime: list[RuntimeVariable] = []
     seen: dict[Hashable, Variable] = {}
     within: list[Constraint] = []
@@ -47,9 +62,10 @@ def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> Indexing
             runtime.append(rt)
             continue
         index = tuple(map(Substitution(values), rt.index))
-        key = value_key(replace(rt, index=index))
+        key = value_key(rt.substituted(Substitution(names)))
         if key in seen:  # twice in this map
             values[rt.variable] = seen[key].as_expr()
+            names[rt.variable] = Variable(seen[key].name, *_ANY).as_expr()
             within.append(Constraint(values[rt.variable], *rt.variable.bounds))
             continue
         known = widest.get(key)
@@ -58,6 +74,7 @@ def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> Indexing
         bounds = own.bounds if known is None else join([known.variable.bounds, own.bounds])
         widest[key] = RuntimeVariable(Variable(name, *bounds), rt.array, index, rt.clamp)
         values[rt.variable] = own.as_expr()
+        names[rt.variable] = Variable(name, *_ANY).as_expr()
         runtime.append(RuntimeVariable(own, rt.array, index, rt.clamp))
     results, constraints = m.substituted(values)
     return replace(
@@ -68,12 +85,11 @@ def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> Indexing
     )
 
 
-def _bound(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> IndexingMap:
-    """Return a map with the variables of `widest`, and its own bounds as constraints."""
-    by_name = {rt.name: rt for rt in widest.values()}
-    own = [rt for rt in m.runtime if by_name[rt.name].variable is not rt.variable]
-    if not own:
+def _bound(m: IndexingMap, by_name: Mapping[str, RuntimeVariable]) -> IndexingMap:
+    """Return a map with the variables of `by_name`, and its own bounds as constraints."""
+    if all(by_name[rt.name] is rt for rt in m.runtime):
         return m
+    own = [rt for rt in m.runtime if by_name[rt.name].variable is not rt.variable]
     results, constraints = m.substituted({rt.variable: by_name[rt.name].expr for rt in own})
     within = [Constraint(by_name[rt.name].expr, *rt.variable.bounds) for rt in own]
     return replace(

@@ -94,6 +94,22 @@ def test_two_variables_of_one_value_have_the_bounds_of_both() -> None:
     assert str(shared.simplify()) == str(large)
 
 
+def test_the_index_of_a_value_has_the_widest_bounds_of_another_one() -> None:
+    """The element at n of a table, for n in [0, 1] and for n in [2, 3]."""
+    text = "ENTRY e { t = s8[4] parameter(0)  n = s8[] parameter(1)  ROOT c = s8[4] copy(t) }"
+    entry = hlo.parse(text).entry
+    maps = []
+    for low, high in ((0, 1), (2, 3)):
+        n = indexing.RuntimeVariable(Variable("rt0", low, high), entry["n"], (), (0, 3))
+        element = indexing.RuntimeVariable(Variable("rt1", -128, 127), entry["t"], (n.expr,))
+        maps.append(IndexingMap.of([], [element.expr], runtime=[n, element]))
+    shared, (n, element) = share_runtime(maps)
+    assert n.variable.bounds == (0, 3)
+    assert element.index == (n.expr,)
+    assert [m.runtime for m in shared] == [(n, element)] * 2
+    assert [[(c.lower, c.upper) for c in m.constraints] for m in shared] == [[(0, 1)], [(2, 3)]]
+
+
 def test_without_its_masks_a_map_reads_more() -> None:
     (m,) = masked("3:127")
     assert [rt.source_name for rt in mask_values(m)] == ["n"]
