@@ -4,7 +4,7 @@
 >>> where = source.span(0, len(source.text))
 >>> read_entry(where, "axis", integer, "`axis`"), read_entry(where, "sizes", int_list, "`sizes`")
 (1, (2, 3))
->>> json = Source('{"axis": 1, "sizes": [2, 3], "inner": {"mode": "fast"}}', "m.hlo")
+>>> json = Source('{"axis": 1, "sizes": ["2", "3"], "inner": {"mode": "fast"}}', "m.hlo")
 >>> where = json.span(0, len(json.text))
 >>> read_entry(where, "sizes", int_list, "it"), read_entry(where, "inner.mode", word, "it")
 ((2, 3), 'fast')
@@ -12,12 +12,14 @@
 True
 
 Source: XLA ``xla/hlo/parser/hlo_parser.cc``, ``kBracedBackendConfig``. The target defines the
-content: JSON, or the MLIR attribute dictionary of a typed FFI call.
+content: JSON, or the MLIR attribute dictionary of a typed FFI call.  JSON of protocol buffers has
+integers of 64 bits as strings.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from hlo.ops.attributes import Kind, int_list, integer, string, word
@@ -61,6 +63,23 @@ def read_entry(config: Span, name: str, kind: Kind[T], owner: str) -> T:
         raise HloError(error.message, config, error.code, error.label, (), error.help) from None
 
 
+def config_text(entries: Mapping[str, str]) -> str:
+    """Return a configuration as text, from the text of each value; dots denote nested entries.
+
+    >>> config_text({"axis": "1", "inner.mode": "fast", "inner.sizes": "{2,3}"})
+    '{axis = 1, inner = {mode = fast, sizes = {2,3}}}'
+    """
+    nested: dict[str, dict[str, str]] = {}
+    for name, text in entries.items():
+        key, _, inner = name.partition(".")
+        nested.setdefault(key, {})[inner] = text
+    parts = [
+        f"{key} = {inner[''] if '' in inner else config_text(inner)}"
+        for key, inner in nested.items()
+    ]
+    return f"{{{', '.join(parts)}}}"
+
+
 def _inside(config: Span, name: str) -> Span | None:
     """Return the span of the value of one key in ``{..}``."""
     text, end = config.source.text, config.end
@@ -93,7 +112,7 @@ def _plain(text: str, kind: Kind[Any]) -> str:
     if dense := _DENSE.match(bare):
         return " " * (dense.end() - 1) + "{" + bare[dense.end() : -1] + "}"
     if bare[:1] == "[":
-        return "{" + bare[1:-1] + "}"
+        return "{" + (bare[1:-1].replace('"', " ") if kind is int_list else bare[1:-1]) + "}"
     if bare[:1] == '"' and kind is not string:
         return " " + bare[1:-1] + " "
     return text

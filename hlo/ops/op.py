@@ -45,7 +45,13 @@ from typing import (
     dataclass_transform,
 )
 
-from hlo.ops.common_attributes import COMMON_ATTRIBUTES, CUSTOM_CALL_ATTRIBUTES, SIDE_EFFECT
+from hlo.ops.common_attributes import (
+    COMMON_ATTRIBUTES,
+    CONFIG,
+    CUSTOM_CALL_ATTRIBUTES,
+    SIDE_EFFECT,
+)
+from hlo.ops.config import config_text
 from hlo.ops.fields import REQUIRED, Field, attribute, configured, contents, declared
 from hlo.ops.operand_types import types_fault, types_sentence
 from hlo.ops.protocols import InstructionLike
@@ -212,19 +218,19 @@ class Op(metaclass=OpType):
 
     def attribute_text(self) -> str:
         """Return the attributes as HLO text, without those that have their default value."""
-        texts = {"attribute": list[str](), "config": list[str]()}
+        texts = {"attribute": dict[str, str](), "config": dict[str, str]()}
         if self.target:
-            texts["attribute"].append(f'custom_call_target="{self.target}"')
+            texts["attribute"]["custom_call_target"] = f'"{self.target}"'
         for name, field in self.fields.items():
             if (
                 field.role in texts
                 and field.kind
                 and (value := getattr(self, name)) != field.default
             ):
-                equals = " = " if field.role == "config" else "="
-                texts[field.role].append(f"{field.name}{equals}{field.kind.print(value)}")
-        config = [f"backend_config={{{', '.join(texts['config'])}}}"] if texts["config"] else []
-        return ", ".join([*texts["attribute"], *config])
+                texts[field.role][field.name] = field.kind.print(value)
+        if texts["config"]:
+            texts["attribute"][CONFIG] = config_text(texts["config"])
+        return ", ".join([f"{name}={text}" for name, text in texts["attribute"].items()])
 
 
 @dataclass_transform(
