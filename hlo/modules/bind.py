@@ -18,7 +18,7 @@ from hlo.modules.module import Instruction
 from hlo.ops.attributes import Kind, computation
 from hlo.ops.common_attributes import COMMON_ATTRIBUTES, CONFIG
 from hlo.ops.config import find_entry, read_entry
-from hlo.ops.op import CUSTOM_CALL, Field, Op, find_op, known_attributes
+from hlo.ops.op import CUSTOM_CALL, Field, O, Op, find_op, known_attributes
 from hlo.shapes.shape import AnyShape, Shape
 from hlo.text.names import nearest
 from hlo.text.source import HloError
@@ -30,7 +30,7 @@ _SOURCES: Final = {"config": CONFIG, "contents": _LITERAL}
 _MAX_LITERAL: Final = 32  # characters of a literal by which ops are memoised
 _SIMILARITY: Final = 0.85  # of names of which one may be the other misspelt, as in `difflib`
 _MAX_SAMPLE: Final = 100  # characters of a sample in a repair
-_READ: Final = Memo[Hashable, Op](1 << 12)
+_READ: Final = Memo[Hashable, Any](1 << 12)
 
 
 def bind_op(instruction: Instruction) -> Op | None:
@@ -51,16 +51,19 @@ def bind_op(instruction: Instruction) -> Op | None:
 def op_class(instruction: Instruction) -> type[Op] | None:
     """Return the class of an instruction's op; for a custom call, of its target if registered.
 
-    None if the class does not support the instruction (`why_unsupported`).
+    If the class does not support the instruction (`Op.why_unsupported`): that of any custom call,
+    or None.
     """
     cls = registered_class(instruction)
-    return None if cls is not None and cls.why_unsupported(instruction) else cls
+    if cls is None or not cls.why_unsupported(instruction):
+        return cls
+    return find_op(CUSTOM_CALL) if cls.target else None
 
 
 def why_unsupported(instruction: Instruction) -> str:
     """Return why an instruction with a registered opcode has no op; "" for all others."""
     cls = registered_class(instruction)
-    return cls.why_unsupported(instruction) if cls else ""
+    return cls.why_unsupported(instruction) if cls and not cls.target else ""
 
 
 def registered_class(instruction: Instruction) -> type[Op] | None:
@@ -80,8 +83,11 @@ def default_shape(instruction: Instruction) -> AnyShape | None:
 def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
     """Return the op of an instruction for a given declared shape, as `bind_op`."""
     cls = op_class(instruction)
-    if cls is None:
-        return None
+    return None if cls is None else read_as(cls, instruction, shape)
+
+
+def read_as(cls: type[O], instruction: Instruction, shape: AnyShape | None) -> O:
+    """Return the op of a given class with the attributes of an instruction, as `bind_op`."""
     parts: list[Hashable] = [cls]
     for source in _sources(cls):
         if source is _SHAPE:
@@ -94,7 +100,8 @@ def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
                 return _read_op(instruction, cls, shape)
             parts.append(literal)
     key = tuple(parts)
-    return _READ.get(key) or _READ.keep(key, _read_op(instruction, cls, shape))
+    op: O = _READ.get(key) or _READ.keep(key, _read_op(instruction, cls, shape))
+    return op
 
 
 @cache
@@ -111,7 +118,7 @@ def _sources(cls: type[Op]) -> tuple[str, ...]:
 # ---------------------------------------------------------------- one field
 
 
-def _read_op(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
+def _read_op(instruction: Instruction, cls: type[O], shape: AnyShape | None) -> O:
     if not cls.fields:
         return cls()
     values = instruction.values

@@ -34,6 +34,7 @@ from indexing.codegen.validation_limits import (
     MAX_POKED,
     POKES,
     array_shapes,
+    result_leaves,
     why_not_poked,
 )
 from indexing.dataflow.queries import output_to_input
@@ -64,7 +65,7 @@ class CheckedInstruction:
         self.results = self.run()
 
     def run(self) -> dict[int, Array]:
-        """Execute the kernel; return the arrays of the result by output number."""
+        """Execute the kernel; return the arrays of the result that have values, by number."""
         values: list[Any] = [
             assemble(operand.shape, iter(arrays))
             for operand, arrays in zip(self.instruction.operands, self.operands, strict=True)
@@ -74,8 +75,9 @@ class CheckedInstruction:
         with np.errstate(all="ignore"):
             results = flattened(execute_step(Machine(_OPTIONS), step, values))
         numbers = [number for number, _, _ in array_leaves(self.instruction.shape)]
+        by_number = dict(zip(numbers, results, strict=True))
         # a result may be a view of an operand
-        return {number: each.copy() for number, each in zip(numbers, results, strict=True)}
+        return {number: by_number[number].copy() for number, _ in result_leaves(self.instruction)}
 
     def forms(self, number: int) -> Iterator[Finding]:
         """Yield a finding if maps do not fit the shapes of the output and the operands."""

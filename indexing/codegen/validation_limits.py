@@ -14,6 +14,7 @@ from indexing.execution.values import check_representable
 from indexing.execution.work import check_work
 from indexing.maps.arrays import array_leaves
 from indexing.ops.base import MappedOp
+from indexing.ops.element import declarations_of
 from indexing.ops.structured_ops import InlineOp
 
 MAX_EXECUTED: Final = 20_000
@@ -29,9 +30,18 @@ POKES: Final = 6
 """Number of elements of each operand that are perturbed, one at a time."""
 
 
+def result_leaves(instruction: Instruction) -> Iterator[tuple[int, Shape]]:
+    """Yield the number and the shape of each array of the result that has a value."""
+    declared = declarations_of(instruction)
+    for number, path, leaf in array_leaves(instruction.shape):
+        if declared.is_value(instruction, path):
+            yield number, leaf
+
+
 def array_shapes(instruction: Instruction) -> Iterator[Shape]:
     """Yield the array shapes of results, operands, and instructions inside a fusion."""
-    shapes = [instruction.shape, *[operand.shape for operand in instruction.operands]]
+    yield from [leaf for _, leaf in result_leaves(instruction)]
+    shapes = [operand.shape for operand in instruction.operands]
     if isinstance(instruction.op, InlineOp):
         shapes += [inner.shape for inner in instruction.called_computations[0]]
     for shape in shapes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import ClassVar, Final
 
+from hlo.modules.bind import registered_class
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import (
     WindowDimension,
@@ -161,9 +162,18 @@ class CustomCall(StructuredOp):
                     yield AccessEdge(number, path, output, (), unknown)
                 elif shape.size and leaf.size:
                     maps = summaries.everything(shape, leaf)
-                    obstacle = f"no rule is registered for the target {self.custom_call_target!r}"
+                    obstacle = _why_any(instruction)
                     reasons = (Reason(obstacle, instruction),)
                     yield AccessEdge(number, path, output, maps, None, reasons)
+
+
+def _why_any(instruction: Instruction) -> str:
+    """Return why a call is treated as a call of any code."""
+    cls = registered_class(instruction)
+    if cls is not None and (reason := cls.why_unsupported(instruction)):
+        return reason
+    assert isinstance(instruction.op, CustomCall)
+    return f"no rule is registered for the target {instruction.op.custom_call_target!r}"
 
 
 def _attribute_text(instruction: InstructionLike, name: str) -> str:

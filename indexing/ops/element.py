@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hlo.modules.module import Instruction
+    from indexing.maps.arrays import Path
     from indexing.ops.functions import ScalarFunction
 
 
@@ -228,6 +229,11 @@ class ElementOp(Op):
             operands: shapes of the operands.
         """
         return self.rule
+
+    @classmethod
+    def is_value(cls, instruction: Instruction, path: Path) -> bool:
+        """Return False for a leaf of the result that is memory in which the instruction works."""
+        return True
 
     def decided_reads(self, out: Shape) -> tuple[DecidedRead, ...]:
         """Return the operands that an element needs only for some values of other operands."""

@@ -19,7 +19,7 @@ import hlo
 import indexing.ops  # noqa: F401 - registers the ops
 from hlo import Instruction
 from hlo.ops.attributes import computation
-from hlo.ops.op import OPS
+from hlo.ops.op import OPS, OPS_BY_TARGET
 from hlo.shapes.shape import AnyShape, Shape, dtype, leaves
 from indexing import IndexingMap
 from indexing.ops.base import MappedOp, NullaryOp
@@ -46,8 +46,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 ARITHMETIC = """
-batch-norm-grad batch-norm-inference batch-norm-training cholesky convolution dot fft ragged-dot
-reduce reduce-window rng scaled-dot scatter select-and-scatter triangular-solve
+batch-norm-grad batch-norm-inference batch-norm-training cholesky convolution custom-call dot fft
+ragged-dot reduce reduce-window rng scaled-dot scatter select-and-scatter triangular-solve
 """
 INDEX_VALUES = range(-2, 7)  # of start indices, in and out of bounds
 _SPECIAL = [0.0, 0.5, -0.3, 1.0, 1.1, -2.5, 3.14159, 7.75, -40.7, np.inf, -np.inf, np.nan]
@@ -147,15 +147,21 @@ def parse_sample(text: str) -> Sample:
 # ---------------------------------------------------------------- one test case per op
 
 
+CLASSES = {**OPS, **OPS_BY_TARGET}
+"""Every op by its opcode or its target."""
+
+
 @cache
-def samples_of(opcode: str) -> tuple[Sample, ...]:
+def samples_of(name: str) -> tuple[Sample, ...]:
     """All samples of an op, parsed once for all tests."""
-    return tuple([parse_sample(text) for text in OPS[opcode].samples])
+    return tuple([parse_sample(text) for text in CLASSES[name].samples])
 
 
 ALL = [opcode for opcode, cls in OPS.items() if cls.samples]
 MAPPED = [opcode for opcode in ALL if issubclass(OPS[opcode], MappedOp)]
 MAPPED = [opcode for opcode in MAPPED if not issubclass(OPS[opcode], NullaryOp)]
+TARGETS = list(OPS_BY_TARGET)
+MAPPED_TARGETS = [target for target in TARGETS if issubclass(OPS_BY_TARGET[target], MappedOp)]
 
 SampleCheck: TypeAlias = Callable[[Sample], None]
 

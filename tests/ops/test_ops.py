@@ -17,7 +17,10 @@ from indexing.ops.base import RoutingOp
 from indexing.ops.structured_ops import StructuredOp
 from tests.ops.samples import (
     ALL,
+    CLASSES,
     MAPPED,
+    MAPPED_TARGETS,
+    TARGETS,
     Array,
     Pair,
     Sample,
@@ -28,6 +31,7 @@ from tests.ops.samples import (
 )
 
 CHECKS = SampleChecks()
+EVERY, WITH_MAPS = [*ALL, *TARGETS], [*MAPPED, *MAPPED_TARGETS]
 SEED = 20240229
 MAX_ROUNDS = 2000  # perturbation rounds until every dependency must have appeared
 CHOICES = 4  # of start indices
@@ -75,25 +79,25 @@ def union(index_maps: tuple[IndexingMap, ...], inputs: list[Array]) -> set[Pair]
 # ---------------------------------------------------------------- text and shapes
 
 
-@CHECKS.of(ALL)
+@CHECKS.of(EVERY)
 def a_sample_is_valid(sample: Sample) -> None:
     assert hlo.verify(sample.instruction.module) == []
 
 
-@CHECKS.of(ALL)
+@CHECKS.of(EVERY)
 def printed_attributes_parse_to_the_same_op(sample: Sample) -> None:
     attributes = sample.op.attribute_text()
     again = parse_sample(f"{sample.head}{', ' if attributes else ''}{attributes}")
     assert again.op == sample.op
 
 
-@CHECKS.of(ALL)
+@CHECKS.of(EVERY)
 def the_inferred_shape_is_the_declared_one(sample: Sample) -> None:
     if not isinstance(sample.op, StructuredOp):
         assert sample.op.infer_shape(*sample.shapes).compatible(sample.instruction.shape)
 
 
-@CHECKS.of(MAPPED)
+@CHECKS.of(WITH_MAPS)
 def the_kernel_has_the_inferred_shape(sample: Sample) -> None:
     results = sample.run(sample.inputs(seeded()))
     wanted = [(shape.dims, dtype(shape.element_type)) for shape in sample.outputs]
@@ -103,7 +107,7 @@ def the_kernel_has_the_inferred_shape(sample: Sample) -> None:
 # ---------------------------------------------------------------- maps
 
 
-@CHECKS.of(MAPPED)
+@CHECKS.of(WITH_MAPS)
 def maps_are_the_dependencies_of_the_kernel(sample: Sample) -> None:
     """Exact maps equal the dependencies seen by perturbation; other maps contain them."""
     check_reads(sample, seeded(), CHOICES)
@@ -147,7 +151,7 @@ def _check_reads(
         assert not is_exact[key] or seen[key[0]] == pairs, "an exact map has too many dependencies"
 
 
-@CHECKS.of(MAPPED)
+@CHECKS.of(WITH_MAPS)
 def input_to_output_is_the_inverse(sample: Sample) -> None:
     check_inverse(sample, seeded(), CHOICES)
 
@@ -185,7 +189,7 @@ def check_random(text: str, seed: int, inverses: int = 1, max_elements: int = 15
     check_inverse(sample, random, choices=inverses)
 
 
-@CHECKS.of(MAPPED)
+@CHECKS.of(WITH_MAPS)
 def maps_are_within_the_bounds_of_their_arrays(sample: Sample) -> None:
     inputs = sample.inputs(seeded())
     for operand, output, exact in queries(sample):
@@ -196,7 +200,7 @@ def maps_are_within_the_bounds_of_their_arrays(sample: Sample) -> None:
             assert all(0 <= x < n for x, n in zip(j, source.dims, strict=True))
 
 
-@CHECKS.of(MAPPED)
+@CHECKS.of(WITH_MAPS)
 def pieces_of_an_operand_are_disjoint(sample: Sample) -> None:
     inputs = sample.inputs(seeded())
     for operand, output, exact in queries(sample):
@@ -218,7 +222,7 @@ def exact_pieces_partition_the_output(sample: Sample) -> None:
         assert sorted(covered) == list(np.ndindex(*sample.outputs[0].dims))
 
 
-@CHECKS.of(MAPPED)
+@CHECKS.of(WITH_MAPS)
 def simplified_maps_are_the_same_relation(sample: Sample) -> None:
     inputs = sample.inputs(seeded())
     for operand, output, exact in queries(sample):
@@ -229,7 +233,7 @@ def simplified_maps_are_the_same_relation(sample: Sample) -> None:
 # ---------------------------------------------------------------- ops without maps
 
 
-@CHECKS.of([opcode for opcode in ALL if issubclass(OPS[opcode], RoutingOp)])
+@CHECKS.of([name for name in EVERY if issubclass(CLASSES[name], RoutingOp)])
 def routes_agree_with_the_kernel(sample: Sample) -> None:
 
     def named(operand: int, path: tuple[int, ...], shape: Any) -> Any:

@@ -71,11 +71,13 @@ def written_bytes(instruction: Instruction, updates: tuple[Update, ...]) -> int 
             f"{instruction.opcode} `{instruction.name}`: {leaf} has a dimension of unknown size",
             instruction,
         )
-    written = declarations_of(instruction).written
+    declared = declarations_of(instruction)
+    written = declared.written
     in_place = {update.output: update.bytes for update in updates if update.is_in_place}
     total = 0
     for path, leaf_shape in leaves(instruction.shape):
         is_written = written is None or path[:1] in [(number,) for number in written]
+        is_written = is_written and declared.is_value(instruction, path)
         if is_written and isinstance(leaf_shape, Shape):
             total += in_place.get(path, leaf_shape.bytes)
     return total
