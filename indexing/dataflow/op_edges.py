@@ -14,6 +14,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge, bound_edge, identity
 from indexing.ops.base import MappedOp, RoutingOp
+from indexing.ops.element import NO_VALUE
 from indexing.ops.needed_operands import NeededOperands
 
 
@@ -52,8 +53,9 @@ def edge_of(
     placed = tuple([_with_sources(m, instruction) for m in maps])
     if "may" not in [m.grade for m in maps]:
         return AccessEdge(operand, (), output, placed)
-    assert isinstance(instruction.op, MappedOp)
-    obstacle = instruction.op.why_may(operand)
+    op = instruction.op
+    assert isinstance(op, MappedOp)
+    obstacle = op.why_may(operand) if op.is_value(instruction, output) else NO_VALUE
     reasons = (Reason(obstacle, instruction),) if obstacle else ()
     return AccessEdge(operand, (), output, placed, None, reasons)
 

@@ -193,19 +193,54 @@ class Convolution(BinaryOp):
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
     ) -> tuple[OperandMaps, OperandMaps]:
         """The inverse maps; a closed form for the left operand, which is simpler with groups."""
+        of_left, _ = self.met_by_input(out, left, right)
+        _, read = self.output_to_input(out, left, right, exact)
+        return of_left, inverses(read, right)
+
+    def met_by_input(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[IndexingMap, IndexingMap]:
+        """For an element of the left operand: the results that read it, and with which taps."""
         size, d = self._sizes(left.dims, right.dims), dims(left)
         _, _, *counts = self._in_label_order("out", out.dims)
         b, i, *y = self._in_label_order("lhs", d)
         *s, o = ranges(*[w.size for w in self.window], size.outputs)
         positions = [position_of(*each) for each in zip(self.window, y, s, counts, strict=True)]
-        group = i // max(1, size.inputs) if self.feature_group_count > 1 else b // size.batch
-        results = self._in_dimension_order(
-            "out", [b % size.batch, o + group * size.outputs, *[x for x, _ in positions]]
-        )
         inside = [c for _, constraints in positions for c in constraints]
-        _, read = self.output_to_input(out, left, right, exact)
-        of_left = IndexingMap.of(d, results, ranges=[*s, o], constraints=inside)
-        return of_left, inverses(read, right)
+        group = i // max(1, size.inputs) if self.feature_group_count > 1 else b // size.batch
+        feature = o + group * size.outputs
+        results = self._in_dimension_order(
+            "out", [b % size.batch, feature, *[x for x, _ in positions]]
+        )
+        taps = [i % max(1, size.inputs), feature, *self._reverse_index(s)]
+        return (
+            IndexingMap.of(d, results, ranges=[*s, o], constraints=inside),
+            IndexingMap.of(
+                d, self._in_dimension_order("rhs", taps), ranges=[*s, o], constraints=inside
+            ),
+        )
+
+    def met_by_tap(self, out: Shape, left: Shape, right: Shape) -> tuple[IndexingMap, IndexingMap]:
+        """For an element of the kernel: those of the left operand that it meets, for which results.
+
+        Both maps have the same domain; there is one point for each product with the element.
+        """
+        size, d = self._sizes(left.dims, right.dims), dims(right)
+        _, _, *counts = self._in_label_order("out", out.dims)
+        i, o, *s = self._in_label_order("rhs", d)
+        b, *x = ranges(size.batch, *counts)
+        taps = self._reverse_index(s)
+        indices = [index_at(*each) for each in zip(self.window, x, taps, size.spatial, strict=True)]
+        inside = [c for _, constraints in indices for c in constraints]
+        group = o // max(1, size.outputs)
+        batch = b + group * size.batch if self.batch_group_count > 1 else b
+        feature = i + group * size.inputs if self.feature_group_count > 1 else i
+        read = self._in_dimension_order("lhs", [batch, feature, *[y for y, _ in indices]])
+        results = self._in_dimension_order("out", [b, o, *x])
+        return (
+            IndexingMap.of(d, read, ranges=[b, *x], constraints=inside),
+            IndexingMap.of(d, results, ranges=[b, *x], constraints=inside),
+        )
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         return sum_of_products(out, *operands)

@@ -151,6 +151,8 @@ class DecidedRead(NamedTuple):
     needs_value: bool
 
 
+NO_VALUE: Final = "a call may leave anything in the memory that it works in"
+"""The obstacle of maps from a leaf that is no value (`ElementOp.is_value`)."""
 NO_WORK: Final = Work()
 NO_DECLARED_WORK: Final = Unknown("no number of operations is declared for this op")
 

@@ -26,7 +26,6 @@ class KnownValues(VariadicOp):
     """
 
     accumulates: ClassVar[bool] = True
-    obstacle: ClassVar[str] = "the call may leave anything in the memory that it works in"
     map_options: ClassVar[tuple[str, ...]] = ("exact", "output_id")
     kernel_takes_shapes: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)  # noqa: RUF009 - a field specifier
