@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hlo.modules.module import Instruction
-from indexing.maps.answers import Path
+from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.custom_call import CustomCall
+from indexing.ops.inverse import inverses
 from indexing.ops.structured_ops import Summaries
 
 
@@ -27,22 +28,20 @@ class KnownReads(CustomCall):
 
     @abstractmethod
     def maps(
-        self, instruction: Instruction, output: Path, operand: int, backward: bool
+        self, instruction: Instruction, output: Path, operand: int
     ) -> tuple[IndexingMap, ...] | None:
-        """Return the maps between a leaf of the result and an operand; None if they are unknown.
-
-        Args:
-            backward: from the result to the operand, instead of from the operand to the result.
-        """
+        """Return the maps from a leaf of the result to an operand; None if they are unknown."""
 
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
         for edge in CustomCall.edges(self, instruction, output, summaries):
-            maps = None
+            maps: tuple[IndexingMap, ...] | Unknown | None = None
             if not edge.operand_path and edge.unknown is None:
-                maps = self.maps(instruction, output, edge.operand, summaries.backward)
-            if maps is not None:
+                maps = self.maps(instruction, output, edge.operand)
+            if maps is not None and not summaries.backward:
+                maps = inverses(maps, instruction.operands[edge.operand].shape)
+            if maps is not None and not isinstance(maps, Unknown):
                 is_exact = all(m.grade == "exact" for m in maps)
                 reasons = () if is_exact else (Reason(self.obstacle, instruction),)
                 edge = AccessEdge(edge.operand, (), output, maps, None, reasons)

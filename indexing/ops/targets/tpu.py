@@ -19,7 +19,7 @@ class Elementwise(KnownReads):
     __slots__ = ()
 
     def maps(
-        self, instruction: Instruction, output: Path, operand: int, backward: bool
+        self, instruction: Instruction, output: Path, operand: int
     ) -> tuple[IndexingMap, ...] | None:
         shape, other = instruction.shape, instruction.operands[operand].shape
         if isinstance(shape, Shape) and isinstance(other, Shape) and shape.dims == other.dims:
