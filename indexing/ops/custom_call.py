@@ -65,10 +65,6 @@ FULL_TO_SHARD: Final = "SPMDFullToShardShape"
 SHARD_TO_FULL: Final = "SPMDShardToFullShape"
 """Targets of the custom calls at the borders of manual regions, after Shardy."""
 
-REGION_TARGETS: Final = frozenset([TO_LOCAL, TO_GLOBAL, FULL_TO_SHARD, SHARD_TO_FULL])
-"""Targets of calls whose values depend on the distribution that the attributes state."""
-
-_OF_REGIONS: Final = ("sharding", "frontend_attributes")
 _LAYOUTS: Final = "operand_layout_constraints"
 shape_list = list_of(shape_kind, "a list of shapes", "{f32[2]{0}, s32[]}", ", ")
 
@@ -123,10 +119,7 @@ class CustomCall(StructuredOp):
         Source: XLA ``xla/hlo/ir/hlo_instructions.cc``, `HloCustomCallInstruction::Identical`.
         """
         values = StructuredOp.value_attributes(self, instruction)
-        names = _OF_REGIONS if self.custom_call_target in REGION_TARGETS else ()
-        for number, each in enumerate((instruction, *instruction.operands)):
-            values |= {f"{name} {number}": _attribute_text(each, name) for name in names}
-        values[CONFIG] = _attribute_text(instruction, CONFIG)
+        values[CONFIG] = attribute_text(instruction, CONFIG)
         constrained = values.pop(_LAYOUTS)
         if constrained:
             operands = ", ".join(map(layouts_text, self.operand_layout_constraints))
@@ -176,6 +169,7 @@ def _why_any(instruction: Instruction) -> str:
     return f"no rule is registered for the target {instruction.op.custom_call_target!r}"
 
 
-def _attribute_text(instruction: InstructionLike, name: str) -> str:
+def attribute_text(instruction: InstructionLike, name: str) -> str:
+    """Return the text of an attribute as XLA prints it; "" without one."""
     text = instruction.attributes.get(name)
     return "" if text is None else text.normal

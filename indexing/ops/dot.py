@@ -139,6 +139,10 @@ class Dot(BinaryOp):
         return array((self.shape or widest).element_type, sizes)
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape, *scales: Shape) -> Entries:
+        return self.factor_maps(out, left, right)
+
+    def factor_maps(self, out: Shape, left: Shape, right: Shape) -> tuple[IndexingMap, IndexingMap]:
+        """The maps from the result to both factors, whose ranges are the contracting indices."""
         ours, theirs = self._free(left.rank, right.rank)
         i, s = dims(out), ranges(*[left.dims[k] for k in self.lhs_contracting_dims])
         batch = len(self.lhs_batch_dims)

@@ -51,15 +51,12 @@ class ScaledDot(Dot):
         return HOLDS
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape, *scales: Shape) -> Entries:
-        of_left, of_right = self._maps(Dot.output_to_input(self, out, left, right))
+        of_left, of_right = self.factor_maps(out, left, right)
         of_scales = [
             read.then(_to_block(operand, scale))
             for read, operand, scale in zip((of_left, of_right), (left, right), scales, strict=True)
         ]
         return of_left, of_right, *of_scales
-
-    def _maps(self, entries: Entries) -> list[IndexingMap]:
-        return [entry for entry in entries if isinstance(entry, IndexingMap)]
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         return self.rule

@@ -58,9 +58,15 @@ def rules() -> dict[tuple[str, str], type[Op]]:
         (name, label): cls
         for name, cls in named.items()
         if cls.__module__.startswith(OWN)
-        for label in [*(rule.label for rule in cls.constraints), *(["T"] if cls.types else [])]
+        for label in [*own_labels(cls), *(["T"] if cls.types else [])]
         if not (label == "C1" and takes_every_type(cls)) and (name, label) not in UNREACHABLE
     }
+
+
+def own_labels(cls: type[Op]) -> list[str]:
+    """The labels of the constraints that a target does not have from the class of any call."""
+    inherited = OPS[cls.opcode].constraints if cls.target else ()
+    return [rule.label for rule in cls.constraints if rule not in inherited]
 
 
 def takes_every_type(cls: type[Op]) -> bool:

@@ -217,11 +217,9 @@ class Gemm(KnownValues):
         return values
 
     def value_maps(self, out: Shape, *operands: Shape, exact: bool, output_id: int) -> Entries:
-        maps = dict(
-            zip(("left", "right"), self.dot.output_to_input(out, *operands[:2]), strict=True)
-        )
+        left, right = self.dot.factor_maps(out, *operands[:2])
+        maps = {"left": left, "right": right, "matrix": IndexingMap.identity(out.dims)}
         d = dims(out)
-        maps["matrix"] = IndexingMap.identity(out.dims)
         maps |= {name: IndexingMap.of(d, []) for name in self.scales}
         if self.after.has_bias:
             places = self._bias_places(operands[self.places["bias"]])

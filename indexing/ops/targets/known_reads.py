@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from hlo.modules.module import Instruction
@@ -45,4 +46,7 @@ class KnownReads(CustomCall):
                 is_exact = all(m.grade == "exact" for m in maps)
                 reasons = () if is_exact else (Reason(self.obstacle, instruction),)
                 edge = AccessEdge(edge.operand, (), output, maps, None, reasons)
+            elif edge.maps:
+                text = f"which elements a call of {self.target} reads here is not known"
+                edge = replace(edge, reasons=(Reason(text, instruction),))
             yield edge

@@ -1,15 +1,21 @@
 """Custom calls of XLA:TPU whose reads are known.
 
 XLA:TPU computes on 32 bits.  It splits types of 64 bits into parts before, and combines them after.
+An approximate choice of the k largest elements first reduces parts of the array.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar, Final
+
 from hlo.modules.module import Instruction
-from hlo.ops.op import custom_call
-from hlo.shapes.shape import Shape
+from hlo.ops.attributes import integer
+from hlo.ops.op import configured, custom_call
+from hlo.shapes.shape import Shape, leaf_shape
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Maps, every_element
+from indexing.ops.sort import along
 from indexing.ops.targets.known_reads import KnownReads
 
 
@@ -47,3 +53,38 @@ class X64SplitHigh(Elementwise):
 )
 class X64Combine(Elementwise):
     """The elements of 64 bits that consist of two parts."""
+
+
+_PARTIAL: Final = "PartialReduce"
+
+
+@custom_call(
+    _PARTIAL,
+    samples=[
+        "(f32[2,2], s32[2,2]) custom-call(f32[2,5] p, s32[2,5] q, f32[] r, s32[] s), "
+        f'custom_call_target="{_PARTIAL}", backend_config={{"log2_reduction": 1, '
+        '"reduction_dim": 1, "to_apply_type": "comparator", "top_k": 1, "recall_target": 0.9}'
+    ],
+)
+class PartialReduce(KnownReads):
+    """Candidates for the k largest elements along a dimension, of fewer elements.
+
+    Which elements are compared for which candidate is up to the compiler.
+
+    Source: XLA ``xla/hlo/builder/lib/approx_topk.cc``.
+    """
+
+    obstacle: ClassVar[str] = "which elements along the dimension are compared is not specified"
+    reduction_dim: int = configured(integer, default=-1)
+
+    def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | None:
+        out, array = leaf_shape(instruction.shape, output), instruction.operands[operand].shape
+        if not isinstance(out, Shape) or not isinstance(array, Shape):
+            return None
+        if not array.rank:  # an initial value
+            return (every_element(out, array).with_grade("may"),)
+        k, sizes = self.reduction_dim, [list(each.dims) for each in (out, array)]
+        if not 0 <= k < out.rank == array.rank:
+            return None
+        is_along = [each[:k] + each[k + 1 :] for each in sizes]
+        return (along(out, array, k),) if is_along[0] == is_along[1] else None

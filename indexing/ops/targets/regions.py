@@ -1,0 +1,121 @@
+"""Custom calls at the borders of manual regions (JAX's ``shard_map``).
+
+Outside of a region arrays are global; inside, each device has its parts of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+from hlo.modules.module import Instruction
+from hlo.ops.op import custom_call
+from hlo.ops.protocols import InstructionLike
+from hlo.shapes.shape import Shape, TupleShape, leaf_shape
+from indexing.maps.answers import Path
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.ops.base import Maps
+from indexing.ops.custom_call import (
+    FULL_TO_SHARD,
+    SHARD_TO_FULL,
+    TO_GLOBAL,
+    TO_LOCAL,
+    CustomCall,
+    attribute_text,
+)
+from indexing.ops.targets.known_reads import KnownReads
+
+DISTRIBUTION: Final = ("sharding", "frontend_attributes")
+"""Attributes that state the distribution of arrays."""
+
+
+class Border(KnownReads):
+    """A call whose result number k is operand number k, of which each device has a part.
+
+    An element has its index along dimensions of one size on both sides.  Along the others, its
+    index depends on the device.
+    """
+
+    __slots__ = ()
+    obstacle: ClassVar[str] = "the part of an array that a device has depends on the device"
+    gathers: ClassVar[bool] = False
+
+    def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:
+        """Add the distribution, which the attributes of the call and of its operands state."""
+        values = CustomCall.value_attributes(self, instruction)
+        for number, each in enumerate((instruction, *instruction.operands)):
+            values |= {f"{name} {number}": attribute_text(each, name) for name in DISTRIBUTION}
+        return values
+
+    def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | None:
+        shape, array = instruction.shape, instruction.operands[operand].shape
+        results = len(shape.elements) if isinstance(shape, TupleShape) else 1
+        out = leaf_shape(shape, output)
+        if results != len(instruction.operands) or len(output) > 1:
+            return None
+        if operand != (output[0] if output else 0):
+            return ()
+        if not isinstance(out, Shape) or not isinstance(array, Shape) or out.rank != array.rank:
+            return None
+        return (self._part(out, array),)
+
+    def _part(self, out: Shape, array: Shape) -> IndexingMap:
+        """The map between two forms of one array."""
+        d, s = dims(out), ranges(*array.dims)
+        is_split = [n != m for n, m in zip(out.dims, array.dims, strict=True)]
+        place = [s[k] if split else d[k] for k, split in enumerate(is_split)]
+        grade: Grade = "may" if any(is_split) or self.gathers else "exact"
+        read = [s[k] for k, split in enumerate(is_split) if split]
+        return IndexingMap.of(d, place, ranges=read, grade=grade)
+
+
+@custom_call(
+    TO_LOCAL,
+    samples=[
+        f'(f32[2,3], s32[5]) custom-call(f32[4,3] p, s32[5] q), custom_call_target="{TO_LOCAL}"'
+    ],
+)
+class GlobalToLocal(Border):
+    """The parts that a device has of global arrays.
+
+    Source: Shardy ``docs/sharding_representation.md``.
+    """
+
+
+@custom_call(
+    TO_GLOBAL,
+    samples=[
+        f'(f32[4,3], s32[5]) custom-call(f32[2,3] p, s32[5] q), custom_call_target="{TO_GLOBAL}"'
+    ],
+)
+class LocalToGlobal(Border):
+    """Global arrays, of which each device gives a part.
+
+    Source: Shardy ``docs/sharding_representation.md``.
+    """
+
+    gathers: ClassVar[bool] = True
+
+
+@custom_call(
+    FULL_TO_SHARD,
+    samples=[f'f32[2,3] custom-call(f32[4,3] p), custom_call_target="{FULL_TO_SHARD}"'],
+)
+class FullToShard(Border):
+    """The part that a device has of a global array.
+
+    Source: XLA ``xla/service/spmd/custom_call_handler.cc``.
+    """
+
+
+@custom_call(
+    SHARD_TO_FULL,
+    samples=[f'f32[4,3] custom-call(f32[2,3] p), custom_call_target="{SHARD_TO_FULL}"'],
+)
+class ShardToFull(Border):
+    """A global array, of which each device gives a part.
+
+    Source: XLA ``xla/service/spmd/custom_call_handler.cc``.
+    """
+
+    gathers: ClassVar[bool] = True
