@@ -20,7 +20,8 @@ from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, 
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import cross_correlation
-from indexing.ops.windows import always_covers, count_covered, index_at, position_of
+from indexing.ops.windows import always_covers, count_covered, index_at, only_element, position_of, touches_always
+from simplifier.constraints import Constraint
 from simplifier.linear import Affine
 from simplifier.unknown import Unknown
 
@@ -78,6 +79,9 @@ class Convolution(BinaryOp):
 
     Kernel elements over padding are not needed. Exact maps exclude them. Without `exact`, the map
     to the kernel is that of a window without padding, with the grade "may" if there is padding.
+    A formula gives the element of a window of which exactly one is on the array at each position:
+    XLA:TPU writes batch dimensions of a dot as such windows.  Where none is on the array at some
+    position, as over padding, XLA:CPU may multiply kernel elements by 0, and NaN stays.
 
     Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
     """
@@ -174,28 +178,48 @@ class Convolution(BinaryOp):
     ) -> tuple[IndexingMap, IndexingMap]:
         size, d = self._sizes(left.dims, right.dims), dims(out)
         b, o, *x = self._in_label_order("out", d)
-        *s, i = ranges(*[w.size for w in self.window], size.inputs)
-        indices = [index_at(*each) for each in zip(self.window, x, s, size.spatial, strict=True)]
-        inside = [c for _, constraints in indices for c in constraints]
+        each = list(zip(self.window, x, size.spatial, strict=True))
+        solved = [
+            only_element(*dimension) if exact or touches_always(w, n) else None
+            for dimension in each
+            for w, _, n in [dimension]
+        ]
+        unsolved = [w.size for w, s in zip(self.window, solved, strict=True) if s is None]
+        *free, i = ranges(*unsolved, size.inputs)
+        others = iter(free)
+        s = [next(others).as_expr() if only is None else only for only in solved]
+        y, inside, needed = [], [], []
+        is_full = True
+        for (w, position, n), only, element in zip(each, solved, s, strict=True):
+            index, constraints = index_at(w, position, element, n)
+            y.append(index)
+            if only is not None:
+                constraints.append(Constraint(only, 0, w.size - 1))
+            inside += constraints
+            if exact or only is not None:
+                needed += constraints
+            else:
+                is_full = is_full and always_covers(w, n)
         group = o // size.outputs
         batch = b + group * size.batch if self.batch_group_count > 1 else b
         feature = i + group * size.inputs if self.feature_group_count > 1 else i
-        from_left = self._in_dimension_order("lhs", [batch, feature, *[y for y, _ in indices]])
+        from_left = self._in_dimension_order("lhs", [batch, feature, *y])
         from_right = self._in_dimension_order("rhs", [i, o, *self._reverse_index(s)])
-        read_left = IndexingMap.of(d, from_left, ranges=[*s, i], constraints=inside)
-        if exact:
-            return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], constraints=inside)
-        is_full = all(always_covers(w, n) for w, n in zip(self.window, size.spatial, strict=True))
         grade: Grade = "exact" if is_full else "may"
-        return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], grade=grade)
+        return (
+            IndexingMap.of(d, from_left, ranges=[*free, i], constraints=inside),
+            IndexingMap.of(d, from_right, ranges=[*free, i], constraints=needed, grade=grade),
+        )
 
     def input_to_output(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
     ) -> tuple[OperandMaps, OperandMaps]:
         """The inverse maps; a closed form for the left operand, which is simpler with groups."""
+        from_left, from_right = self.output_to_input(out, left, right, exact)
+        if len(from_left.ranges) <= len([w for w in self.window if w.size > 1]):  # some are solved
+            return inverses(from_left, left), inverses(from_right, right)
         of_left, _ = self.met_by_input(out, left, right)
-        _, read = self.output_to_input(out, left, right, exact)
-        return of_left, inverses(read, right)
+        return of_left, inverses(from_right, right)
 
     def met_by_input(
         self, out: Shape, left: Shape, right: Shape

@@ -118,6 +118,8 @@ def _reduce_along(
 def cross_correlation(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
     """Cross-correlation of an array with `taps`: the sum of products at each window position.
 
+    Holes and padding contribute nothing, also where a tap is infinite or no number.
+
     Args:
         array: dimensions group, batch, those of the window, input feature.
         taps: dimensions group, those of the window, input feature, output feature.
@@ -132,6 +134,9 @@ def cross_correlation(array: Array, taps: Array, window: Sequence[WindowDimensio
     length = math.prod(taps.shape[1:-1])
     if 0 in shape or length == 0:
         return np.zeros(shape, array.dtype)
+    with np.errstate(all="ignore"):
+        if any(w.base_dilation > 1 for w in window) or np.any(taps * 0 != 0):
+            return _sum_by_element(array, taps, window, shape)
     windows = _windows_view(array, counts, window)
     flat = taps.reshape(groups, length, outputs)
 
@@ -150,13 +155,26 @@ def cross_correlation(array: Array, taps: Array, window: Sequence[WindowDimensio
     return out
 
 
+def _sum_by_element(
+    array: Array, taps: Array, window: Sequence[WindowDimension], shape: Sequence[int]
+) -> Array:
+    """`cross_correlation` as a sum over window elements, each times the elements below it."""
+    out = np.zeros(shape, array.dtype)
+    for s, at, on in overlaps(window, array.shape[2:-1]):
+        part = array[:, :, *on]
+        tap: tuple[slice | int, ...] = (slice(None), *s)
+        products = np.matmul(part.reshape(len(part), -1, part.shape[-1]), taps[tap])
+        out[:, :, *at] += products.reshape(*part.shape[:-1], shape[-1])
+    return out
+
+
 def _windows_view(array: Array, counts: Sequence[int], window: Sequence[WindowDimension]) -> Array:
     """View with dimensions group, batch, positions, window, input; zero where no element is."""
     sizes = [
         dilated_size(w.size, w.window_dilation) + (n - 1) * w.stride
         for w, n in zip(window, counts, strict=True)
     ]
-    padded = _dilate_and_pad(array, sizes, window)
+    padded = _pad(array, sizes, window)
     steps = padded.strides[2:-1]
     strides = [
         *padded.strides[:2],
@@ -168,18 +186,14 @@ def _windows_view(array: Array, counts: Sequence[int], window: Sequence[WindowDi
     return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
 
-def _dilate_and_pad(array: Array, sizes: Sequence[int], window: Sequence[WindowDimension]) -> Array:
-    """The array with base dilation and padding of the window, cropped to `sizes`."""
-    source: list[Any] = [slice(None), slice(None)]
-    target: list[Any] = [slice(None), slice(None)]
+def _pad(array: Array, sizes: Sequence[int], window: Sequence[WindowDimension]) -> Array:
+    """The array with the padding of the window, cropped to `sizes`."""
+    source: list[slice] = [slice(None), slice(None)]
+    target: list[slice] = [slice(None), slice(None)]
     for w, n, size in zip(window, array.shape[2:-1], sizes, strict=True):
-        first = max(0, -(w.low // w.base_dilation))
-        begin = w.low + first * w.base_dilation
-        count = max(0, min(n - first, -((begin - size) // w.base_dilation)))
-        source.append(slice(first, first + count))
-        target.append(slice(begin, begin + (count - 1) * w.base_dilation + 1, w.base_dilation))
-        if count == 0:
-            return np.zeros((*array.shape[:2], *sizes, array.shape[-1]), array.dtype)
+        end = max(0, min(n, size - w.low))
+        source.append(slice(max(0, -w.low), end))
+        target.append(slice(max(0, w.low), max(0, end + w.low)))
     cut: Array = array[tuple(source)]
     if cut.shape[2:-1] == tuple(sizes):
         return cut

@@ -60,6 +60,51 @@ def _at(place: Expr, step: int, count: int) -> tuple[Expr, list[Constraint]]:
     return place // step, constraints
 
 
+def only_element(w: WindowDimension, position: Affine, size: int) -> Expr | None:
+    """Return the only window element that can be on an array element at `position`.
+
+    It is on one if it is in the window and `index_at` gives an index.
+
+    Returns:
+        A formula of the position; None if several elements are on the array at some position, or
+        if the formula is neither that of a remainder nor linear.
+
+    >>> from simplifier.linear import variable
+    >>> batches = WindowDimension(size=4, stride=3, base_dilation=4)  # XLA:TPU's batch dimension
+    >>> print(only_element(batches, variable("d0", 0, 3), 4))
+    d0
+    >>> print(only_element(WindowDimension(size=2, low=1, high=1), variable("d0", 0, 4), 4))
+    None
+    """
+    common, step, inverse = _congruence(w)
+    if w.size <= step:
+        return (w.low - as_expr(position) * w.stride) // common * inverse % step
+    count = w.positions(size)
+    if np.any(_covered_elements(w, size, np.array([count // 2]))[2] > 1):
+        return None
+    places = np.arange(count, dtype=np.int64)
+    start, _, counts = _covered_elements(w, size, places)
+    places, start = places[counts > 0], start[counts > 0]
+    if np.any(counts > 1) or not len(places):
+        return None
+    slope = (start[-1] - start[0]) // max(1, places[-1] - places[0])
+    if np.any(start != start[0] + (places - places[0]) * slope):
+        return None
+    return (as_expr(position) - int(places[0])) * int(slope) + int(start[0])
+
+
+def touches_always(w: WindowDimension, size: int) -> bool:
+    """Return True if at least one window element is on the array at each position.
+
+    >>> touches_always(WindowDimension(size=4, stride=3, base_dilation=4), 4)
+    True
+    >>> touches_always(WindowDimension(size=1, low=1, high=1), 4)
+    False
+    """
+    positions = np.arange(w.positions(size), dtype=np.int64)
+    return bool(np.all(_covered_elements(w, size, positions)[2] > 0))
+
+
 def window_map(
     start: tuple[Variable, ...],
     inside: tuple[Variable, ...],
@@ -143,7 +188,7 @@ def _distinct_windows(w: WindowDimension, size: int) -> tuple[int, int]:
         lowest = max(0, -((w.size - w.low - size) // w.stride))
         repeated = min(positions - 1, w.low // w.stride) - lowest if size else 0
         return (positions - repeated, size) if repeated > 0 else (positions, w.size)
-    first, counts = _covered_elements(w, size)
+    _, first, counts = _covered_elements(w, size, np.arange(positions, dtype=np.int64))
     is_covering = counts > 0
     distinct = len(np.unique(first[is_covering] * (size + 1) + counts[is_covering]))
     if distinct == np.count_nonzero(is_covering):
@@ -151,23 +196,33 @@ def _distinct_windows(w: WindowDimension, size: int) -> tuple[int, int]:
     return distinct + int(np.count_nonzero(~is_covering)), int(counts.max())
 
 
-def _covered_elements(w: WindowDimension, size: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The first array element under the window at each position, and the number of elements.
+def _covered_elements(
+    w: WindowDimension, size: int, positions: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The first window element on the array at each position, its index, and their number.
 
     Window element s is at ``first place + s * window_dilation``, which is the place of an array
     element if it is a multiple of base_dilation: for s in one residue class, or for none.
     """
-    common = gcd(w.window_dilation, w.base_dilation)
-    step = w.base_dilation // common
-    place = np.arange(w.positions(size), dtype=np.int64) * w.stride - w.low
+    common, step, inverse = _congruence(w)
+    place = positions * w.stride - w.low
     low = np.maximum(0, -(place // w.window_dilation))
     high = np.minimum(w.size - 1, ((size - 1) * w.base_dilation - place) // w.window_dilation)
-    inverse = pow(w.window_dilation // common, -1, step)
     residue = -(place // common) * inverse % step
     start = low + (residue - low) % step
     is_covering = (place % common == 0) & (start <= high)
     counts = np.where(is_covering, (high - start) // step + 1, 0)
-    return (place + start * w.window_dilation) // w.base_dilation, counts
+    return start, (place + start * w.window_dilation) // w.base_dilation, counts
+
+
+def _congruence(w: WindowDimension) -> tuple[int, int, int]:
+    """Numbers common, step and inverse: window elements on an array element are congruent.
+
+    At `place` they are ``-(place / common) * inverse`` modulo step, if common divides the place.
+    """
+    common = gcd(w.window_dilation, w.base_dilation)
+    step = w.base_dilation // common
+    return common, step, pow(w.window_dilation // common, -1, step)
 
 
 def always_covers(w: WindowDimension, size: int) -> bool:

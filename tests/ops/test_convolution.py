@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import indexing
 from hlo.ops.attributes import WindowDimension
+from indexing.ops.windows import element_under, only_element
+from simplifier.atoms import Variable
+from tests.ops.samples import parse_sample
 from tests.ops.test_ops import check_random
 from tests.oracles import fuzz
 
@@ -78,3 +83,62 @@ def convolutions(draw: Draw, max_rank: int = 2) -> str:
 @given(convolutions(), st.integers(0, 1 << 30))
 def test_maps_of_random_convolutions_match_their_kernels(text: str, seed: int) -> None:
     check_random(text, seed)
+
+
+WINDOWS = [
+    WindowDimension(size, stride, low, high, base_dilation, window_dilation)
+    for size in range(1, 5)
+    for stride in range(1, 6)
+    for base_dilation in range(1, 5)
+    for window_dilation in range(1, 4)
+    for low, high in ((0, 0), (1, 1), (3, 3), (-1, 2), (2, -1))
+]
+
+
+def elements_at(w: WindowDimension, size: int) -> list[list[int]]:
+    """The window elements that are on an array element, for each position."""
+    return [
+        [s for s in range(w.size) if element_under(w, i, s, size) is not None]
+        for i in range(w.positions(size))
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_the_only_element_of_a_window_is_that_of_an_enumeration(size: int) -> None:
+    solved = 0
+    for w in WINDOWS:
+        each = elements_at(w, size)
+        position = Variable("d0", 0, max(0, len(each) - 1))
+        only = only_element(w, position, size)
+        if any(len(elements) > 1 for elements in each):
+            assert only is None, w
+        elif only is not None:
+            solved += any(each)
+            for i, elements in enumerate(each):
+                value = only.value({position: i})
+                is_read = 0 <= value < w.size and element_under(w, i, value, size) is not None
+                assert ([value] if is_read else []) == elements, (w, i)
+    assert solved > 100
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_batch_dimension_in_a_window_is_one_of_a_dot(count: int, exact: bool) -> None:
+    """XLA:TPU writes the batch of a dot as a dimension of the window, in two forms."""
+    shapes = f"f32[{count},3,5] {{}}(f32[{count},3,2] p, f32[{count},2,5] q), "
+    dot = parse_sample(
+        shapes.format("dot") + "lhs_batch_dims={0}, rhs_batch_dims={0}, "
+        "lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+    ).instruction
+    less = count - 1
+    for window in (
+        f"stride={less} lhs_dilate={count}",
+        f"stride={count} pad={less}_{less} lhs_dilate={less} rhs_reversal=1",
+    ):
+        labels = f"window={{size={count} {window}}}, dim_labels=0bf_0io->0bf"
+        convolution = parse_sample(shapes.format("convolution") + labels).instruction
+        maps = indexing.output_to_input(convolution, exact=exact).maps
+        assert maps == indexing.output_to_input(dot, exact=exact).maps
+        for operand in (0, 1):
+            maps = indexing.input_to_output(convolution, operand, exact=exact).maps
+            assert maps == indexing.input_to_output(dot, operand, exact=exact).maps
