@@ -111,6 +111,14 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
 
 
+def skip_without_compilers(text: str) -> None:
+    """Skip a test of text that compiles for devices whose compilers are not installed."""
+    if re.search(r"\btpu:v\d", text):
+        pytest.importorskip("libtpu", reason="needs the extra [tpu]")
+    if re.search(r"\bgpu:[A-Z]", text):
+        pytest.importorskip("jax_cuda12_plugin", reason="needs the extra [cuda]")
+
+
 def run_in_shell(command: str, environment: dict[str, str]) -> str:
     run = subprocess.run(
         command,
@@ -138,6 +146,7 @@ def run_here(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
 def test_commands_print_what_the_page_shows(
     command: Command, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    skip_without_compilers(command.text)
     if "--scheduler" in command.text:
         pytest.importorskip("distributed", reason="needs the extra [dask]")
     if command.words is None or command in FIRST_COMMANDS:
@@ -156,6 +165,7 @@ def test_commands_print_what_the_page_shows(
 def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "import jax" in page.read_text():
         pytest.importorskip("jax", reason="needs jax, to lower functions")
+    skip_without_compilers("".join(text for _, text in blocks(page, "python")))
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {"__name__": "__main__"}
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=OPTIONS)

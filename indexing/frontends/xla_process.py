@@ -31,7 +31,7 @@ def main(folder: str) -> None:
         if request.stage == "lowered":
             module = lowering.module()
         else:
-            module = lowering.named(_optimized_text(lowering, target or Target.parse("cpu")))
+            module = lowering.named(optimized_text(lowering, target or Target.parse("cpu")))
         result = CompilationResult(lowering.name, str(module), sources)
     except Exception as error:  # of the user's program, of JAX or of XLA: the parent reports it
         result = CompilationResult("", "", {}, f"{type(error).__name__}: {error}")
@@ -49,7 +49,7 @@ def _lowering(
     return lower(function, arguments(request.shapes), {}, platform), source_digests()
 
 
-def _optimized_text(lowering: LoweredFunction, target: Target) -> str:
+def optimized_text(lowering: LoweredFunction, target: Target) -> str:
     """Compile a module of StableHLO for a target; return the optimized module."""
     jax = load_jax()
     with import_module("jax.interpreters.mlir").make_ir_context():

@@ -1,0 +1,73 @@
+"""Modules of JAX programs for TPUs and GPUs, for `targets`: before and after optimizations.
+
+usage: python -m benchmarks.target_modules FOLDER [TARGET...]
+
+Writes ``FOLDER/TARGET/NAME.pre.hlo`` and ``NAME.opt.hlo`` for each program of `pass_programs`,
+`pass_models` and `pass_sharded`.  Each target has a process, since XLA reads its flags once.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+TARGETS: Final = ("tpu:v5e:2x4", "tpu:v5p:2x2x2", "tpu:v6e:2x4", "gpu:A100:8", "gpu:H100:8")
+_FLAGS: Final = (
+    "--xla_force_host_platform_device_count=8 --xla_gpu_autotune_level=0 "
+    "--xla_gpu_enable_triton_gemm=false"
+)
+
+
+def write_modules(folder: Path, text: str) -> None:
+    """Write the modules of all programs for one target; print which do not compile."""
+    from benchmarks import pass_models  # noqa: F401 - registers its programs
+    from benchmarks.pass_programs import PROGRAMS
+    from benchmarks.pass_sharded import sharded_programs
+    from indexing.frontends.lowering import lower
+    from indexing.frontends.targets import Target
+    from indexing.frontends.xla_process import optimized_text
+
+    target = Target.parse(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    start, failed = time.perf_counter(), 0
+    programs = {**PROGRAMS, **sharded_programs()}
+    for name, (function, arguments) in programs.items():
+        try:
+            lowered = lower(function, arguments, {}, target.platform)
+            (folder / f"{name}.pre.hlo").write_text(str(lowered.module()))
+            optimized = lowered.named(optimized_text(lowered, target))
+            (folder / f"{name}.opt.hlo").write_text(str(optimized))
+        except Exception as error:  # of JAX or XLA: the other programs count
+            failed += 1
+            print(f"{text} {name}: {str(error).partition(chr(10))[0][:200]}", flush=True)
+    seconds = time.perf_counter() - start
+    print(f"{text}: {len(programs) - failed} of {len(programs)} programs, {seconds:.0f} s", flush=True)
+
+
+def main() -> None:
+    """Write the modules for the named targets, or for all."""
+    folder, *targets = sys.argv[1:]
+    if targets[:1] == ["--one"]:
+        write_modules(Path(folder), targets[1])
+        return
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "XLA_FLAGS": _FLAGS,
+    }
+    for target in targets or TARGETS:
+        place = Path(folder, target.replace(":", "_"))
+        command = [sys.executable, "-m", "benchmarks.target_modules", str(place), "--one", target]
+        status = subprocess.run(command, env=environment, stderr=subprocess.DEVNULL, check=False)
+        if status.returncode:
+            print(f"{target}: the process ended with status {status.returncode}")
+
+
+if __name__ == "__main__":
+    main()
