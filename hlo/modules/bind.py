@@ -67,9 +67,14 @@ def why_unsupported(instruction: Instruction) -> str:
 
 
 def registered_class(instruction: Instruction) -> type[Op] | None:
-    """Return the class of the opcode or target, also of an instruction that it does not support."""
+    """Return the class of the opcode or target, also of an instruction that it does not support.
+
+    The class may name another one that describes the instruction (`Op.opcode_of`).
+    """
     if instruction.opcode != CUSTOM_CALL:
-        return find_op(instruction.opcode)
+        cls = find_op(instruction.opcode)
+        other = cls.opcode_of(instruction) if cls is not None else ""
+        return find_op(other) if other else cls
     target = instruction.text_of("custom_call_target")
     return find_op(CUSTOM_CALL, target.strip('"') if target else "")
 

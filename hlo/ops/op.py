@@ -184,6 +184,11 @@ class Op(metaclass=OpType):
         """Return why the op does not describe an instruction, which is then Unknown; else ""."""
         return ""
 
+    @classmethod
+    def opcode_of(cls, instruction: InstructionLike) -> str:
+        """Return the opcode whose op describes an instruction; "" for that of this class."""
+        return ""
+
     def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:
         """Return the attributes of an instruction of this op on which its value depends.
 

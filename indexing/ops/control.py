@@ -103,7 +103,8 @@ def why_any_branch(conditional: Instruction) -> Reason:
     return Reason(f"the executed branch depends on data: `{name}`", conditional)
 
 
-_BRANCHES: Final = ("branch_computations", "true_computation", "false_computation")
+BRANCHES: Final = ("branch_computations", "true_computation", "false_computation")
+"""The attributes that name the branches of a conditional, in the order of its operands."""
 
 
 @op(
@@ -143,7 +144,7 @@ class Conditional(StructuredOp):
 
     @constraint("C2", "pred needs true_computation, false_computation; s32 branch_computations")
     def has_its_branches(self, *operands: Shape) -> Fault:
-        kind, names = operands[0].element_type, _BRANCHES
+        kind, names = operands[0].element_type, BRANCHES
         needed = names[:1] if kind == "s32" else names[1:]
         given = [name for name in names if getattr(self, name)]
         repair = f"name {' and '.join(needed)}"
@@ -160,7 +161,7 @@ class Conditional(StructuredOp):
         called = instruction.called_computations
         return called[0].root.shape if called else None
 
-    @signature(*_BRANCHES)
+    @signature(*BRANCHES)
     def branches(self, index: AnyShape, *operands: AnyShape) -> list[Signature]:
         return [Signature((operand,), self.shape) for operand in operands]
 

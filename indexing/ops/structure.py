@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from hlo.ops.attributes import boolean, computation, enum, integer, raw
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, op
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import PartialShape
-from hlo.shapes.shape import AnyShape, Shape, TupleShape
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape
 from indexing.ops.base import Path, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
@@ -136,9 +137,20 @@ class Done(RoutingOp):
     ],
 )
 class Copy(ForwardingOp):
-    """``out[i] = operand[i]`` in another buffer or layout; for a tuple, a copy of each array."""
+    """``out[i] = operand[i]`` in another buffer or layout; for a tuple, a copy of each array.
+
+    Between floating-point types, as the compiler has them after its propagation of bf16, the copy
+    of an array is a `convert`.
+    """
 
     is_view: ClassVar[bool] = False
+
+    @classmethod
+    def opcode_of(cls, instruction: InstructionLike) -> str:
+        shapes = instruction.declared_shape, *[each.declared_shape for each in instruction.operands]
+        types = {shape.element_type for shape in shapes if isinstance(shape, Shape)}
+        is_mixed = len(types) == 2 and all(ELEMENT_TYPES[t].kind == "floating" for t in types)
+        return "convert" if is_mixed else ""
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]

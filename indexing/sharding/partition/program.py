@@ -14,6 +14,7 @@ from hlo.shardings.mesh import Mesh as Mesh
 from hlo.shardings.printing import hlo_text
 from hlo.shardings.sharding import Sharding
 from indexing.maps.arrays import Path, array_leaves
+from indexing.ops.control import BRANCHES
 from indexing.ops.element import declarations_of
 from indexing.ops.structure import ForwardingOp, GetTupleElement
 from indexing.sharding.partition.assignment import Assignment, InstructionAssignment
@@ -378,8 +379,7 @@ def _arguments(instruction: Instruction) -> Iterator[tuple[Instruction, Instruct
         yield instruction.operands[0], called["body"][0].parameters[0]
         return
     index, *operands = instruction.operands
-    names = ("branch_computations", "true_computation", "false_computation")
-    branches = [branch for name in names for branch in called.get(name, ())]
+    branches = [branch for name in BRANCHES for branch in called.get(name, ())]
     yield index, None
     for operand, branch in zip(operands, branches, strict=True):
         yield operand, branch.parameters[0]

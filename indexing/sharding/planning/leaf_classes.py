@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import OpaqueShape, Shape, leaves
-from indexing.ops.control import callees
+from indexing.ops.control import BRANCHES, callees
 from indexing.ops.element import declarations_of
 
 LeafClass: TypeAlias = int
@@ -55,7 +55,7 @@ class LeafClasses:
 
 def branches_of(conditional: Instruction) -> list[Computation]:
     """Return the branches of a conditional, in the order of its operands."""
-    return callees(conditional, "branch_computations", "true_computation", "false_computation")
+    return callees(conditional, *BRANCHES)
 
 
 def leaf_classes(module: Module) -> LeafClasses:

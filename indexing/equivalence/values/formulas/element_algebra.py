@@ -113,7 +113,9 @@ class Step:
         """Return the formula of an elementwise op."""
         if rule.function is None:
             return self.applied(self.instruction.called_computations[0], arguments)
-        opcode, attributes = self.instruction.opcode, attributes_of(self.instruction)
+        op = self.instruction.op
+        assert op is not None  # it has a rule
+        opcode, attributes = op.opcode, attributes_of(self.instruction)
         element_type = self.shape.element_type
         self.algebra.functions[opcode, attributes, element_type] = rule.function
         return self.algebra.apply(opcode, attributes, element_type, arguments)

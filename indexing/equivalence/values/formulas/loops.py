@@ -21,7 +21,7 @@ from indexing.equivalence.values.formulas.numbering import Leaves, NumberedArray
 from indexing.equivalence.values.laws.symbols import Renaming, symbols_in
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.arrays import Path
-from indexing.ops.control import Conditional, While, callees
+from indexing.ops.control import BRANCHES, Conditional, While, callees
 
 MAX_UNROLLED: Final = 1
 """Loops of at most this many iterations are unrolled."""
@@ -51,8 +51,7 @@ def _chosen_branch(
     bodies: Bodies, array: NumberedArray, instruction: Instruction, frame: Frame
 ) -> Formula | None:
     """Return the element of a conditional: a selection among the elements of its branches."""
-    names = "true_computation", "false_computation", "branch_computations"
-    branches = callees(instruction, *names)
+    branches = callees(instruction, *BRANCHES)
     (selector,) = array.operands[0].values()
     terms = []
     for branch, argument in zip(branches, array.operands[1:], strict=True):

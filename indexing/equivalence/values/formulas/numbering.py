@@ -23,12 +23,16 @@ from typing import Any, Final, TypeAlias
 from hlo.modules.calls import called_by
 from hlo.modules.effects import value_attributes
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.recursion import Recursive
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.dataflow.queries import element_reads
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.ops.base import RoutingOp
+from indexing.ops.control import BRANCHES, Conditional, While, callees
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, element_of
+from indexing.ops.structured_ops import InlineOp
 from indexing.programs.arrays import ProgramArrays, is_unique
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -129,6 +133,18 @@ class Numbering(ProgramArrays[NumberedArray]):
             raise NoFormula(Unknown(reason, computation.root))
         for parameter, value in values.items():
             _require_equal_types(parameter, value)
+
+    def apply_to(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Recursive[Leaves]:
+        """Return the value of an instruction applied to these operands."""
+        _require_equal_states(instruction)
+        value: Leaves = yield from super().apply_to(instruction, operands)
+        is_forwarded = isinstance(instruction.op, InlineOp | RoutingOp)
+        for path, leaf in leaves(instruction.shape) if is_forwarded else ():
+            given = value[path].shape if path in value else None
+            if isinstance(leaf, Shape) and given and leaf.element_type != given.element_type:
+                reason = f"`{instruction.name}` is {leaf}, but its value is {given}"
+                raise NoFormula(Unknown(reason, instruction))
+        return value
 
     def compute_value(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
         """Return the value of an instruction; equal ones have one."""
@@ -273,6 +289,29 @@ def _require_equal_types(parameter: Instruction, value: Leaves) -> None:
         if isinstance(leaf, Shape) and _shape_key(leaf) != _shape_key(given):
             reason = f"`{parameter.name}` is {leaf}, but the argument is {given}"
             raise NoFormula(Unknown(reason, parameter))
+
+
+def _require_equal_states(instruction: Instruction) -> None:
+    """Raise `NoFormula` if a loop or a conditional passes on a value as one of another type."""
+    pairs: list[tuple[AnyShape, AnyShape]] = []
+    called, operands = instruction.called_computations, instruction.operands
+    if isinstance(instruction.op, While):
+        _, body = callees(instruction, "condition", "body")
+        shapes = [operands[0].shape, body.root.shape, *[c.parameters[0].shape for c in called]]
+        pairs = [(instruction.shape, shape) for shape in shapes]
+    elif isinstance(instruction.op, Conditional):
+        branches = callees(instruction, *BRANCHES)
+        pairs = [(instruction.shape, branch.root.shape) for branch in branches]
+        taken = zip(branches, operands[1:], strict=True)
+        pairs += [(branch.parameters[0].shape, operand.shape) for branch, operand in taken]
+    for declared, given in pairs:
+        if _types(declared) != _types(given):
+            reason = f"`{instruction.name}` passes on {given} as {declared}"
+            raise NoFormula(Unknown(reason, instruction))
+
+
+def _types(shape: AnyShape) -> list[str]:
+    return [leaf.element_type for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
 
 
 def needed_arrays(
