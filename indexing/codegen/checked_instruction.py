@@ -61,6 +61,7 @@ class CheckedInstruction:
         self.instruction, self.given = instruction, given
         self.random = np.random.default_rng(seed)
         self.operands = random_operands(instruction, given, self.random)
+        self._values = images.OperandValues(instruction, self.operands)
         self.flat = [array for arrays in self.operands for array in arrays]
         self.results = self.run()
 
@@ -307,6 +308,7 @@ class CheckedInstruction:
         apart = copy(self)
         apart.operands = [[array.copy() for array in arrays] for arrays in self.operands]
         apart.flat = [array for arrays in apart.operands for array in arrays]
+        apart._values = images.OperandValues(self.instruction, apart.operands)
         return apart
 
     def distinct_operands(self) -> Iterator[tuple[int, Path, Array]]:
@@ -365,7 +367,7 @@ class CheckedInstruction:
 
     def images(self, indexing_map: IndexingMap, at: ElementIndex) -> set[ElementIndex] | None:
         """Return the elements that a map relates to one element, for the present operands."""
-        return images.images(self.instruction, self.operands, indexing_map, at)
+        return images.images(self._values, indexing_map, at)
 
     def aim(
         self,
@@ -375,13 +377,13 @@ class CheckedInstruction:
         values: Sequence[int],
     ) -> bool:
         """Set mask values so that a map reads a point; return True if that is done."""
-        return images.aim(self.instruction, self.operands, indexing_map, at, inside, values)
+        return images.aim(self._values, indexing_map, at, inside, values)
 
     def image(
         self, indexing_map: IndexingMap, at: ElementIndex, inside: Sequence[int]
     ) -> ElementIndex | None:
         """Return the element that a map relates to a point, for the present operands."""
-        return images.image(self.instruction, self.operands, indexing_map, at, inside)
+        return images.image(self._values, indexing_map, at, inside)
 
 
 def _list_some(items: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.codegen.differences import ElementIndex
 from indexing.codegen.graph import Array
+from indexing.dataflow.evaluation import Evaluation
+from indexing.maps.arrays import ArrayRef, array_leaves
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.mask_values import mask_values
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.numerics import is_integer, limits
 from simplifier.atoms import point_count
@@ -20,126 +21,157 @@ MAX_LISTED: Final = 1 << 12
 """Limit on the values of range variables that are enumerated."""
 
 MAX_AIMED: Final = 2
-"""Limit on the mask values of a map that are chosen together."""
+"""Limit on the integers that are chosen together."""
 
 Operands = Sequence[Sequence[Array]]
 """For each operand of an instruction, the arrays of its leaves."""
 
 
+class OperandValues:
+    """The operands of an instruction, and what they decide inside of it.
+
+    Args:
+        instruction: the instruction of the maps.
+        operands: the values of its operands, which may change in place.
+    """
+
+    def __init__(self, instruction: Instruction, operands: Operands) -> None:
+        self.instruction, self.operands = instruction, operands
+        self._integers: dict[ArrayRef, Array] = {}
+        for operand, arrays in zip(instruction.operands, operands, strict=True):
+            for (_, path, _), array in zip(array_leaves(operand.shape), arrays, strict=True):
+                if is_integer(array) or array.dtype.kind == "b":
+                    self._integers.setdefault(ArrayRef(operand, path), array)
+        self._evaluated: tuple[Sequence[bytes], Evaluation] | None = None
+
+    @property
+    def scalars(self) -> list[Array]:
+        """The integer operands that are scalars."""
+        return [array for array in self._integers.values() if array.shape == ()]
+
+    def operand(self, rt: RuntimeVariable) -> Array | None:
+        """Return the operand that is the source of a runtime value; None if there is none."""
+        if rt.calls or rt.source not in self.instruction.operands:
+            return None
+        number = self.instruction.operands.index(rt.source)
+        is_array = isinstance(self.instruction.operands[number].shape, Shape)
+        return self.operands[number][0] if is_array else None
+
+    def source(self, rt: RuntimeVariable) -> Array | None:
+        """Return the source of a runtime value: an operand, or what integer operands decide."""
+        own = self.operand(rt)
+        if own is not None or not isinstance(rt.array, ArrayRef) or rt.array.loops:
+            return own
+        key = [array.tobytes() for array in self._integers.values()]
+        if self._evaluated is None or self._evaluated[0] != key:
+            self._evaluated = key, Evaluation(self._integers)
+        return self._evaluated[1].value(rt.array)
+
+
 def images(
-    instruction: Instruction, operands: Operands, indexing_map: IndexingMap, at: ElementIndex
+    values: OperandValues, indexing_map: IndexingMap, at: ElementIndex
 ) -> set[ElementIndex] | None:
     """Enumerate the elements that a map relates to one element; None if that is infeasible.
 
     Args:
-        instruction: the instruction of the map.
-        operands: the values of its operands.
+        values: the values of the operands.
         at: the element at which the map starts.
     """
     ranges = indexing_map.ranges
     if point_count(ranges) > MAX_LISTED:
         return None
+    sources = [values.source(rt) for rt in indexing_map.runtime]
     related: set[ElementIndex] = set()
     for inside in product(*[range(v.lower, v.upper + 1) for v in ranges]):
-        values = _runtime_values(instruction, operands, indexing_map, (*at, *inside))
-        if values is None:
+        runtime = _runtime_values(sources, indexing_map, (*at, *inside))
+        if runtime is None:
             return None
-        results = indexing_map.evaluate(at, inside, values)
+        results = indexing_map.evaluate(at, inside, runtime)
         if results is not None:
             related.add(results)
     return related
 
 
 def image(
-    instruction: Instruction,
-    operands: Operands,
-    indexing_map: IndexingMap,
-    at: ElementIndex,
-    inside: Sequence[int],
+    values: OperandValues, indexing_map: IndexingMap, at: ElementIndex, inside: Sequence[int]
 ) -> ElementIndex | None:
     """Return the element that a map relates to values of its dimensions and range variables.
 
-    None outside of the domain, and if a runtime variable is not an operand's element.
+    None outside of the domain, and if the operands do not decide a runtime variable.
     """
-    values = _runtime_values(instruction, operands, indexing_map, (*at, *inside))
-    return None if values is None else indexing_map.evaluate(at, inside, values)
+    sources = [values.source(rt) for rt in indexing_map.runtime]
+    runtime = _runtime_values(sources, indexing_map, (*at, *inside))
+    return None if runtime is None else indexing_map.evaluate(at, inside, runtime)
 
 
 def _runtime_values(
-    instruction: Instruction, operands: Operands, m: IndexingMap, values: Sequence[int]
+    sources: Sequence[Array | None], m: IndexingMap, values: Sequence[int]
 ) -> list[int] | None:
     """Return the values of the runtime variables of a map; None if one is not known."""
     point = dict(zip((*m.dims, *m.ranges), values, strict=True))
     runtime = []
-    for rt in m.runtime:
-        value = _runtime_value(instruction, operands, rt, point)
-        if value is None:
+    for rt, source in zip(m.runtime, sources, strict=True):
+        index = _index(rt, point)
+        if source is None or index is None:
             return None
-        runtime.append(value)
+        value = int(source[index])
+        runtime.append(value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1]))
     return runtime
 
 
-def _runtime_value(
-    instruction: Instruction, operands: Operands, rt: RuntimeVariable, point: Mapping[Any, int]
-) -> int | None:
-    """Return the value of a runtime variable, or None if it is not an operand's element."""
-    source = _source(instruction, operands, rt, point)
-    if source is None:
-        return None
-    array, index = source
-    value = int(array[index])
-    return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
-
-
-def _source(
-    instruction: Instruction, operands: Operands, rt: RuntimeVariable, point: Mapping[Any, int]
-) -> tuple[Array, ElementIndex] | None:
-    """Return the operand and the index whose element is the value; None if there is none."""
-    if rt.calls or rt.source not in instruction.operands:
-        return None
-    number = instruction.operands.index(rt.source)
-    if len(operands[number]) != 1 or not isinstance(instruction.operands[number].shape, Shape):
-        return None
+def _index(rt: RuntimeVariable, point: Mapping[Any, int]) -> ElementIndex | None:
+    """Return the index of the element that is a runtime value; None if values decide it."""
     if any(v not in point for e in rt.index for v in e.variables()):
         return None
-    return operands[number][0], tuple([e.value(dict(point)) for e in rt.index])
+    return tuple([e.value(dict(point)) for e in rt.index])
 
 
 def aim(
-    instruction: Instruction,
-    operands: Operands,
+    operands: OperandValues,
     m: IndexingMap,
     at: ElementIndex,
     inside: Sequence[int],
     values: Sequence[int],
 ) -> bool:
-    """Set mask values in the operands so that a map reads a point; return True if that is done.
+    """Set integers of the operands so that a map reads a point; return True if that is done.
 
     Args:
         at, inside: values of the dimensions and of the range variables of the map.
         values: integers to try, besides those near the point.
     """
     point = dict(zip((*m.dims, *m.ranges), (*at, *inside), strict=True))
-    sources = [_source(instruction, operands, rt, point) for rt in m.runtime]
-    if len(mask_values(m)) < len(m.runtime) or len(sources) > MAX_AIMED:
-        return False
+    targets = _targets(operands, m, point)
     near = [n + step for n in (*at, *inside) for step in (0, -1, 1)]
     chosen = dict.fromkeys([*near, *values])
-    for given in product(chosen, repeat=len(sources)):
-        if m.evaluate(at, tuple(inside), list(given)) is not None:
-            return _set_elements(sources, given)
+    before = [int(array[index]) for array, index in targets]
+    for given in product(chosen, repeat=len(targets)) if targets else ():
+        if _set_elements(targets, given) and image(operands, m, at, inside) is not None:
+            return True
+    _set_elements(targets, before)
     return False
 
 
-def _set_elements(
-    sources: Sequence[tuple[Array, ElementIndex] | None], values: Sequence[int]
-) -> bool:
-    for source, value in zip(sources, values, strict=True):
-        if source is None:
-            return False
-        array, index = source
+def _targets(
+    operands: OperandValues, m: IndexingMap, point: Mapping[Any, int]
+) -> list[tuple[Array, ElementIndex]]:
+    """Return the integers of operands that may decide the runtime values of a map at a point.
+
+    They are the runtime values themselves, or the only integer if these are computed from it.
+    """
+    sources = [(operands.operand(rt), _index(rt, point)) for rt in m.runtime]
+    own = [(array, index) for array, index in sources if array is not None and index is not None]
+    if len(own) == len(sources):
+        inside = all(0 <= k < n for a, index in own for k, n in zip(index, a.shape, strict=True))
+        return own if inside and len(own) <= MAX_AIMED else []
+    scalars = operands.scalars
+    return [(scalars[0], ())] if len(scalars) == 1 else []
+
+
+def _set_elements(targets: Sequence[tuple[Array, ElementIndex]], values: Sequence[int]) -> bool:
+    """Set integers; return False if one does not fit its type, or they are one element."""
+    for (array, index), value in zip(targets, values, strict=True):
         least, largest = limits(array.dtype) if is_integer(array) else (0, 0)
         if not least <= value <= largest:
             return False
         array[index] = value
-    return all(int(each[0][each[1]]) == v for each, v in zip(sources, values, strict=True) if each)
+    return [int(array[index]) for array, index in targets] == list(values)

@@ -65,8 +65,8 @@ class Influence:
         random: draws elements.
         values: further values of elements, such as those with which the program compares.
         borders: integers that may lie at the border of a mask; none without masks.
-        aim: sets mask values for which a map reads a point, to one of some integers; False if none
-            was found.
+        aim: sets integers for which a map reads a point, to some of those given; False if none was
+            found.
         runs: how often `run` has been called.
     """
 
@@ -79,6 +79,10 @@ class Influence:
     borders: Sequence[int] = ()
     aim: Aim = no_aim
     runs: int = field(default=0, init=False)
+
+    def aims(self, exact: IndexingMap, at: ElementIndex, inside: Sequence[int]) -> bool:
+        """Set integers for which a map reads a point; return True if some are found."""
+        return self.aim(exact, at, inside, [*self.borders, *map(int, self.values)])
 
     def unseen_read(
         self, array: Array, output: int, exact: IndexingMap
@@ -146,9 +150,10 @@ class Influence:
         images = self.images(exact, at) if exact.runtime else None
         if images is None or j in images:
             return j
+        if inside is not None and self.aims(exact, at, inside):
+            return j
         if len(mask_values(exact)) == len(exact.runtime):
-            is_shown = inside is not None and self.aim(exact, at, inside, self.borders)
-            return j if is_shown else None
+            return None
         return min(images) if images else j
 
     @contextmanager

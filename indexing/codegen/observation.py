@@ -148,9 +148,9 @@ class Observation:
     def _aim(
         self, exact: IndexingMap, points: Iterable[Point], elements: dict[Point, ElementIndex]
     ) -> None:
-        """Add the elements of points that the map reads for some mask values."""
+        """Add the elements of points that the map reads for some integers."""
         for point in [point for point in points if point not in elements]:
-            if self.trial.aim(exact, *point, self.trial.borders):
+            if self.trial.aims(exact, *point):
                 element = self.image(exact, *point)
                 if element is not None:
                     elements[point] = element

@@ -146,7 +146,8 @@ def report_json(report: Report, scope: Scope) -> str:
                 "sample": each.is_sample,
             }
             for each in report.tightness
-        ],
+        ]
+        or None,
         "schema_version": SCHEMA_VERSION,
     }
     return json.dumps(record)

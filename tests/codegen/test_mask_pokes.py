@@ -172,6 +172,68 @@ def test_a_map_without_the_mask_is_not_tight(
         assert len(report.not_observed) == 1
 
 
+STARTS = {
+    # a start that the fusion computes from its integer, as a formula
+    "from the end if negative": (
+        "low = pred[] compare(n, none), direction=LT  late = s32[] add(n, four)"
+        "  start = s32[] select(low, late, n)"
+    ),
+    "twice": "start = s32[] add(n, n)",
+    "far": "lots = s32[] constant(1000)  start = s32[] subtract(n, lots)",
+    "of a comparison": (
+        "low = pred[] compare(n, four), direction=LT  start = s32[] select(low, none, four)"
+    ),
+}
+WINDOWS = {
+    "read": "ROOT r = f32[2] dynamic-slice(x, start), dynamic_slice_sizes={2}",
+    "written": "u = f32[2] slice(x), slice={[5:7]}"
+    "  ROOT r = f32[7] dynamic-update-slice(x, u, start)",
+}
+
+
+def window_fusion(start: str, window: str) -> Instruction:
+    shape = "f32[7]" if "update" in WINDOWS[window] else "f32[2]"
+    return hlo.parse(f"""
+fused {{
+  x = f32[7] parameter(0)
+  n = s32[] parameter(1)
+  none = s32[] constant(0)
+  four = s32[] constant(4)
+  {STARTS[start]}
+  {WINDOWS[window]}
+}}
+ENTRY e {{
+  x = f32[7] parameter(0)
+  n = s32[] parameter(1)
+  ROOT f = {shape} fusion(x, n), kind=kLoop, calls=fused
+}}""").entry.root
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("window", WINDOWS)
+@EACH_SEED
+def test_starts_that_a_fusion_computes_are_reached(start: str, window: str, seed: int) -> None:
+    report = validate_instruction(window_fusion(start, window), seed, 4096)
+    assert report.status == "ok"
+    reasons = [text for f in report.findings if f.status == "skipped" for text in f.details]
+    assert not [text for text in reasons if "enumerate" in text or "reached" in text]
+    (x, *_) = report.tightness
+    assert x.claimed > 0
+    assert x.shown >= x.claimed // 2  # `2 n` is even, and a comparison has two values
+
+
+@pytest.mark.parametrize("start", STARTS)
+@EACH_SEED
+def test_a_map_from_another_start_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, start: str, seed: int
+) -> None:
+    root = window_fusion(start, "read")
+    (m,) = output_to_input(root, 0).maps[0]
+    (result,) = m.results
+    replace_maps(monkeypatch, root, (replace(m, results=(result + 1,)),))
+    assert validate_instruction(root, seed, 4096).status == "wrong"
+
+
 def test_the_command_counts_tight_fusions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,7 +242,12 @@ def test_the_command_counts_tight_fusions(
         "HloModule m\n" + TEXT.format(integer=MASKS["lengths"][0], mask=MASKS["lengths"][1])
     )
     run = runner(capsys)
-    assert run(f"validate {file} --no-xla")[1].endswith(" 0 skipped, 0 wrong, 1 tight\n")
+    out = run(f"validate {file} --no-xla")[1]
+    assert out.endswith(" 0 skipped, 0 wrong, 1 tight\n")
+    tight = [line.split(": ")[3] for line in out.splitlines() if line.endswith(", tight")]
+    assert tight == ["f"]
+    (single,) = valid_records(run, "validate", f"validate {file} -i fused/r")
+    assert single["tight"] is None
     (record,) = valid_records(run, "validate", f"validate {file} -i f")
     keys = ("output", "operand", "operand_name", "path", "tight", "shown", "claimed", "sample")
     assert record["tight"] == [

@@ -94,10 +94,10 @@ def command(
 
     A map through a fusion is exact for each path: it leads to each element that some path reads,
     even if a mask, a product with zero or a minimum makes its value irrelevant. Such a read is
-    `not observed`, which is no failed check; with --strict, the exit status is 1. A fusion is
-    `tight` if its maps are exact and an execution showed each read that was tried: all reads of
-    small arrays, a sample of others. In a fusion with masks, elements on both sides of a mask are
-    poked, for integers for which it hides other elements.
+    `not observed`, which is no failed check; with --strict, the exit status is 1. `tight` follows
+    the checks of a fusion if its maps are exact and an execution showed each read that was tried:
+    all reads of small arrays, a sample of others. In a fusion with masks, elements on both sides of
+    a mask are poked, for integers for which it hides other elements.
 
     Skipped checks are listed with the reason. The exit status is 1 if a check fails. JSON has an
     object for each instruction, and one for the comparison of a module with XLA.
@@ -226,11 +226,7 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
         if finding.status == "skipped":
             reasons.setdefault(finding.check, {}).update(dict.fromkeys(finding.details))
     if report.status != "wrong":
-        passed = dict.fromkeys([f.check for f in report.findings if f.status == "ok"])
-        checks = [
-            f"{check} (partly: {'; '.join(reasons.pop(check))})" if check in reasons else check
-            for check in passed
-        ]
+        checks = list(_passed_checks(report, reasons))
         notes = [f"{check} skipped: {text}" for check, texts in reasons.items() for text in texts]
         notes += [f"not observed: {text}" for text in report.not_observed]
         yield report.status, *place, ", ".join(checks) or "no check", "; ".join(notes)
@@ -240,6 +236,15 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
         if finding.status == "wrong":
             for detail in finding.details:
                 yield "wrong", *place, finding.check, detail
+
+
+def _passed_checks(report: Report, reasons: dict[str, dict[str, None]]) -> Iterator[str]:
+    """Yield the passed checks; remove the reasons of those that passed in part."""
+    for check in dict.fromkeys([f.check for f in report.findings if f.status == "ok"]):
+        parts = reasons.pop(check, None)
+        yield f"{check} (partly: {'; '.join(parts)})" if parts else check
+    if report.is_tight:
+        yield "tight"
 
 
 def _show(reporter: Reporter, module: Module, rows: Iterable[tuple[str, ...]], bar: Bar) -> None:
