@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaf_number
+from indexing.dataflow.arguments import arguments_decide
 from indexing.dataflow.copies import forwarded_from
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.op_edges import edge_of, graded_edge, routed_edges, unknown_edges
@@ -25,7 +26,6 @@ from indexing.dataflow.refinement import (
     refine_edges,
 )
 from indexing.dataflow.scalars import scalar_value
-from indexing.dataflow.scatters import scatters_at_arguments
 from indexing.dataflow.shaped_ops import sharing_key
 from indexing.maps.answers import Direction
 from indexing.maps.arrays import ArrayRef, Path
@@ -38,9 +38,6 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
 from indexing.ops.structured_ops import MapsByLeaf, StructuredOp, Summaries
 from simplifier.atoms import Variable
-
-MAX_CALLS: Final = 8
-"""Limit on the calls around a computation whose arguments are known."""
 
 
 class Summarising(Protocol):
@@ -202,11 +199,7 @@ class LocalEdges(Edges):
         return LocalEdges(self.options.inside_loops, iteration=iteration, calls=calls)
 
     def in_call(self, call: Instruction) -> LocalEdges:
-        if (
-            self.calls == MAX_CALLS
-            or self.every_operand
-            or not scatters_at_arguments(call, self.calls)
-        ):
+        if self.every_operand or not arguments_decide(call, self.calls):
             return self
         return replace(self, calls=self.calls + 1)
 

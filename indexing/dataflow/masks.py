@@ -27,7 +27,7 @@ from indexing.dataflow.equal_elements import of_two_integers, where_different
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.value_pieces import Surroundings, ValueMaps
-from indexing.dataflow.values import is_truth_value, named_values, value_maps
+from indexing.dataflow.values import is_truth_value, named_values, value_maps, values_in_calls
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.joining import join_maps
@@ -50,13 +50,17 @@ _EVERYWHERE: Final[Conditions] = {}
 
 
 def conditions(
-    instruction: Instruction, around: Surroundings | None = None, of_runtime: bool = True
+    instruction: Instruction,
+    around: Surroundings | None = None,
+    of_runtime: bool = True,
+    calls: int = 0,
 ) -> Conditions:
     """Return where a result needs its operands, for those that it does not need everywhere.
 
     Args:
         around: what is known about the parameters of the computation: in the body of a loop.
         of_runtime: use conditions on runtime values, too.
+        calls: the number of calls around the computation whose arguments count.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''ENTRY e {
@@ -79,8 +83,8 @@ def conditions(
     if not decided and not of_two_integers(instruction):
         return _EVERYWHERE
     return instruction.module.memoised(
-        (conditions, instruction, around, of_runtime),
-        lambda: _conditions(instruction, shape, decided, around, of_runtime),
+        (conditions, instruction, around, of_runtime, calls),
+        lambda: _conditions(instruction, shape, decided, around, of_runtime, calls),
     )
 
 
@@ -90,13 +94,14 @@ def _conditions(
     decided: Iterable[DecidedRead],
     around: Surroundings | None,
     of_runtime: bool,
+    calls: int,
 ) -> Conditions:
     different = where_different(instruction, shape)
     if different is not None:
         return {0: different, 1: different}
     limits: dict[int, tuple[IndexingMap, ...]] = {}
     for read in decided:
-        parts = _parts(instruction, shape, read, around, of_runtime)
+        parts = _parts(instruction, shape, read, around, of_runtime, calls)
         if parts is None:
             continue
         decide_each_other = any(part.runtime for part in limits.get(read.decider, ()))
@@ -111,9 +116,10 @@ def _parts(
     read: DecidedRead,
     around: Surroundings | None,
     of_runtime: bool,
+    calls: int,
 ) -> tuple[IndexingMap, ...] | None:
     """Return the parts of the result that need an operand; None if all do."""
-    values = _decider_values(instruction, shape, read.decider, around, of_runtime)
+    values = _decider_values(instruction, shape, read.decider, around, of_runtime, calls)
     if values is None:
         return None
     parts = [
@@ -136,6 +142,7 @@ def _decider_values(
     number: int,
     around: Surroundings | None,
     of_runtime: bool,
+    calls: int,
 ) -> ValueMaps | None:
     """Return the values of an operand that decides, by the index of the result; or None."""
     op = instruction.op
@@ -144,7 +151,7 @@ def _decider_values(
     if not isinstance(reads, tuple) or len(reads) != 1 or not is_function(reads[0]):
         return None
     decider = ArrayRef(instruction.operands[number])
-    values = value_maps(decider, around)
+    values = value_maps(decider, around) or values_in_calls(decider, calls)
     if values is None and of_runtime and around is None and is_truth_value(decider):
         values = named_values(decider)
     if values is None or len(values) > MAX_CONDITIONS:

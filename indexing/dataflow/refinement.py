@@ -54,7 +54,7 @@ def refine_edges(
     """
     limits: Conditions = {}
     if options.follows_masks:
-        limits = conditions(instruction, around, options.runtime_masks)
+        limits = conditions(instruction, around, options.runtime_masks, calls)
     of_runtime = options.follows_runtime_masks and around is None
     if backward and isinstance(instruction.op, Scatter):
         edges = _updated_edges(instruction, edges, of_runtime, calls)

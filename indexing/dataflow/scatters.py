@@ -12,18 +12,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hlo.modules.module import Computation, Instruction
-from hlo.modules.recursion import bottom_up
+from hlo.modules.module import Instruction
 from hlo.shapes.mixed_radix import digits_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.alike import evaluated_in_calls
-from indexing.dataflow.constants import MAX_ELEMENTS, is_integral
+from indexing.dataflow.constants import MAX_ELEMENTS
 from indexing.dataflow.tables import table_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.scatter import Scatter
-from indexing.ops.structured_ops import InlineOp
 from simplifier.constraints import Constraint
 
 Maps: TypeAlias = tuple[IndexingMap, ...]
@@ -63,31 +61,6 @@ def scatter_edges(
         else edge
         for edge in edges
     ]
-
-
-def scatters_at_arguments(call: Instruction, calls: int) -> bool:
-    """Return True if a call has known integers as arguments, and it calls a scatter.
-
-    Args:
-        calls: see `scatter_edges`.
-    """
-    if not isinstance(call.op, InlineOp) or not _has_scatter(call.called_computations[0]):
-        return False
-    arrays = [array for array in map(ArrayRef, call.operands) if is_integral(array)]
-    return any(evaluated_in_calls(array, calls) is not None for array in arrays)
-
-
-def _has_scatter(computation: Computation) -> bool:
-    """Return True if a computation, or one that it calls inline, has a scatter."""
-    return bottom_up(
-        computation,
-        _has_scatter,
-        lambda c: any(
-            isinstance(each.op, Scatter)
-            or (isinstance(each.op, InlineOp) and _has_scatter(each.called_computations[0]))
-            for each in c.instructions
-        ),
-    )
 
 
 def _known(instruction: Instruction, calls: int) -> KnownScatter | None:

@@ -16,6 +16,7 @@ import numpy as np
 from hlo.modules.module import Instruction
 from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import Shape
+from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
@@ -90,6 +91,16 @@ def named_values(array: ArrayRef) -> ValueMaps | None:
     module = array.instruction.module
     with module.lock:
         return _trace_array(array, module.memoised((named_values,), lambda: _Values(None, True)))
+
+
+def values_in_calls(array: ArrayRef, calls: int) -> ValueMaps | None:
+    """Return the elements of an array that depends on constants of callers, as formulas, or None.
+
+    Args:
+        calls: see `indexing.dataflow.alike.evaluated_in_calls`.
+    """
+    table = evaluated_in_calls(array, calls) if calls and is_integral(array) else None
+    return None if table is None else table_maps(_integers(table))
 
 
 def is_truth_value(array: ArrayRef) -> bool:

@@ -27,6 +27,7 @@ from tests.dataflow.mask_checks import (
     splat,
     where,
 )
+from tests.oracles import union
 
 LENGTHS: Final = (-(2**31), -1, 0, 2, 5, 9, 2**31 - 1)
 
@@ -187,6 +188,33 @@ PROGRAMS: dict[str, Program] = {
            ROOT r = f32[9] select(near, x, y)""",
         {"x": where(lambda d: 2 <= d <= 6), "y": where(lambda d: not 2 <= d <= 6)},
     ),
+    "factors_of_another_computation": Program(
+        f"""x = s32[6] parameter(0)
+           m = s32[6] {numbers(1, 0, 1, 0, 1, 0)}
+           ROOT r = s32[6] fusion(x, m), kind=kLoop, calls=times""",
+        {"x": where(lambda d: d % 2 == 0)},
+        computations="""times { x = s32[6] parameter(0)  m = s32[6] parameter(1)
+          ROOT r = s32[6] multiply(x, m) }""",
+    ),
+    "a_mask_of_another_computation": Program(
+        """x = f32[6,6] parameter(0)
+           third = s32[6] fusion(), kind=kLoop, calls=thirds
+           ROOT r = f32[6,6] fusion(x, third), kind=kLoop, calls=masked""",
+        {"x": where(lambda i, j: j <= i and (j % 3 == 2 or i == j))},
+        computations="""
+          thirds { i = s32[6] iota(), iota_dimension=0  n = s32[] constant(3)
+            ns = s32[6] broadcast(n), dimensions={}  ROOT r = s32[6] remainder(i, ns) }
+          masked { x = f32[6,6] parameter(0)  third = s32[6] parameter(1)
+            i = s32[6,6] iota(), iota_dimension=0  j = s32[6,6] iota(), iota_dimension=1
+            early = pred[6,6] compare(j, i), direction=LE
+            same = pred[6,6] compare(j, i), direction=EQ
+            n = s32[] constant(2)  ns = s32[6] broadcast(n), dimensions={}
+            some = pred[6] compare(third, ns), direction=EQ
+            column = pred[6,6] broadcast(some), dimensions={1}
+            either = pred[6,6] or(column, same)  both = pred[6,6] and(early, either)
+            z = f32[] constant(0)  zs = f32[6,6] broadcast(z), dimensions={}
+            ROOT r = f32[6,6] select(both, x, zs) }""",
+    ),
     "integers_that_are_compared_with_each_other": Program(
         """s = s32[4] parameter(0)
            rows = s32[4,4] broadcast(s), dimensions={0}
@@ -264,6 +292,23 @@ def test_booleans_decide_what_is_read() -> None:
         region = answer.at(slice(0, 6), mask=given)[0]
         assert isinstance(region, indexing.Region)
         assert np.array_equal(region.elements(), [[0], [2]])
+
+
+def test_the_masks_of_two_calls_are_not_confused() -> None:
+    root = hlo.parse(f"""
+    times {{ x = s32[4] parameter(0)  m = s32[4] parameter(1)  ROOT r = s32[4] multiply(x, m) }}
+    ENTRY e {{
+      x = s32[4] parameter(0)
+      y = s32[4] parameter(1)
+      m = s32[4] {numbers(1, 0, 1, 0)}
+      o = s32[4] {numbers(0, 1, 1, 1)}
+      a = s32[4] call(x, m), to_apply=times
+      b = s32[4] call(y, o), to_apply=times
+      ROOT r = s32[4] add(a, b)
+    }}""").entry.root
+    x, y, *_ = indexing.to_parameters(root).maps
+    assert union(x) >= {((k,), (k,)) for k in (0, 2)}
+    assert union(y) >= {((k,), (k,)) for k in (1, 2, 3)}
 
 
 def test_predicates_of_floats_restrict_nothing() -> None:

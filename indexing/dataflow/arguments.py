@@ -1,0 +1,68 @@
+"""Calls whose arguments decide what is read: constants that a computation gets from its caller.
+
+A compiler places a mask, or the indices of a scatter, in another fusion than what they decide.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from indexing.dataflow.alike import evaluated_in_calls
+from indexing.dataflow.constants import is_integral
+from indexing.dataflow.evaluation import evaluated
+from indexing.maps.arrays import ArrayRef
+from indexing.ops.base import MappedOp
+from indexing.ops.scatter import Scatter
+from indexing.ops.structured_ops import InlineOp
+
+MAX_CALLS: Final = 8
+"""Limit on the calls around a computation whose arguments are known."""
+
+
+def arguments_decide(call: Instruction, calls: int) -> bool:
+    """Return True for a call of a scatter or a mask with known integers as arguments.
+
+    Args:
+        calls: the number of calls around the computation whose arguments count, see
+            `indexing.dataflow.alike.evaluated_in_calls`.
+
+    >>> import hlo, indexing
+    >>> module = hlo.parse('''
+    ... f { x = s32[2] parameter(0)  m = s32[2] parameter(1)  ROOT r = s32[2] multiply(x, m) }
+    ... ENTRY e { x = s32[2] parameter(0)  m = s32[2] constant({0, 1})
+    ...   ROOT r = s32[2] fusion(x, m), kind=kLoop, calls=f }''')
+    >>> arguments_decide(module.entry.root, 0)
+    True
+    """
+    if calls == MAX_CALLS or not isinstance(call.op, InlineOp):
+        return False
+    decides: bool = call.module.memoised(
+        (arguments_decide, call, calls), lambda: _arguments_decide(call, calls)
+    )
+    return decides
+
+
+def _arguments_decide(call: Instruction, calls: int) -> bool:
+    arguments = [array for array in map(ArrayRef, call.operands) if is_integral(array)]
+    return any(evaluated_in_calls(array, calls) is not None for array in arguments) and any(
+        isinstance(each.op, Scatter)
+        or _is_masked(each, calls + 1)
+        or arguments_decide(each, calls + 1)
+        for each in call.called_computations[0].instructions
+    )
+
+
+def _is_masked(instruction: Instruction, calls: int) -> bool:
+    """Return True if arguments are known that decide which operands are read."""
+    op, shape = instruction.op, instruction.shape
+    if not isinstance(op, MappedOp) or not isinstance(shape, Shape):
+        return False
+    deciders = [ArrayRef(instruction.operands[r.decider]) for r in op.decided_reads(shape)]
+    return any(
+        is_integral(each)
+        and evaluated(each) is None
+        and evaluated_in_calls(each, calls) is not None
+        for each in deciders
+    )
