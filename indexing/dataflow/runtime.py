@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import gcd
 
 from indexing.dataflow.constants import element_at, is_integral
 from indexing.dataflow.conversions import keeps_every_value
@@ -41,7 +42,7 @@ from indexing.ops.integer_rules import MAX_CASES, Cases, clamp_cases
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.domain import are_disjoint
-from simplifier.interval import intersect
+from simplifier.interval import Interval, intersect
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
@@ -133,19 +134,37 @@ def _cases(
 
 
 def _narrowed(piece: IndexingMap, rt: RuntimeVariable) -> IndexingMap:
-    """Return a piece whose runtime scalar `rt` has the bounds of the values that it can have."""
+    """Return a piece whose runtime scalar `rt` has only the values that it can have.
+
+    They are in an interval, and may have one remainder, as ``2 * pos`` is even.
+    """
     array, clamp = rt.array, rt.clamp
     if not isinstance(array, ArrayRef) or clamp is None or rt.index or not is_integral(array):
         return piece
-    values = [value.results[0].bounds for value in named_values(array) or ()]
-    ends = [min(max(end, clamp[0]), clamp[1]) for bounds in values for end in bounds]
+    values = [value.results[0] for value in named_values(array) or ()]
+    ends = [min(max(end, clamp[0]), clamp[1]) for value in values for end in value.bounds]
     bounds = intersect(rt.variable.bounds, (min(ends), max(ends))) if ends else rt.variable.bounds
-    if bounds == rt.variable.bounds or bounds[0] > bounds[1]:
+    if bounds[0] > bounds[1]:
         return piece
     variable = Variable(rt.name, *bounds)
-    return with_replaced_variables(
-        piece, {rt.variable: variable.as_expr()}, {rt.variable: variable}
-    )
+    if variable != rt.variable:
+        replaced = {rt.variable: variable.as_expr()}
+        piece = with_replaced_variables(piece, replaced, {rt.variable: variable})
+    step, rest = _remainder(values, clamp) if values else (1, 0)
+    if step < 2:
+        return piece
+    return piece.with_constraints([Constraint((variable - rest) % step, 0, 0)])
+
+
+def _remainder(values: Sequence[Expr], clamp: Interval) -> tuple[int, int]:
+    """Return a step and the remainder by it of all clamped values; a step of 1 if there is none."""
+    low, high = clamp
+    constants = [value.constant for value in values]
+    constants += [low] if any(value.bounds[0] < low for value in values) else []
+    constants += [high] if any(value.bounds[1] > high for value in values) else []
+    factors = [factor for value in values for _, factor in value.terms]
+    step = gcd(*factors, *[number - constants[0] for number in constants[1:]])
+    return step, constants[0] % step if step else 0
 
 
 def _conditions(piece: IndexingMap, index: Sequence[Expr]) -> list[Constraint]:

@@ -7,6 +7,7 @@ import pytest
 
 import hlo
 import indexing
+from indexing import IndexingMap
 from indexing.execution import run
 
 PROGRAM = """
@@ -29,23 +30,23 @@ STARTS = {
 }
 
 
-def read_by(kind: str, start: str, size: int) -> tuple[tuple[int, int], set[int]]:
-    """The bounds of the start of the slice, and the starts for all values of the argument."""
+def read_by(kind: str, start: str, size: int) -> tuple[IndexingMap, set[int]]:
+    """The map of the slice, and the starts for all values of the argument."""
     module = hlo.parse(PROGRAM.format(kind=kind, start=start, size=size))
     (read,) = indexing.to_parameters(module.entry.root).maps[0]
-    (rt,) = read.runtime
     x = np.arange(size, dtype=np.float32)
     low, high = (-128, 127) if kind == "s8" else (0, 255)
     dtype = np.int8 if kind == "s8" else np.uint8
     starts = {int(run(module, [x, dtype(n)])[0][0]) for n in range(low, high + 1)}
-    return rt.variable.bounds, starts
+    return read, starts
 
 
 @pytest.mark.parametrize("size", [4, 9, 200])
 @pytest.mark.parametrize("kind", ["s8", "u8"])
 @pytest.mark.parametrize("start", STARTS)
 def test_no_start_is_outside_of_the_bounds(start: str, kind: str, size: int) -> None:
-    (low, high), starts = read_by(kind, start, size)
+    read, starts = read_by(kind, start, size)
+    low, high = read.runtime[0].variable.bounds
     assert low <= min(starts)
     assert max(starts) <= high
     least, largest = STARTS[start]
@@ -53,6 +54,18 @@ def test_no_start_is_outside_of_the_bounds(start: str, kind: str, size: int) -> 
         assert low == min(least, size - 1) == min(starts)
     if kind == "s8" and largest:
         assert high == min(largest, size - 1) == max(starts)
+
+
+@pytest.mark.parametrize("size", [4, 9, 200])
+@pytest.mark.parametrize("kind", ["s8", "u8"])
+@pytest.mark.parametrize("start", ["multiply(n, two)", "multiply(n, five)", "shift-left(n, two)"])
+def test_a_multiple_has_no_other_remainder(start: str, kind: str, size: int) -> None:
+    read, starts = read_by(kind, start, size)
+    low, high = read.runtime[0].variable.bounds
+    allowed = {n for n in range(low, high + 1) if read.evaluate((0,), (), (n,)) is not None}
+    assert starts <= allowed
+    if size == 9 and start == "multiply(n, two)":  # a start at the clamp is even, too
+        assert starts == allowed == {0, 2, 4, 6, 8}
 
 
 def test_a_reduction_of_single_elements_is_a_formula() -> None:
