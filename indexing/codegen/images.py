@@ -32,14 +32,15 @@ class OperandValues:
 
     Args:
         instruction: the instruction of the maps.
-        operands: the values of its operands, which may change in place.
+        operands: the values of its operands, which may change in place; none of an operand whose
+            value is not known.
     """
 
     def __init__(self, instruction: Instruction, operands: Operands) -> None:
         self.instruction, self.operands = instruction, operands
         self._integers: dict[ArrayRef, Array] = {}
         for operand, arrays in zip(instruction.operands, operands, strict=True):
-            for (_, path, _), array in zip(array_leaves(operand.shape), arrays, strict=True):
+            for (_, path, _), array in zip(array_leaves(operand.shape), arrays, strict=False):
                 if is_integer(array) or array.dtype.kind == "b":
                     self._integers.setdefault(ArrayRef(operand, path), array)
         self._evaluated: tuple[Sequence[bytes], Evaluation] | None = None
@@ -55,7 +56,8 @@ class OperandValues:
             return None
         number = self.instruction.operands.index(rt.source)
         is_array = isinstance(self.instruction.operands[number].shape, Shape)
-        return self.operands[number][0] if is_array else None
+        known = self.operands[number]
+        return known[0] if is_array and known else None
 
     def source(self, rt: RuntimeVariable) -> Array | None:
         """Return the source of a runtime value: an operand, or what integer operands decide."""

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
-from indexing.codegen.images import images
+from indexing.codegen.images import OperandValues, images
 from indexing.dataflow.queries import output_to_input
 from indexing.equivalence.pairing import Leaf, Side
 from indexing.equivalence.verdicts import ElementIndex
@@ -114,10 +114,12 @@ def _reads(element: _Element, values: Mapping[Instruction, Value]) -> Iterator[_
     answer = output_to_input(instruction, paths.index(path) if path else 0)
     if first_unknown(*answer.unknown) is not None:
         yield None
-    operands = [flattened(values.get(operand, ())) for operand in instruction.operands]
+    known = OperandValues(
+        instruction, [flattened(values.get(operand, ())) for operand in instruction.operands]
+    )
     for k, operand in enumerate(instruction.operands):
         for m, operand_path in zip(answer.maps[k], answer.paths[k], strict=True):
-            elements = images(instruction, operands, m, at) if values or not m.runtime else None
+            elements = images(known, m, at) if values or not m.runtime else None
             if elements is None or len(elements) > MAX_READS:
                 yield None
             for j in sorted(elements or ())[:MAX_READS]:

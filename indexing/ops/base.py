@@ -371,6 +371,9 @@ class RoutingOp(ElementOp):
     def route(self, path: Path) -> tuple[int, Path]:
         """Return the operand and the path in it that the result's leaf at `path` is."""
 
+    def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
+        return self.route(path)
+
     @abstractmethod
     def route_back(self, operand: int, path: Path) -> Path | None:
         """Return the path in the result of an operand's leaf; None if the result omits the leaf."""

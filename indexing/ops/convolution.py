@@ -20,7 +20,14 @@ from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, 
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import cross_correlation
-from indexing.ops.windows import always_covers, count_covered, index_at, only_element, position_of, touches_always
+from indexing.ops.windows import (
+    always_covers,
+    count_covered,
+    index_at,
+    only_element,
+    position_of,
+    touches_always,
+)
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine
 from simplifier.unknown import Unknown

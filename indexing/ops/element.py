@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 from hlo.modules.bind import registered_class, why_unsupported
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, Shape, leaves, unbounded_leaf
+from indexing.maps.arrays import Path
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -222,6 +223,13 @@ class ElementOp(Op):
     takes_partial: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
     work_of_element: ClassVar[Work] = Work(flops=1)
+
+    def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
+        """Operand number and path of the leaf that the result's leaf at `path` is, unchanged.
+
+        None if the leaf is another value, or if the op does not say.
+        """
+        return None
 
     def element(self, out: Any, *operands: Any) -> ElementRule:
         """Return the rule for the elements of `out`, one array of the result.

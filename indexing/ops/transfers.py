@@ -9,7 +9,6 @@ Sources: XLA ``docs/operation_semantics.md``, "AfterAll", "Infeed", "Outfeed", "
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -51,10 +50,6 @@ class EndpointOp(StructuredOp):
     has_local_form: ClassVar[bool] = False
     work = no_work
 
-    @abstractmethod
-    def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
-        """Operand number and path of the leaf forwarded to `path`; None for received values."""
-
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
@@ -68,9 +63,6 @@ class SinkOp(EndpointOp):
     """An op whose result is a token or a value from outside, and forwards no operand."""
 
     __slots__ = ()
-
-    def forwarded_leaf(self, path: Path) -> None:
-        return None
 
 
 # ---------------------------------------------------------------- tokens
@@ -340,6 +332,9 @@ class CopyStart(UnaryOp):
 
     def output_to_input(self, out: Shape, operand: Shape, *, output_id: int = 0) -> OperandMaps:
         return IndexingMap.identity(out) if output_id < 2 else ()
+
+    def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
+        return (0, ()) if path[0] < 2 else None
 
     def kernel(self, operand: Any) -> tuple[Any, Any, Any]:
         return operand.copy(), operand, np.zeros((), np.uint32)

@@ -326,3 +326,20 @@ def test_groups_of_collectives_are_compared_by_their_devices(
       add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
       ENTRY e { p = f32[3] parameter(0)  ROOT r = f32[3] all-reduce(p), to_apply=add, %s }"""
     assert bool(equivalent(hlo.parse(text % one), hlo.parse(text % other))) == is_equal
+
+
+def test_a_copy_between_memories_keeps_values() -> None:
+    """As XLA:TPU copies an array into its vector memory, before a fusion reads it."""
+    plain = "ENTRY e { p = f32[4,8] parameter(0)  ROOT n = f32[4,8] negate(p) }"
+    copied = """ENTRY e {
+      p = f32[4,8]{1,0} parameter(0)
+      s = (f32[4,8]{1,0:S(1)}, f32[4,8]{1,0}, u32[]) copy-start(p)
+      d = f32[4,8]{1,0:S(1)} copy-done(s)
+      ROOT n = f32[4,8]{1,0} negate(d)
+    }"""
+    assert equivalent(hlo.parse(plain), hlo.parse(copied))
+    narrowed = copied.replace("f32[4,8]{1,0:S(1)}", "bf16[4,8]{1,0:S(1)}").replace(
+        "ROOT n = f32", "c = f32[4,8]{1,0} convert(d)  ROOT n = f32"
+    )
+    verdict = equivalent(hlo.parse(plain), hlo.parse(narrowed.replace("negate(d)", "negate(c)")))
+    assert not verdict

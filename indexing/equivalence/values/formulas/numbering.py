@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from hlo.modules.calls import called_by
-from hlo.modules.effects import value_attributes
+from hlo.modules.effects import has_own_effect, value_attributes
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import Recursive
 from hlo.shapes.shape import AnyShape, Shape, leaves
@@ -152,6 +152,10 @@ class Numbering(ProgramArrays[NumberedArray]):
         result = {}
         for leaf, (path, shape) in enumerate(leaves(instruction.shape)):
             array_shape = shape if isinstance(shape, Shape) else None
+            forwarded = _forwarded(instruction, path, operands)
+            if forwarded is not None and _has_type(forwarded, array_shape):
+                result[path] = forwarded
+                continue
             result[path] = self._view(instruction, array_shape, operands) or self._add(
                 (*key, leaf, _shape_key(array_shape)),
                 array_shape, instruction, leaf, path, operands,
@@ -237,6 +241,21 @@ class Numbering(ProgramArrays[NumberedArray]):
             known = NumberedArray(self._count, shape, instruction, leaf, path, operands, **more)
             self.arrays[key] = known
         return known
+
+
+def _has_type(array: NumberedArray, shape: Shape | None) -> bool:
+    return bool(shape and array.shape and array.shape.element_type == shape.element_type)
+
+
+def _forwarded(
+    instruction: Instruction, path: Path, operands: tuple[Leaves, ...]
+) -> NumberedArray | None:
+    """Return the array of an operand that a leaf of a result is, such as that of a copy-start."""
+    op = instruction.op
+    if not isinstance(op, ElementOp) or has_own_effect(instruction):
+        return None
+    leaf = op.forwarded_leaf(path)
+    return None if leaf is None else operands[leaf[0]].get(leaf[1])
 
 
 def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
