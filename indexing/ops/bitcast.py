@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -93,7 +94,10 @@ class Bitcast(UnaryOp):
         (operand,) = operands
         if _is_tiled(out) or _is_tiled(operand):
             widths = operand.element_bits, out.element_bits
-            return same_bits(out, operand, widths, is_tiled=True)
+            rule = same_bits(out, operand, widths, is_tiled=True)
+            if isinstance(rule, CopyRule) and _is_total(_same_bytes(out, operand), out):
+                return replace(rule, has_padding=False)
+            return rule
         return same_bits(out, operand, _widths(operand, out), is_tiled=False)
 
     def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
@@ -204,6 +208,13 @@ def same_bits(
             function=joining_function(kind, name, widths), joins_parts=True, is_view=True
         )
     return CopyRule(function=part_of(kind, name, widths), parts=theirs // ours, is_view=True)
+
+
+def _is_total(indexing_map: IndexingMap | Unknown, out: Shape) -> bool:
+    """Return True for a map that gives each element of `out` one element."""
+    if isinstance(indexing_map, Unknown) or indexing_map.constraints or indexing_map.ranges:
+        return False
+    return [v.bounds for v in indexing_map.dims] == [(0, size - 1) for size in out.dims]
 
 
 def _differ_in_bits(one: Shape, other: Shape) -> str:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hlo.shapes.shape import Shape
+import hlo
+from hlo.shapes.shape import Shape, dtype
+from indexing.execution import run
 from indexing.maps.answers import Unknown
+from indexing.ops.element import CopyRule, element_of
 from tests.ops.samples import parse_sample
 
 # fmt: off
@@ -85,3 +88,30 @@ def test_maps_of_unsupported_layouts_are_unknown(text: str) -> None:
     (reads,) = sample.op.reads(sample.instruction.shape, sample.shapes)
     assert isinstance(reads, Unknown)
     assert "tiled layouts" in reads.reason
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("f32[8,64]{1,0:T(8,128)S(1)}", "f32[8,64]{1,0:T(8,128)}"),
+        ("f32[8,64]{1,0:T(8,128)}", "f32[1,8,64]{2,1,0:T(8,128)}"),
+        ("bf16[7,300]{1,0:T(8,128)(2,1)}", "bf16[7,300,1]{1,0,2:T(8,128)(2,1)}"),
+        ("f32[8,64]{1,0:T(8,128)}", "f32[8,64]{0,1:T(8,128)}"),
+        ("f32[1024]{0:T(1024)}", "f32[8,128]{1,0:T(8,128)}"),
+        ("f32[1000]{0:T(1024)}", "f32[8,125]{1,0:T(8,128)}"),
+        ("f32[100]{0:T(128)}", "f32[128]{0:T(128)}"),
+        ("f32[128]{0:T(128)}", "f32[100]{0:T(128)}"),
+    ],
+)
+def test_a_tiled_bitcast_has_padding_where_no_element_is_in_memory(
+    source: str, target: str
+) -> None:
+    text = f"ENTRY e {{ p = {source} parameter(0)  ROOT b = {target} bitcast(p) }}"
+    root = hlo.parse(text).entry.root
+    shape = root.operands[0].shape
+    assert isinstance(shape, Shape)
+    values = np.arange(1, shape.size + 1).reshape(shape.dims)
+    (result,) = run(root.module, [values.astype(dtype(shape.element_type))])
+    rule = element_of(root)
+    assert isinstance(rule, CopyRule)
+    assert rule.has_padding == bool(np.any(result == 0))
