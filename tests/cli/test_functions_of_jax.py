@@ -35,11 +35,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_a_function_is_an_input_of_maps(run: Run) -> None:
     status, out, err = run(f"maps jax:layers.py:product {SHAPES} --to parameters")
     assert (status, err) == (0, "")
-    assert "operand 0 x f32[3,5]: (d0, d1)[s0] -> (d0, s0)" in out
-    assert "operand 1 w f32[5,7]: (d0, d1)[s0] -> (s0, d1)" in out
+    assert "parameter 0 x f32[3,5]: (d0, d1)[s0] -> (d0, s0)" in out
+    assert "parameter 1 w f32[5,7]: (d0, d1)[s0] -> (s0, d1)" in out
     assert "printed by the program" not in out
 
 
+@pytest.mark.slow
 def test_arguments_may_be_trees(run: Run) -> None:
     shapes = json.dumps([{"w": "f32[5,7]", "b": "f32[7]"}, "f32[3,5]"])
     status, out, _ = run(f"maps jax:layers.py:tree --shapes '{shapes}' --to parameters")
@@ -47,6 +48,7 @@ def test_arguments_may_be_trees(run: Run) -> None:
     assert "p.b f32[7]: (d0, d1) -> (d1)" in out
 
 
+@pytest.mark.slow
 def test_stages_of_one_function_are_compared(run: Run) -> None:
     name = "jax:layers.py:product"
     line = f"diff {name}@lowered {name}@optimized {SHAPES} --level reads"
@@ -71,6 +73,7 @@ def test_every_command_reads_a_function(run: Run, command: str) -> None:
     assert status == 0, err
 
 
+@pytest.mark.slow
 def test_a_pass_is_a_stage(run: Run) -> None:
     line = f"ls jax:layers.py:product {SHAPES} --stage"
     assert run(f"{line} layout-assignment")[0] == 0
@@ -105,6 +108,7 @@ def test_a_stage_of_a_function_is_none_of_a_folder(run: Run) -> None:
     assert "no stage of XLA's dumps in a folder: expected before_optimizations, passes" in err
 
 
+@pytest.mark.slow
 def test_a_dump_has_the_module_and_each_pass(run: Run) -> None:
     status, out, _ = run(f"dump jax:layers.py:product {SHAPES} -o dumps")
     files = [each.name for each in Path("dumps").rglob("*") if each.is_file()]

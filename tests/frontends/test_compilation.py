@@ -121,6 +121,7 @@ def test_an_error_names_the_extra_with_the_compiler(
         indexing.from_jax(layer, *ARGUMENTS, target=target, stage="optimized")
 
 
+@pytest.mark.slow
 def test_the_cpu_compiles_what_jax_compiles() -> None:
     lowered = as_lowered()
     (own,) = lowered.compile().runtime_executable().hlo_modules()
@@ -143,6 +144,7 @@ def test_shardings_of_an_abstract_mesh_are_kept() -> None:
     assert any(i.opcode.startswith("all-gather") for i in compiled.instructions)
 
 
+@pytest.mark.slow
 def test_a_stage_is_a_folder_of_dumps_or_the_module_after_a_pass() -> None:
     folder = indexing.from_jax(layer, *ARGUMENTS, stage="passes")
     assert isinstance(folder, Path)
@@ -155,6 +157,7 @@ def test_a_stage_is_a_folder_of_dumps_or_the_module_after_a_pass() -> None:
         indexing.from_jax(layer, *ARGUMENTS, stage="layout-asignment")
 
 
+@pytest.mark.slow
 def test_the_kernels_are_a_folder() -> None:
     folder = indexing.from_jax(layer, *ARGUMENTS, stage="kernels")
     assert any(each.suffix == ".mlir" for each in folder.iterdir())
@@ -200,6 +203,7 @@ def test_the_second_question_is_answered_from_the_cache(
     shutil.rmtree(fresh.folder)
 
 
+@pytest.mark.slow
 def test_flags_of_xla_are_part_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("helper.py").write_text("")
     write("return x + x")
@@ -209,6 +213,7 @@ def test_flags_of_xla_are_part_of_the_question(monkeypatch: pytest.MonkeyPatch) 
     assert compile_for(request()).folder != first.folder
 
 
+@pytest.mark.slow
 def test_the_cache_keeps_the_answers_that_were_used_last(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +230,7 @@ def test_the_cache_keeps_the_answers_that_were_used_last(
     assert len(kept) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -249,6 +255,7 @@ def test_a_limit_on_the_time_ends_the_process() -> None:
         compile_for(request(), timeout=1)
 
 
+@pytest.mark.slow
 def test_a_program_has_not_more_devices_than_its_target() -> None:
     Path("helper.py").write_text(
         "import jax, jax.numpy as jnp\n"
