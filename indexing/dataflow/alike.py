@@ -31,7 +31,7 @@ def argument_of(array: ArrayRef) -> ArrayRef | None:
     parameter = array.instruction
     if parameter.opcode != "parameter" or array.calls or parameter.computation.is_entry:
         return None
-    calls = _calls(parameter.computation.module).get(parameter.computation, ())
+    calls = calls_in(parameter.computation.module).get(parameter.computation, ())
     if len(calls) != 1 or not isinstance(calls[0].op, InlineOp):
         return None
     number = parameter_numbers(parameter.computation)[parameter]
@@ -75,7 +75,7 @@ def _arguments(computation: Computation, calls: int) -> dict[ArrayRef, np.ndarra
     return values
 
 
-def _calls(module: Module) -> dict[Computation, list[Instruction]]:
+def calls_in(module: Module) -> dict[Computation, list[Instruction]]:
     """Return the instructions that call each computation."""
 
     def find_calls() -> dict[Computation, list[Instruction]]:
@@ -85,7 +85,7 @@ def _calls(module: Module) -> dict[Computation, list[Instruction]]:
                 calls.setdefault(called, []).append(instruction)
         return calls
 
-    return module.memoised(_calls, find_calls)
+    return module.memoised(calls_in, find_calls)
 
 
 def are_alike(one: ArrayRef, other: ArrayRef) -> bool:

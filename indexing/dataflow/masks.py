@@ -22,9 +22,11 @@ from typing import Final, TypeAlias
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
+from indexing.dataflow.alike import calls_in
 from indexing.dataflow.copies import is_function
 from indexing.dataflow.equal_elements import of_two_integers, where_different
 from indexing.dataflow.needed import needed_by
+from indexing.dataflow.repeated_reads import repeats_decider
 from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.value_pieces import Surroundings, ValueMaps
 from indexing.dataflow.values import is_truth_value, named_values, value_maps, values_in_calls
@@ -99,8 +101,11 @@ def _conditions(
     different = where_different(instruction, shape)
     if different is not None:
         return {0: different, 1: different}
+    of_runtime = of_runtime and not _is_applied(instruction.computation)
     limits: dict[int, tuple[IndexingMap, ...]] = {}
     for read in decided:
+        if not shape.dims and repeats_decider(instruction, read):
+            continue
         parts = _parts(instruction, shape, read, around, of_runtime, calls)
         if parts is None:
             continue
@@ -108,6 +113,12 @@ def _conditions(
         if not (decide_each_other and any(part.runtime for part in parts)):
             limits[read.operand] = parts
     return limits
+
+
+def _is_applied(computation: Computation) -> bool:
+    """Return True for a function of elements, as of a sort: only the parameters it reads matter."""
+    calls = calls_in(computation.module).get(computation, ())
+    return bool(calls) and all(isinstance(call.op, MappedOp) for call in calls)
 
 
 def _parts(

@@ -88,9 +88,8 @@ def join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[Indexin
     As ``x floordiv n`` and ``x mod n``, which programs compute from the division that rounds
     towards zero, by cases.
     """
-    lengths = {_length(piece.results[0]) for piece in pieces}
-    is_alike = len(lengths) == 1 or any(_divides(piece.results[0]) for piece in pieces)
-    if len(pieces) == 1 or not is_alike:
+    results = {piece.results[0] for piece in pieces}
+    if len(pieces) == 1 or (len(results) > 1 and not any(map(_divides, results))):
         return pieces
     variables = dims(shape)
     shared, runtime = share_runtime([_over(piece, variables) for piece in pieces])
@@ -106,10 +105,6 @@ def join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[Indexin
 
 def _divides(formula: Expr) -> bool:
     return any(isinstance(atom, Floor) for atom, _ in formula.terms)
-
-
-def _length(formula: Expr) -> int:
-    return len(formula.terms)
 
 
 def _over(piece: IndexingMap, variables: Sequence[Variable]) -> IndexingMap:
