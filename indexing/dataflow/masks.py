@@ -25,7 +25,7 @@ from hlo.shapes.shape import Shape
 from indexing.dataflow.alike import calls_in
 from indexing.dataflow.copies import is_function
 from indexing.dataflow.equal_elements import of_two_integers, where_different
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependent_on_parameters, needed_by
 from indexing.dataflow.repeated_reads import repeats_decider
 from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.value_pieces import Surroundings, ValueMaps
@@ -162,7 +162,9 @@ def _decider_values(
     if not isinstance(reads, tuple) or len(reads) != 1 or not is_function(reads[0]):
         return None
     decider = ArrayRef(instruction.operands[number])
-    values = value_maps(decider, around) or values_in_calls(decider, calls)
+    is_data = decider.instruction in dependent_on_parameters(instruction.computation)
+    values = None if is_data and around is None else value_maps(decider, around)
+    values = values or values_in_calls(decider, calls)
     if values is None and of_runtime and around is None and is_truth_value(decider):
         values = named_values(decider)
     if values is None or len(values) > MAX_CONDITIONS:
