@@ -162,11 +162,14 @@ def _decider_values(
     if not isinstance(reads, tuple) or len(reads) != 1 or not is_function(reads[0]):
         return None
     decider = ArrayRef(instruction.operands[number])
-    is_data = decider.instruction in dependent_on_parameters(instruction.computation)
-    values = None if is_data and around is None else value_maps(decider, around)
-    values = values or values_in_calls(decider, calls)
-    if values is None and of_runtime and around is None and is_truth_value(decider):
-        values = named_values(decider)
+    if around is not None:
+        values = value_maps(decider, around)
+    elif decider.instruction not in dependent_on_parameters(instruction.computation):
+        values = value_maps(decider)
+    else:
+        values = values_in_calls(decider, calls)
+        if values is None and of_runtime and is_truth_value(decider):
+            values = named_values(decider)
     if values is None or len(values) > MAX_CONDITIONS:
         return None
     return tuple([reads[0].then(value) for value in values])

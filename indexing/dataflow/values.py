@@ -20,7 +20,8 @@ from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
-from indexing.dataflow.evaluation import evaluated, is_fold
+from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.small_reductions import reduced_elements, reduction_rule
 from indexing.dataflow.soundness import fault_of
 from indexing.dataflow.tables import table_maps
 from indexing.dataflow.value_pieces import (
@@ -307,7 +308,9 @@ def _elementwise_value(
 ) -> list[IndexingMap] | None:
     """Return the value of an elementwise op, for each choice of pieces of its operands."""
     choices: list[ValueMaps] = []
-    reads = list(_operand_reads(array.instruction))
+    is_reduced = isinstance(array.instruction.op, Reduce)
+    reads: list[tuple[Instruction, IndexingMap | None]]
+    reads = list((reduced_elements if is_reduced else _operand_reads)(array.instruction))
     if rule is selection and (chosen := _always_selected(array, memo)) is not None:
         rule, reads = identity, [reads[chosen]]
     for operand, read in reads:
@@ -315,6 +318,18 @@ def _elementwise_value(
         if pieces is None or read is None:
             return None
         choices.append(tuple([read.then(piece) for piece in pieces]))
+    if not is_reduced:
+        return _combinations(choices, rule, memo)
+    folded: list[IndexingMap] | None = list(choices[0])
+    for choice in choices[1:]:
+        folded = None if folded is None else _combinations([folded, choice], rule, memo)
+    return folded
+
+
+def _combinations(
+    choices: Sequence[Sequence[IndexingMap]], rule: IntegerRule, memo: _Values
+) -> list[IndexingMap] | None:
+    """Return the values of a function for each choice of one piece of each operand."""
     if prod(map(len, choices)) > MAX_CASES**2:
         return None
     result_maps: list[IndexingMap] = []
@@ -328,15 +343,9 @@ def _elementwise_value(
 
 
 def _arithmetic(instruction: Instruction) -> IntegerRule | None:
-    """Return the arithmetic of an elementwise op, or of a reduction of one element each."""
-    op = instruction.op
-    if not isinstance(op, Reduce):
-        return integer_rule(instruction)
-    shape, computation = instruction.operands[0].shape, instruction.called_computations[0]
-    if len(instruction.operands) != 2 or not isinstance(shape, Shape) or not is_fold(computation):
-        return None
-    is_single = all(shape.dims[k] == 1 for k in op.dimensions)
-    return integer_rule(computation.root) if is_single else None
+    """Return the arithmetic of an elementwise op, or of a reduction of few elements each."""
+    is_reduced = isinstance(instruction.op, Reduce)
+    return (reduction_rule if is_reduced else integer_rule)(instruction)
 
 
 def _combined(pieces: Sequence[IndexingMap], rule: IntegerRule) -> list[IndexingMap] | None:

@@ -188,6 +188,31 @@ PROGRAMS: dict[str, Program] = {
            ROOT r = f32[9] select(near, x, y)""",
         {"x": where(lambda d: 2 <= d <= 6), "y": where(lambda d: not 2 <= d <= 6)},
     ),
+    "all_indices_of_a_row_in_bounds": Program(
+        f"""x = f32[3] parameter(0)
+           y = f32[3] parameter(1)
+           n = s32[] parameter(2)
+           first = s32[1] reshape(n)
+           second = s32[1] constant({{0}})
+           row = s32[2] concatenate(first, second), dimensions={{0}}
+           least = s32[2] {numbers(0, 0)}
+           most = s32[2] {numbers(5, 0)}
+           above = pred[2] compare(row, least), direction=GE
+           below = pred[2] compare(row, most), direction=LE
+           each = pred[2] and(above, below)
+           true = pred[] constant(true)
+           inside = pred[] reduce(each, true), dimensions={{0}}, to_apply=all
+           p = pred[3] broadcast(inside), dimensions={{}}
+           ROOT r = f32[3] select(p, x, y)""",
+        {
+            "x": where(lambda d, n: 0 <= n <= 5),
+            "y": where(lambda d, n: not 0 <= n <= 5),
+            "n": lambda d, n: [()],
+        },
+        values=[{"n": n} for n in LENGTHS],
+        computations="""all { a = pred[] parameter(0)  b = pred[] parameter(1)
+          ROOT c = pred[] and(a, b) }""",
+    ),
     "factors_of_another_computation": Program(
         f"""x = s32[6] parameter(0)
            m = s32[6] {numbers(1, 0, 1, 0, 1, 0)}
