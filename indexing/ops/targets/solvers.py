@@ -200,33 +200,46 @@ class Geqrf(KnownReads):
     """R above the diagonal, reflectors below it, and their factors: column by column.
 
     Column j depends on the columns up to j of its matrix.
+
+    Class attributes:
+        is_logical: True if the matrices are the logical ones, in any layout.
     """
 
     obstacle: ClassVar[str] = (
         "which elements of the columns before a row depends on is not modelled"
     )
 
+    is_logical: ClassVar[bool] = False
+
     def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | None:
         matrix = instruction.operands[operand].shape
         out = leaf_shape(instruction.shape, output)
         if operand or not isinstance(matrix, Shape) or not isinstance(out, Shape):
             return None
-        if not is_column_major(self.operand_layout_constraints, matrix) or len(output) != 1:
+        if output not in ((0,), (1,)) or not self._has_matrices(matrix):
             return None
         *batch, rows, columns = matrix.dims
         wanted = [(*batch, rows, columns), (*batch, min(rows, columns))]
-        if output[0] > 1 or out.dims != wanted[output[0]]:
+        if out.dims != wanted[output[0]]:
             return None
         d, (s, t) = dims(out), ranges(rows, columns)
-        return (
-            IndexingMap.of(
-                d,
-                [*d[: len(batch)], s, t],
-                ranges=(s, t),
-                constraints=[precedes(t, d[-1])],
-                grade="may",
-            ),
-        )
+        place, inside = [*d[: len(batch)], s, t], [precedes(t, d[-1])]
+        return (IndexingMap.of(d, place, ranges=(s, t), constraints=inside, grade="may"),)
+
+    def _has_matrices(self, operand: Shape) -> bool:
+        if self.is_logical:
+            return operand.rank >= 2
+        return is_column_major(self.operand_layout_constraints, operand)
+
+
+@custom_call("Qr", samples=['(f32[3,2], f32[2]) custom-call(f32[3,2] p), custom_call_target="Qr"'])
+class Qr(Geqrf):
+    """`Geqrf`, as JAX has it for TPUs.
+
+    Source: JAX ``jax/_src/lax/linalg.py``, `geqrf`.
+    """
+
+    is_logical: ClassVar[bool] = True
 
 
 _ORGQR: Final = "cusolver_orgqr_ffi"
@@ -248,15 +261,20 @@ class Orgqr(KnownValues):
 
     Column t of the matrix has the elements of v_t below the diagonal; above them are 1, and 0.
     Column j of the result depends on the reflectors up to j.
+
+    Class attributes:
+        is_logical: True if the matrices are the logical ones, in any layout.
     """
 
+    is_logical: ClassVar[bool] = False
     operand_layout_constraints: tuple[AnyShape, ...] = attribute(shape_list, default=())
 
     def why_not(self, *operands: Shape) -> str:
         if len(operands) != 2:
             return f"it has {len(operands)} operands, expected 2"
         matrix, factors = operands
-        if not is_column_major(self.operand_layout_constraints, matrix):
+        is_understood = self.is_logical and matrix.rank >= 2
+        if not is_understood and not is_column_major(self.operand_layout_constraints, matrix):
             return "the matrices are not column-major by operand_layout_constraints"
         *batch, rows, columns = matrix.dims
         fits = factors.rank == len(batch) + 1 and factors.dims[-1] <= columns <= rows
@@ -301,3 +319,21 @@ class Orgqr(KnownValues):
                 row = (v.conj()[..., None, :] @ total) * factors[..., t, None, None]
                 total = total - v[..., None] * row
         return (total.astype(matrix.dtype),)
+
+
+_PRODUCT: Final = "ProductOfElementaryHouseholderReflectors"
+
+
+@custom_call(
+    _PRODUCT,
+    samples=[
+        f'f32[3,2] custom-call(f32[3,2] p, f32[2] q), custom_call_target="{_PRODUCT}"',
+    ],
+)
+class HouseholderProduct(Orgqr):
+    """`Orgqr`, as JAX has it for TPUs.
+
+    Source: JAX ``jax/_src/lax/linalg.py``, `householder_product`.
+    """
+
+    is_logical: ClassVar[bool] = True

@@ -123,6 +123,17 @@ def test_the_maps_of_geqrf_have_inverses() -> None:
     assert {(j, i) for i, j in forward} == backward
 
 
+def test_the_factorisation_of_jax_for_tpus_reads_the_same_in_any_layout() -> None:
+    text = '(f32[4,3]{1,0}, f32[3]) custom-call(f32[4,3]{1,0} p), custom_call_target="Qr"'
+    for output in (0, 1):
+        assert answers(text, output).maps == answers(geqrf(4, 3), output).maps
+    a = matrix(5, 3)
+    packed, factors = np.linalg.qr(a, mode="raw")
+    product = 'f32[5,3] custom-call(f32[5,3] p, f32[3] q), custom_call_target="ProductOfElementaryHouseholderReflectors"'
+    (q,) = executed(product, np.asarray(packed.T, np.float32), np.asarray(factors, np.float32))
+    assert np.allclose(q, np.linalg.qr(a)[0], atol=1e-5)
+
+
 def test_a_triangular_solve_of_cublas_is_that_of_hlo() -> None:
     a, b = np.tril(matrix(4, 4)) + 3 * np.eye(4, dtype=np.float32), matrix(4, 2)
     text = (
