@@ -45,7 +45,9 @@ def write_modules(folder: Path, text: str) -> None:
             failed += 1
             print(f"{text} {name}: {str(error).partition(chr(10))[0][:200]}", flush=True)
     seconds = time.perf_counter() - start
-    print(f"{text}: {len(programs) - failed} of {len(programs)} programs, {seconds:.0f} s", flush=True)
+    print(
+        f"{text}: {len(programs) - failed} of {len(programs)} programs, {seconds:.0f} s", flush=True
+    )
 
 
 def main() -> None:

@@ -20,14 +20,7 @@ from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, 
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import cross_correlation
-from indexing.ops.windows import (
-    always_covers,
-    count_covered,
-    index_at,
-    only_element,
-    position_of,
-    touches_always,
-)
+from indexing.ops.windows import always_covers, count_covered, index_at, only_element, position_of
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine
 from simplifier.unknown import Unknown
@@ -186,11 +179,7 @@ class Convolution(BinaryOp):
         size, d = self._sizes(left.dims, right.dims), dims(out)
         b, o, *x = self._in_label_order("out", d)
         each = list(zip(self.window, x, size.spatial, strict=True))
-        solved = [
-            only_element(*dimension) if exact or touches_always(w, n) else None
-            for dimension in each
-            for w, _, n in [dimension]
-        ]
+        solved = [only_element(*dimension, always=not exact) for dimension in each]
         unsolved = [w.size for w, s in zip(self.window, solved, strict=True) if s is None]
         *free, i = ranges(*unsolved, size.inputs)
         others = iter(free)
@@ -223,7 +212,7 @@ class Convolution(BinaryOp):
     ) -> tuple[OperandMaps, OperandMaps]:
         """The inverse maps; a closed form for the left operand, which is simpler with groups."""
         from_left, from_right = self.output_to_input(out, left, right, exact)
-        if len(from_left.ranges) <= len([w for w in self.window if w.size > 1]):  # some are solved
+        if len(from_left.ranges) <= len(self.window):  # window elements are solved
             return inverses(from_left, left), inverses(from_right, right)
         of_left, _ = self.met_by_input(out, left, right)
         return of_left, inverses(from_right, right)

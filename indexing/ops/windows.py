@@ -7,6 +7,7 @@ low`` of the array that is dilated by base_dilation.  Holes and padding have no 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
@@ -60,14 +61,18 @@ def _at(place: Expr, step: int, count: int) -> tuple[Expr, list[Constraint]]:
     return place // step, constraints
 
 
-def only_element(w: WindowDimension, position: Affine, size: int) -> Expr | None:
+def only_element(
+    w: WindowDimension, position: Affine, size: int, *, always: bool = False
+) -> Expr | None:
     """Return the only window element that can be on an array element at `position`.
 
     It is on one if it is in the window and `index_at` gives an index.
 
+    Args:
+        always: return None if no window element is on the array at some position.
     Returns:
-        A formula of the position; None if several elements are on the array at some position, or
-        if the formula is neither that of a remainder nor linear.
+        A formula of the position; None if several elements are on the array at some position, if
+        the formula is neither that of a remainder nor linear, or if the window has one element.
 
     >>> from simplifier.linear import variable
     >>> batches = WindowDimension(size=4, stride=3, base_dilation=4)  # XLA:TPU's batch dimension
@@ -77,32 +82,21 @@ def only_element(w: WindowDimension, position: Affine, size: int) -> Expr | None
     None
     """
     common, step, inverse = _congruence(w)
-    if w.size <= step:
-        return (w.low - as_expr(position) * w.stride) // common * inverse % step
     count = w.positions(size)
-    if np.any(_covered_elements(w, size, np.array([count // 2]))[2] > 1):
+    hits = (s for s in range(w.size) if element_under(w, count // 2, s, size) is not None)
+    if w.size == 1 or len(list(islice(hits, 2))) > 1:  # as in most windows
         return None
     places = np.arange(count, dtype=np.int64)
     start, _, counts = _covered_elements(w, size, places)
-    places, start = places[counts > 0], start[counts > 0]
-    if np.any(counts > 1) or not len(places):
+    if np.any(counts > 1) or not np.any(counts) or (always and not np.all(counts)):
         return None
+    if w.size <= step:
+        return (w.low - as_expr(position) * w.stride) // common * inverse % step
+    places, start = places[counts > 0], start[counts > 0]
     slope = (start[-1] - start[0]) // max(1, places[-1] - places[0])
     if np.any(start != start[0] + (places - places[0]) * slope):
         return None
     return (as_expr(position) - int(places[0])) * int(slope) + int(start[0])
-
-
-def touches_always(w: WindowDimension, size: int) -> bool:
-    """Return True if at least one window element is on the array at each position.
-
-    >>> touches_always(WindowDimension(size=4, stride=3, base_dilation=4), 4)
-    True
-    >>> touches_always(WindowDimension(size=1, low=1, high=1), 4)
-    False
-    """
-    positions = np.arange(w.positions(size), dtype=np.int64)
-    return bool(np.all(_covered_elements(w, size, positions)[2] > 0))
 
 
 def window_map(

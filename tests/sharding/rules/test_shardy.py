@@ -21,7 +21,7 @@ from tests.sharding.rules.sharding_checks import broken_factors
 from tests.sharding.rules.shardy import NOT_STABLEHLO, Comparison, compared, kinds, reads_nothing
 
 MAX_ELEMENTS = 200
-OTHER_KINDS = frozenset({"convolution", "pad", "reduce-scatter", "select-and-scatter"})
+OTHER_KINDS = frozenset({"pad", "reduce-scatter", "select-and-scatter"})
 """Ops of which a rule has a permutation where the other one has replication."""
 NEAR_MISSES = [
     "f32[8] pad(f32[8] p, f32[] v), padding=1_-1",
