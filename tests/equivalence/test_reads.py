@@ -107,6 +107,21 @@ def test_different_reads_have_a_witness(case: str, level: str) -> None:
     assert set(verdict.reads_before) != set(verdict.reads_after)
 
 
+def test_a_chain_follows_a_start_that_a_fusion_computes() -> None:
+    text = """
+    fused {{ x = f32[7] parameter(0)  n = s32[] parameter(1)  twice = s32[] add(n, n)
+      ROOT d = f32[2] dynamic-slice(x, twice), dynamic_slice_sizes={{2}} }}
+    ENTRY e {{ x = f32[7] parameter(0)  n = s32[] parameter(1)
+      f = f32[2] fusion(x, n), kind=kLoop, calls=fused
+      ROOT r = f32[2] {opcode}(f) }}"""
+    before, after = [hlo.parse(text.format(opcode=op)) for op in ("negate", "exponential")]
+    verdict = equivalent(before, after)
+    assert isinstance(verdict, Differs)
+    ((_, n),) = verdict.inputs  # of one device
+    start = min(max(2 * int(n), 0), 5)
+    assert verdict.chain_before == ("r[0]", "f[0]", f"x[{start}]")
+
+
 def test_a_witness_has_both_chains_of_reads() -> None:
     before, after = map(body, DIFFERENT["nested starts without the inner clamp"])
     verdict = equivalent(before, after, level="reads")
