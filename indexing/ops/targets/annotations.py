@@ -92,6 +92,22 @@ class AssumeGatherIndicesInBound(Annotation):
 
 
 @custom_call(
+    "GatherScatterIndicesBitpacked",
+    samples=[
+        's32[8,2] custom-call(s32[8,2] p), custom_call_target="GatherScatterIndicesBitpacked"'
+    ],
+)
+class GatherScatterIndicesBitpacked(Annotation):
+    """The operand, indices that XLA:TPU has joined in one integer and split again.
+
+    A gather or scatter reads the result as the indices.
+
+    Source: dumps of XLA:TPU after the pass ``tpu_scatter_gather_normalizer``: shifts and masks
+    split an integer, a concatenate joins its parts, and the call takes the place of the concatenate.
+    """
+
+
+@custom_call(
     "LayoutConstraint",
     samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="LayoutConstraint"'],
 )
