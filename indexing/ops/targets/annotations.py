@@ -103,7 +103,7 @@ class GatherScatterIndicesBitpacked(Annotation):
     A gather or scatter reads the result as the indices.
 
     Source: dumps of XLA:TPU after the pass ``tpu_scatter_gather_normalizer``: shifts and masks
-    split an integer, a concatenate joins its parts, and the call takes the place of the concatenate.
+    split an integer, a concatenate joins its parts, and the call replaces the concatenate.
     """
 
 
