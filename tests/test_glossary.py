@@ -32,7 +32,8 @@ ENGLISH = words("""
     a accuracy add all an and any are as assume at beside best between by change checked command
     compared completion constant continue contribute decision depth die difference documentation
     drawn each errors every exactly executing fault faults find four from generated get glossary go
-    guarantee how in install interrupted is it kind know known large later level limit limits line many
+    install know
+    guarantee how in interrupted is it kind known large later level limit limits line many
     method move needed next not number numbering of on once one or other own part quality question
     reason repair result run search several specified speed start supported term that the
     through to together total trust two use value was what where with without your
@@ -47,8 +48,8 @@ FIELD = words("""
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex
     layout load maxima memory minima miss mlir mod module non-affine notation notebook numpy op
     opcode operand operations parameter pickle print producer product program proof python queue
-    resident residue roofline runtime shape shardy shell simplification simplified simplifier store tpu
-    pass passes sum sympy test thread tile validation variable xla matplotlib picture
+    resident residue roofline runtime shape shardy shell simplification simplified simplifier store
+    pass passes sum sympy test thread tile tpu validation variable xla matplotlib picture
 """)
 
 
