@@ -6,8 +6,10 @@ folder of dumps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -130,6 +132,7 @@ def with_functions(command: click.Command) -> Callable[..., Any] | None:
 
     def resolved(**arguments: Any) -> Any:
         context = click.get_current_context()
+        _check_options(context, [arguments[name] for name in names])
         for name, kind in names.items():
             value = arguments[name]
             if isinstance(value, tuple):
@@ -139,6 +142,15 @@ def with_functions(command: click.Command) -> Callable[..., Any] | None:
         return callback(**arguments)
 
     return resolved
+
+
+def _check_options(context: click.Context, inputs: Sequence[str | Sequence[str]]) -> None:
+    """Refuse options for functions of JAX where no input is one."""
+    every = [name for each in inputs for name in ([each] if isinstance(each, str) else each)]
+    given = [name for name, value in context.meta.get(_KEY, {}).items() if value]
+    if given and not any(map(is_function, every)):
+        option = "--" + given[0].removeprefix("function_").replace("_", "-")
+        raise click.UsageError(f"{option} is for inputs that are functions of JAX: {FORM}")
 
 
 def _resolved(context: click.Context, name: str, kind: InputPath) -> str:
@@ -200,6 +212,8 @@ def compiled(context: click.Context, name: str, stage: str) -> Compiled:
         first, *rest = str(error).splitlines()
         reporter.error(f"error[jax]: {name}: {first}", *[f"  {line}" for line in rest])
         raise click.exceptions.Exit(1) from None
+    if given.get("no_cache"):
+        context.call_on_close(partial(shutil.rmtree, answer.folder, ignore_errors=True))
     if answer.note:
         reporter.note(f"note: {name}: {answer.note}")
     return answer

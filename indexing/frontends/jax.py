@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +79,8 @@ def from_jax(
             process, and for ``cpu`` where XLA dumps.  Kernels of a GPU are not tuned: that needs
             the device.
         timeout: limit on the seconds of a compilation for a target.
-        cache: keep the answer for a target among the user's caches.
+        cache: keep the answer for a target among the user's caches.  Without it, a folder that is
+            the answer is a temporary one, which the caller removes.
     Returns:
         The module with all constants and metadata: ``instruction.source`` is a line of the program;
         a folder for the stages ``passes`` and ``kernels``.
@@ -109,8 +111,12 @@ def from_jax(
     if stage in ("passes", "kernels"):
         return answer.dump
     if stage in STAGES:
-        return parse(answer.path.read_text(encoding="utf-8"), lowering.label)
-    return load(answer.after_pass(stage))
+        module = parse(answer.path.read_text(encoding="utf-8"), lowering.label)
+    else:
+        module = load(answer.after_pass(stage))
+    if not cache:
+        shutil.rmtree(answer.folder)
+    return module
 
 
 def _of_compiled(compiled: Any, stage: str, target: str | None) -> Module:

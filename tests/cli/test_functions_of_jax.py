@@ -91,6 +91,8 @@ def test_a_pass_is_a_stage(run: Run) -> None:
         ("jax:layers.py", 2, "names no function: write jax:FILE.py:FUNCTION"),
         ("jax:layers.py:tree --shapes 'f32[3'", 2, "is no shape"),
         ("jax:layers.py:tree --target gpu:H101", 2, "did you mean `H100`"),
+        ("m.hlo --target tpu:v4", 2, "--target is for inputs that are functions of JAX: jax:FILE"),
+        ("m.hlo --no-cache", 2, "--no-cache is for inputs that are functions of JAX"),
         ("jax:layers.py:product --shapes 'f32[3]'", 1, "missing 1 required positional argument"),
     ],
 )
