@@ -73,7 +73,9 @@ def registered_class(instruction: Instruction) -> type[Op] | None:
     """
     if instruction.opcode != CUSTOM_CALL:
         cls = find_op(instruction.opcode)
-        other = cls.opcode_of(instruction) if cls is not None else ""
+        if cls is None or not cls.acts_as_others:
+            return cls
+        other = cls.opcode_of(instruction)
         return find_op(other) if other else cls
     target = instruction.text_of("custom_call_target")
     return find_op(CUSTOM_CALL, target.strip('"') if target else "")

@@ -119,6 +119,7 @@ class Op(metaclass=OpType):
             the types.
         takes_partial: True if constraints and `infer_shape` support unknown sizes.
         has_effect: True if the op has side effects, and runs even if its result is unused.
+        acts_as_others: True if some instructions are described by the op of another opcode.
     """
 
     __slots__ = ()
@@ -136,6 +137,7 @@ class Op(metaclass=OpType):
     types: ClassVar[tuple[str, ...]] = ()
     takes_partial: ClassVar[bool] = False
     has_effect: ClassVar[bool] = False
+    acts_as_others: ClassVar[bool] = False
 
     def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """Return the operand shapes, each refined by the others (`hlo.ops.unify`) and by the op.
@@ -186,7 +188,10 @@ class Op(metaclass=OpType):
 
     @classmethod
     def opcode_of(cls, instruction: InstructionLike) -> str:
-        """Return the opcode whose op describes an instruction; "" for that of this class."""
+        """Return the opcode whose op describes an instruction; "" for that of this class.
+
+        It is asked only if `acts_as_others`.
+        """
         return ""
 
     def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:

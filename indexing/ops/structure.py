@@ -144,6 +144,7 @@ class Copy(ForwardingOp):
     """
 
     is_view: ClassVar[bool] = False
+    acts_as_others: ClassVar[bool] = True
 
     @classmethod
     def opcode_of(cls, instruction: InstructionLike) -> str:
