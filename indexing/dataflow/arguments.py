@@ -62,7 +62,18 @@ def _is_masked(instruction: Instruction, calls: int) -> bool:
     deciders = [ArrayRef(instruction.operands[r.decider]) for r in op.decided_reads(shape)]
     return any(
         is_integral(each)
+        and not _is_predicate_argument(each)
         and evaluated(each) is None
         and evaluated_in_calls(each, calls) is not None
         for each in deciders
     )
+
+
+def _is_predicate_argument(array: ArrayRef) -> bool:
+    """Return True for a predicate that is an argument: it is a mask value, whose formula is known.
+
+    A formula of the caller has fewer pieces than its values.
+    """
+    shape = array.array_shape
+    is_argument = array.instruction.opcode == "parameter"
+    return is_argument and shape is not None and shape.element_type == "pred"
