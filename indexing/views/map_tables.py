@@ -233,8 +233,9 @@ def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str]:
     or with one that has all values of its type.
     """
     clamp = ""
-    if variable.clamp is not None and variable.clamp != _source_range(variable):
-        relation = "clamped to" if variable.clamp == variable.variable.bounds else "if in"
+    bounds = variable.variable.bounds
+    if variable.clamp is not None and not variable.clamp == bounds == _source_range(variable):
+        relation = "clamped to" if variable.clamp == bounds else "if in"
         clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
     return path, element_text(variable.element), iterations_text(variable.iterations), clamp

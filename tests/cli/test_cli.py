@@ -140,6 +140,16 @@ def test_a_clamp_is_named_unless_it_has_all_values_of_the_type(
     assert f"\n    rt0 = i{clause}\n" in run("maps", "window.hlo")[1]
 
 
+def test_the_values_for_which_a_map_applies_are_named(run: Run) -> None:
+    """An update out of bounds is skipped: its index is not clamped, and has narrower bounds."""
+    Path("update.hlo").write_text("""
+        f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+        ENTRY e { p = f32[9] parameter(0)  i = s32[2,1] parameter(1)  u = f32[2] parameter(2)
+          ROOT s = f32[9] scatter(p, i, u), update_window_dims={}, inserted_window_dims={0},
+            scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f }""")
+    assert "\n    rt0 = i[s0, 0], if in [0, 8]\n" in run("maps", "update.hlo")[1]
+
+
 def test_direction_both_prints_both_directions(run: Run) -> None:
     status, out, _ = run("maps", "flip.hlo", "--direction", "both")
     assert status == 0
