@@ -25,6 +25,7 @@ from math import prod
 from pathlib import Path
 from typing import Final
 
+from hlo.arguments import checked
 from hlo.formats.dump_names import DumpName
 from hlo.text.names import did_you_mean, similar
 from indexing.frontends.named_functions import digest_of
@@ -62,8 +63,13 @@ _VERSIONS: Final = ("hlo-indexing", "jax", "jaxlib", "libtpu", "jax-cuda12-pjrt"
 
 
 class CompilationError(RuntimeError):
-    """XLA, JAX or the program failed; the message has their report."""
+    """XLA, JAX or the program failed; the message has their report.
 
+    >>> CompilationError("the compilation was stopped after 600 s")
+    CompilationError('the compilation was stopped after 600 s')
+    """
+
+    @checked
     def __init__(self, message: str) -> None:
         super().__init__(message)
 
