@@ -162,7 +162,7 @@ def cross_correlation(array: Array, taps: Array, window: Sequence[WindowDimensio
 def _sums_by_element(taps: Array, window: Sequence[WindowDimension]) -> bool:
     """Return True if `cross_correlation` multiplies no zero of holes and padding.
 
-    For all but large windows, their values do not decide: another order of the sum rounds otherwise.
+    Values decide for large windows only: a sum in another order rounds otherwise.
     """
     if any(w.base_dilation > 1 for w in window):
         return True
