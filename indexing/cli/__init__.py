@@ -93,6 +93,7 @@ def _run_on_streams(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for any terminal encoding
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # other plugins would look for their devices
     gc.set_threshold(50_000, 20, 50)  # most objects are long-lived: collect rarely
     status = run(arguments)
     if status == INTERRUPTED:

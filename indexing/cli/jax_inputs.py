@@ -95,7 +95,8 @@ def function_options(command: click.Command) -> list[click.Parameter]:
             metavar="STAGE",
             expose_value=False,
             callback=_keep,
-            help=f"The module of a function {PREFIX}...: lowered, optimized, or after a pass",
+            help=f"The module of a function {PREFIX}...: lowered, optimized, or after a pass; by "
+            "default optimized for a target, else lowered",
         ),
         click.Option(
             ["--no-cache"],
@@ -157,21 +158,41 @@ def _resolved(context: click.Context, name: str, kind: InputPath) -> str:
     """Return the file or folder of an input."""
     if not is_function(name) or not kind.stage:
         return name
-    asked: str = (
-        context.meta.get(_KEY, {}).get("function_stage") or context.params.get("stage") or "all"
-    )
-    if asked == "all":
-        asked = kind.stage
-    stage = FunctionInput.parse(name).stage or STAGE_OF_DUMP.get(asked, asked)
+    stage = _stage(context, name, kind)
     answer = compiled(context, name, stage)
     if stage in ("lowered", "optimized"):
         return str(answer.path)
-    if stage in ("passes", "kernels"):
+    if stage == "passes":
         return str(answer.dump)
     try:
         return str(answer.after_pass(stage))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _stage(context: click.Context, name: str, kind: InputPath) -> str:
+    """Return the stage of an input of a command.
+
+    Raises:
+        click.UsageError: the command does not read what the stage is.
+    """
+    given: Mapping[str, Any] = context.meta.get(_KEY, {})
+    source = FunctionInput.parse(name)
+    if kind.stage == "passes":
+        if source.stage not in ("", "passes"):
+            raise click.UsageError(f"{name!r}: this command reads the dumps of all passes")
+        return "passes"
+    asked: str = given.get("function_stage") or context.params.get("stage") or "all"
+    if asked == "all":
+        asked = "optimized" if source.target or given.get("function_target") else "lowered"
+    stage = source.stage or STAGE_OF_DUMP.get(asked, asked)
+    reads_folders = "stage" in context.params  # those of dumps
+    if stage == "kernels" or (stage == "passes" and not reads_folders):
+        raise click.UsageError(
+            f"the stage {stage!r} is a folder, and this command reads a module: "
+            f"hlo-indexing dump {source.function} --stage {stage} -o FOLDER writes it"
+        )
+    return stage
 
 
 def compiled(context: click.Context, name: str, stage: str) -> Compiled:
@@ -185,22 +206,13 @@ def compiled(context: click.Context, name: str, stage: str) -> Compiled:
         click.exceptions.Exit: an error was reported.
     """
     from indexing.frontends.compilation import STAGES, CompilationError, compile_for
-    from indexing.frontends.named_functions import shape_trees
     from indexing.frontends.request import CompilationRequest
-    from indexing.frontends.targets import Target
 
     given: Mapping[str, Any] = context.meta.get(_KEY, {})
     source = FunctionInput.parse(name)
     stage, target = source.stage or stage, source.target or given.get("function_target") or ""
     shapes = given.get("function_shapes") or ""
-    if source.function.count(":") < 2:
-        raise click.UsageError(f"{name!r} names no function: write {FORM}, such as {EXAMPLE}")
-    try:
-        shape_trees(shapes)
-        if target:
-            Target.parse(target)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    _check_question(source, shapes, target)
     if not target and stage != "lowered":
         target = "cpu"
     kind = stage if stage in (*STAGES, "all") else "passes"
@@ -209,14 +221,37 @@ def compiled(context: click.Context, name: str, stage: str) -> Compiled:
     try:
         answer = compile_for(request, uses_cache=not given.get("no_cache"))
     except (CompilationError, ImportError) as error:
-        first, *rest = str(error).splitlines()
-        reporter.error(f"error[jax]: {name}: {first}", *[f"  {line}" for line in rest])
+        _report(reporter, name, str(error), has_shapes=bool(shapes))
         raise click.exceptions.Exit(1) from None
     if given.get("no_cache"):
         context.call_on_close(partial(shutil.rmtree, answer.folder, ignore_errors=True))
     if answer.note:
         reporter.note(f"note: {name}: {answer.note}")
     return answer
+
+
+def _check_question(source: FunctionInput, shapes: str, target: str) -> None:
+    """Raise `click.UsageError` if a function, its shapes or its target is not understood."""
+    from indexing.frontends.named_functions import shape_trees
+    from indexing.frontends.targets import Target
+
+    if source.function.count(":") < 2:
+        raise click.UsageError(
+            f"{source.function!r} names no function: write {FORM}, such as {EXAMPLE}"
+        )
+    try:
+        shape_trees(shapes)
+        if target:
+            Target.parse(target)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _report(reporter: Reporter, name: str, message: str, has_shapes: bool) -> None:
+    first, *rest = message.splitlines()
+    if not has_shapes and "required" in first:
+        rest.append("= help: give the arguments with --shapes 'f32[8,64],...'")
+    reporter.error(f"error[jax]: {name}: {first}", *[f"  {line}" for line in rest])
 
 
 def reporter_of(context: click.Context) -> Reporter:

@@ -116,9 +116,24 @@ def _runtime_values(
         index = _index(rt, point)
         if source is None or index is None:
             return None
+        if not all(0 <= k < size for k, size in zip(index, source.shape, strict=True)):
+            _require_outside(m, values)
+            runtime.append(rt.variable.lower)
+            continue
         value = int(source[index])
         runtime.append(value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1]))
     return runtime
+
+
+def _require_outside(m: IndexingMap, values: Sequence[int]) -> None:
+    """Check that a point at which a runtime value has no element is outside of the domain.
+
+    Raises:
+        IndexError: it is not, for the least values of all runtime variables.
+    """
+    at, inside = values[: len(m.dims)], values[len(m.dims) :]
+    if m.evaluate(at, inside, [rt.variable.lower for rt in m.runtime]) is not None:
+        raise IndexError(f"a runtime value is an element outside of its array at {[*values]}")
 
 
 def _index(rt: RuntimeVariable, point: Mapping[Any, int]) -> ElementIndex | None:

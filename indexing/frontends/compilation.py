@@ -45,6 +45,9 @@ STAGES: Final = ("lowered", "optimized", "passes", "kernels")
 """The stages of a compilation; another text names a pass."""
 
 _LOG: Final = re.compile(r"[IW]\d{4} |WARNING: All log messages")
+_DECIDES: Final = re.compile(r"(?:JAX(?!_PLATFORMS)|XLA|LIBTPU|TPU|PYTHONPATH)(?:_|$)")
+"""Names of variables of the environment that are part of a question."""
+
 _FORMAT: Final = 1  # of the cached answers
 _DUMPED: Final = "--xla_dump_to={} --xla_dump_hlo_as_text --xla_dump_large_constants"
 _FLAGS: Final = {
@@ -141,8 +144,8 @@ def compile_for(
         OSError: the cache cannot be written.
     """
     target = Target.parse(request.target) if request.target else None
-    if target is not None and target.platform == "cpu" and request.lowering is not None:
-        target = replace(target, count=max(target.count, prod(request.lowering.devices)))
+    if target == Target("cpu") and request.lowering is not None:
+        target = replace(target, count=prod(request.lowering.devices))
         request = replace(request, target=str(target))
     if target is not None and request.stage != "lowered":
         _check_installed(target)
@@ -195,7 +198,7 @@ def _key(request: CompilationRequest) -> str:
     parts = [
         str(_FORMAT),
         *_versions(),
-        *(os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")),
+        *(f"{name}={os.environ[name]}" for name in sorted(os.environ) if _DECIDES.match(name)),
         *(request.function and (os.getcwd(), request.function, request.shapes)),
         *((lowering.name, repr(lowering.paths)) if lowering else ()),
         request.target,

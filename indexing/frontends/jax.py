@@ -38,7 +38,7 @@ def from_jax(
     function: Any,
     /,
     *args: Any,
-    stage: str = "lowered",
+    stage: str | None = None,
     target: str | None = None,
     timeout: float = TIMEOUT,
     cache: bool = True,
@@ -50,7 +50,7 @@ def from_jax(
     function: Any,
     /,
     *args: Any,
-    stage: str = "lowered",
+    stage: str | None = None,
     target: str | None = None,
     timeout: float = TIMEOUT,
     cache: bool = True,
@@ -70,9 +70,10 @@ def from_jax(
         args, kwargs: arrays, numbers, ``jax.ShapeDtypeStruct`` and pytrees of them; also the static
             arguments of a jitted function.  Only their types and shardings matter: nothing is
             executed.  A mesh may be abstract: the devices are those of the target, in order.
-        stage: ``lowered``, as JAX passes it to XLA; ``optimized``, as XLA compiles it; the name of
-            a pass, after its last run that changed the module; ``passes`` or ``kernels``, the
-            folder of what XLA dumps after each pass, or of the kernels that it emits.
+        stage: ``lowered``, as JAX passes it to XLA, the default without a target; ``optimized``, as
+            XLA compiles it, the default for a target and for a compiled function; the name of a
+            pass, after its last run that changed the module; ``passes`` or ``kernels``, the folder
+            of what XLA dumps after each pass, or of the kernels that it emits.
         target: what to compile for, without the device: ``tpu:v5e:2x2`` (a generation and a
             topology), ``gpu:H100`` or ``gpu:H100:8`` (a model of `indexing.devices.gpus.GPUS`, and
             a number of devices), ``cpu`` or ``cpu:8``; None for JAX's default device, in this
@@ -94,19 +95,29 @@ def from_jax(
     for name, value in (("stage", stage), ("target", target), ("timeout", timeout)):
         check_argument(from_jax, name, value)  # a decorator would be in the stack that JAX records
     check_argument(from_jax, "cache", cache)
+    jax = load_jax()
+    is_compiled = isinstance(function, jax.stages.Compiled)
+    if stage is None:
+        stage = "lowered" if target is None and not is_compiled else "optimized"
+    if is_compiled:
+        return _of_compiled(function, stage, target)
     if target is None and stage not in ("lowered", "optimized"):
         target = "cpu"
     chosen = None if target is None else Target.parse(target)
-    jax = load_jax()
-    if isinstance(function, jax.stages.Compiled):
-        return _of_compiled(function, stage, target)
     lowering = lower(function, args, kwargs, None if chosen is None else chosen.platform)
     if stage == "lowered":
         return lowering.module()
     if chosen is None:
         return lowering.named(_optimized_text(lowering))
+    return _compiled_for(chosen, lowering, stage, timeout, cache)
+
+
+def _compiled_for(
+    target: Target, lowering: LoweredFunction, stage: str, timeout: float, cache: bool
+) -> Module | Path:
+    """Return the module or the folder of a stage of the compilation for a target."""
     kind = stage if stage in STAGES else "passes"
-    request = CompilationRequest("", "", replace(lowering, lowered=None), str(chosen), kind)
+    request = CompilationRequest("", "", replace(lowering, lowered=None), str(target), kind)
     answer = compile_for(request, timeout=timeout, uses_cache=cache)
     if stage in ("passes", "kernels"):
         return answer.dump

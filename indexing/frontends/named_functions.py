@@ -48,8 +48,14 @@ def load_function(name: str) -> Any:
     value: Any = module
     for part in function.split("."):
         if not hasattr(value, part):
-            known = [each for each in vars(module) if callable(getattr(module, each))]
-            listed = ", ".join([*known[:_MAX_LISTED], *["..."][: len(known) > _MAX_LISTED]])
+            known = [each for each in vars(module) if callable(vars(module)[each])]
+            own = [
+                each
+                for each in known
+                if getattr(vars(module)[each], "__module__", "") == module.__name__
+            ]
+            shown = own or known
+            listed = ", ".join([*shown[:_MAX_LISTED], *["..."][: len(shown) > _MAX_LISTED]])
             question = did_you_mean(similar(function, known)) or f"it has {listed or 'no function'}"
             raise ValueError(f"{place} has no {function!r}: {question}")
         value = getattr(value, part)
@@ -151,14 +157,15 @@ def _argument(tree: Any) -> Any:
 
 def source_digests() -> dict[str, str]:
     """Return the files of loaded modules that are no installed packages, with their digests."""
+    files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+    return {file: digest_of(file) for file in sorted(filter(is_of_program, files))}
+
+
+def is_of_program(file: str) -> bool:
+    """Return True for a source file that is neither installed nor of this package."""
     installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
-    own = str(Path(__file__).parents[2])
-    files: set[str] = set()
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if file and file.endswith(".py") and not file.startswith((*installed, own)):
-            files.add(file)
-    return {file: digest_of(file) for file in sorted(files)}
+    own = [str(Path(__file__).parents[2] / name) for name in ("hlo", "indexing", "simplifier")]
+    return file.endswith(".py") and not file.startswith((*installed, *own)) and os.path.exists(file)
 
 
 def digest_of(file: str) -> str:

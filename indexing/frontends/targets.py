@@ -36,13 +36,13 @@ class Target:
         platform: as JAX names it: ``tpu``, ``cuda``, ``rocm`` or ``cpu``.
         model: a generation of TPUs, or a model of `indexing.devices.gpus.GPUS`; "" for ``cpu``.
         topology: the chips of a TPU slice in each dimension, such as ``4x8``; "" elsewhere.
-        count: the least number of devices, where no topology says it.
+        count: the number of devices; None for as many as a program needs, or as the topology has.
     """
 
     platform: str
     model: str = ""
     topology: str = ""
-    count: int = 1
+    count: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Target:
@@ -56,7 +56,7 @@ class Target:
         ...
         ValueError: unknown GPU 'H200' in 'gpu:H200': expected one of V100, A100, ...
         >>> Target.parse("tpu:v6e")
-        Target(platform='tpu', model='v6e', topology='2x2', count=1)
+        Target(platform='tpu', model='v6e', topology='2x2', count=None)
         """
         kind, *rest = text.split(":")
         if kind == "cpu" and len(rest) <= 1:
@@ -86,7 +86,7 @@ class Target:
         if self.platform == "tpu":
             return f"tpu:{self.model}:{self.topology}"
         name = f"gpu:{self.model}" if self.model else "cpu"
-        return name if self.count == 1 else f"{name}:{self.count}"
+        return name if self.count is None else f"{name}:{self.count}"
 
     @property
     def configuration(self) -> str:
@@ -99,9 +99,9 @@ class Target:
         return _configuration(GPUS[self.model], PROCESSORS[self.model])
 
 
-def _count(text: str, words: list[str]) -> int:
+def _count(text: str, words: list[str]) -> int | None:
     if not words:
-        return 1
+        return None
     if not re.fullmatch(r"[1-9]\d{0,4}", words[0], re.ASCII):
         raise ValueError(f"{words[0]!r} in {text!r} is not a number of devices")
     return int(words[0])

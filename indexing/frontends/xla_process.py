@@ -7,16 +7,26 @@ Invariants: the only output is in the folder of the request.
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+import traceback
 from importlib import import_module
+from math import prod
 from typing import Any, Final
 
 from hlo.formats.proto import module_text
 from indexing.frontends.lowering import LoweredFunction, load_jax, lower, main_function
-from indexing.frontends.named_functions import arguments, load_function, source_digests
+from indexing.frontends.named_functions import (
+    arguments,
+    is_of_program,
+    load_function,
+    source_digests,
+)
 from indexing.frontends.request import CompilationRequest, CompilationResult
 from indexing.frontends.targets import Target
 
+_AXIS: Final = re.compile(r"=\s*(\d+)")
 _MOST_PARAMETERS: Final = 2000  # of XLA:TPU; JAX passes more of them as one tuple
 
 
@@ -26,7 +36,7 @@ def main(folder: str) -> None:
     target = Target.parse(request.target) if request.target else None
     try:
         if target is not None and target.platform == "cpu":
-            load_jax().config.update("jax_num_cpu_devices", target.count)
+            load_jax().config.update("jax_num_cpu_devices", target.count or 1)
         lowering, sources = _lowering(request, target)
         if request.stage == "lowered":
             module = lowering.module()
@@ -34,8 +44,16 @@ def main(folder: str) -> None:
             module = lowering.named(optimized_text(lowering, target or Target.parse("cpu")))
         result = CompilationResult(lowering.name, str(module), sources)
     except Exception as error:  # of the user's program, of JAX or of XLA: the parent reports it
-        result = CompilationResult("", "", {}, f"{type(error).__name__}: {error}")
+        result = CompilationResult("", "", {}, f"{_place(error)}{type(error).__name__}: {error}")
     result.save(folder)
+
+
+def _place(error: Exception) -> str:
+    """Return the last line of the user's program in the traceback, as ``layers.py:12: ``."""
+    frames = [
+        each for each in traceback.extract_tb(error.__traceback__) if is_of_program(each.filename)
+    ]
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
 
 
 def _lowering(
@@ -56,6 +74,7 @@ def optimized_text(lowering: LoweredFunction, target: Target) -> str:
         module = import_module("jaxlib.mlir.ir").Module.parse(lowering.bytecode)
         replicas, partitions = lowering.devices
         needed = replicas * partitions
+        _check_meshes(module, needed)
         devices = _devices(jax, target, needed)
         if len(devices) < needed:
             raise ValueError(
@@ -74,9 +93,23 @@ def optimized_text(lowering: LoweredFunction, target: Target) -> str:
     return module_text(optimized)
 
 
+def _check_meshes(module: Any, needed: int) -> None:
+    """Refuse a program with a mesh that JAX did not lower for: no argument is sharded over it."""
+    for each in module.body.operations:
+        if "mesh" in each.attributes:
+            sizes = map(int, _AXIS.findall(str(each.attributes["mesh"])))
+            if (count := prod(sizes)) > needed:
+                raise ValueError(
+                    f"the program has a mesh of {count} devices, but JAX lowers it for {needed}, "
+                    "because no argument is sharded over the mesh: give an argument a sharding, "
+                    "with jax.ShapeDtypeStruct(..., sharding=NamedSharding(mesh, spec)) or "
+                    "in_shardings of jax.jit"
+                )
+
+
 def _devices(jax: Any, target: Target, needed: int) -> list[Any]:
     """Return the devices of a target, at least `needed` where their number is free."""
-    count = max(target.count, needed)
+    count = needed if target.count is None else target.count
     if target.platform == "cpu":
         return list(jax.devices("cpu"))
     topologies = import_module("jax.experimental.topologies")

@@ -86,13 +86,23 @@ def test_a_pass_is_a_stage(run: Run) -> None:
     ("line", "status", "message"),
     [
         ("jax:layers.py:missing", 1, "error[jax]: jax:layers.py:missing: ValueError: layers.py"),
-        ("jax:layers.py:wrong --shapes 'f32[]'", 1, "RuntimeError: first line\n  second line"),
+        (
+            "jax:layers.py:wrong --shapes 'f32[]'",
+            1,
+            "layers.py:7: RuntimeError: first line\n  second line",
+        ),
         ("jax:none.py:f", 1, "error[jax]: jax:none.py:f: FileNotFoundError"),
         ("jax:layers.py", 2, "names no function: write jax:FILE.py:FUNCTION"),
         ("jax:layers.py:tree --shapes 'f32[3'", 2, "is no shape"),
         ("jax:layers.py:tree --target gpu:H101", 2, "did you mean `H100`"),
         ("m.hlo --target tpu:v4", 2, "--target is for inputs that are functions of JAX: jax:FILE"),
         ("m.hlo --no-cache", 2, "--no-cache is for inputs that are functions of JAX"),
+        (
+            "jax:layers.py:product --stage kernels",
+            2,
+            "'kernels' is a folder, and this command reads",
+        ),
+        ("jax:layers.py:product", 1, "= help: give the arguments with --shapes"),
         ("jax:layers.py:product --shapes 'f32[3]'", 1, "missing 1 required positional argument"),
     ],
 )

@@ -254,3 +254,18 @@ def test_the_command_counts_tight_fusions(
         dict(zip(keys, (0, 0, "x", [], True, 28, 28, False), strict=True)),
         dict(zip(keys, (0, 1, "n", [], True, 28, 28, False), strict=True)),
     ]
+
+
+def test_a_mask_below_a_window_is_read_inside_of_the_array_alone() -> None:
+    """Over padding, the mask of an element has no index; no point of the map is there."""
+    root = hlo.parse("""
+    add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+    fused { x = f32[6] parameter(0)  p = pred[6] parameter(1)
+      z = f32[] constant(0)  zs = f32[6] broadcast(z), dimensions={}
+      s = f32[6] select(p, x, zs)
+      ROOT r = f32[6] reduce-window(s, z), window={size=3 pad=1_1}, to_apply=add }
+    ENTRY e { x = f32[6] parameter(0)  p = pred[6] parameter(1)
+      ROOT f = f32[6] fusion(x, p), kind=kLoop, calls=fused }""").entry.root
+    report = validate_instruction(root, 0, 4096)
+    assert report.status == "ok"
+    assert report.is_tight

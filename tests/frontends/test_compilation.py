@@ -86,8 +86,9 @@ def test_what_jax_makes_of_a_function_is_taken_as_it_is(make: Callable[[], Any])
 
 def test_a_compiled_function_has_one_module() -> None:
     assert named(indexing.from_jax(as_compiled(), stage="optimized")) == NAMES
+    assert named(indexing.from_jax(as_compiled())) == NAMES
     with pytest.raises(ValueError, match=r"only the module of stage 'optimized'.*'lowered'"):
-        indexing.from_jax(as_compiled())
+        indexing.from_jax(as_compiled(), stage="lowered")
     with pytest.raises(ValueError, match="target 'cpu'"):
         indexing.from_jax(as_compiled(), stage="optimized", target="cpu")
 
@@ -106,7 +107,7 @@ def test_an_exported_function_keeps_to_its_platforms() -> None:
 
 @pytest.mark.parametrize("target", ["tpu:v5e:2x2", "gpu:H100", "gpu:MI300", "cpu"])
 def test_lowering_needs_no_compiler_of_the_target(target: str) -> None:
-    assert named(indexing.from_jax(layer, *ARGUMENTS, target=target)) == NAMES
+    assert named(indexing.from_jax(layer, *ARGUMENTS, target=target, stage="lowered")) == NAMES
 
 
 @pytest.mark.parametrize(
@@ -268,6 +269,38 @@ def test_a_program_has_not_more_devices_than_its_target() -> None:
     shapes = CompilationRequest("jax:program.py:double", "f32[8]", None, "cpu", "optimized")
     with pytest.raises(CompilationError, match="needs 4 devices, and cpu has 1: choose a target"):
         compile_for(shapes)
+
+
+@pytest.mark.slow
+def test_a_mesh_over_which_no_argument_is_sharded_is_an_error() -> None:
+    mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
+    spec = jax.sharding.PartitionSpec("x", "y")
+
+    def constrained(x: Any) -> Any:
+        sharding = jax.sharding.NamedSharding(mesh, spec)
+        return jax.lax.with_sharding_constraint(2 * x, sharding)
+
+    def mapped(x: Any) -> Any:
+        return jax.shard_map(lambda y: 2 * y, mesh=mesh, in_specs=spec, out_specs=spec)(x)
+
+    for function in (constrained, mapped):
+        with pytest.raises(CompilationError, match=r"a mesh of 4 devices.*lowers it for 1.*in_sha"):
+            indexing.from_jax(function, SHAPE, target="cpu")
+        sharded = jax.ShapeDtypeStruct(
+            (4, 4), np.float32, sharding=jax.sharding.NamedSharding(mesh, spec)
+        )
+        assert indexing.from_jax(function, sharded, target="cpu").header("num_partitions") == 4
+
+
+@pytest.mark.slow
+def test_variables_of_jax_are_part_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("helper.py").write_text("")
+    write("import jax.numpy; return x + jax.numpy.arange(3)")
+    wide = CompilationRequest("jax:program.py:double", "f64[3]", None, "", "lowered")
+    narrow = compile_for(wide).path.read_text()
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    assert "f64[3]" not in narrow
+    assert "f64[3]" in compile_for(wide).path.read_text()
 
 
 # ---- other targets, whose compilers are large extras
