@@ -117,6 +117,9 @@ def _conditions(
 
 def _is_applied(computation: Computation) -> bool:
     """Return True for a function of elements, as of a sort: only the parameters it reads matter."""
+    shapes = [parameter.shape for parameter in computation.parameters]
+    if computation.is_entry or any(not isinstance(s, Shape) or s.dims for s in shapes):
+        return False  # without a look at the whole module
     calls = calls_in(computation.module).get(computation, ())
     return bool(calls) and all(isinstance(call.op, MappedOp) for call in calls)
 

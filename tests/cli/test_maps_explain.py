@@ -123,7 +123,7 @@ def test_the_reasons_of_a_may_map_are_below_it(
     may: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = ran(capsys, may, "--instruction", "s", "--to", "parameters", "--explain")
-    base, _, update = out.partition("operand 1")
+    base, _, update = out.partition("parameter 1")
     assert [line for line in base.splitlines() if "because" in line] == [
         f"      may because sort `s`: {ORDER}",
         f"      may because dynamic-update-slice `d`: {REPLACED}",

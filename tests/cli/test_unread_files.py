@@ -167,7 +167,7 @@ def test_a_folder_that_is_none_is_an_error(command: str, run: Run) -> None:
         assert f"error[io]: {folder}: " in err
 
 
-@pytest.mark.parametrize("name", group.COMMANDS)
+@pytest.mark.parametrize("name", sorted(group.COMMANDS.keys() - {"dump"}))  # reads a function
 def test_every_command_that_reads_files_limits_their_size(name: str) -> None:
     context = group.cli.make_context("hlo-indexing", [name], obj=Reporter())
     command = group.cli.get_command(context, name)

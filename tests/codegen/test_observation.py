@@ -62,8 +62,9 @@ HIDDEN = {
         "m = s32[8] shift-left(p, n)  ROOT r = s32[8] add(m, q)", "p", 8),
     "a comparison of an unsigned number with 0": (f"p = u32[8] parameter(0)  q = u32[8] parameter(1) "
         f"{constant('n', 0, 'u32')}  ROOT r = pred[8] compare(p, n), direction=GE", "p", 8),
-    "the difference of a value and itself": (f"{INTS}  d = s32[8] subtract(p, p) "
-        "ROOT r = s32[8] add(d, q)", "p", 8),
+    "a number and its double less twice itself": (f"{INTS}  {constant('n', 2, 's32')} "
+        "d = s32[8] add(p, p)  e = s32[8] multiply(p, n)  f = s32[8] subtract(d, e) "
+        "ROOT r = s32[8] add(f, q)", "p", 8),
 }
 
 # Programs in which every element can matter, though many values hide it.

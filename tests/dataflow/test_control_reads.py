@@ -216,7 +216,7 @@ def test_control_is_printed_and_written_as_json(
     assert cli.run(command) == 0
     text = capsys.readouterr().out.splitlines()
     (line,) = [number for number, each in enumerate(text) if each.strip() == CONTROL]
-    assert "operand 0 which" in text[line - 1]
+    assert "parameter 0 which" in text[line - 1]
     assert cli.run([*command, "--format", "json"]) == 0
     records = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
     assert [each.get("control") for each in records] == [True, None, None]

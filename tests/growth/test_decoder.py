@@ -43,8 +43,9 @@ def test_compositions_of_a_decoder_do_not_grow_with_its_layers(
         calls.clear()
         indexing.output_to_input(loop_of(hlo.parse(decoder(layers))))
         counts.append(len(calls))
-    assert counts[1] - counts[0] < 30 * 4  # equal layers share their compositions
-    assert counts[2] - counts[1] < 30 * 8
+    # equal layers share their compositions, with the masks of runtime values and without them
+    assert counts[1] - counts[0] < 40 * 4
+    assert counts[2] - counts[1] < 40 * 8
 
 
 def test_budget_is_named() -> None:
