@@ -34,7 +34,8 @@ ENGLISH = words("""
     drawn each errors every exactly executing fault faults find four from generated get glossary go
     install know
     guarantee how in interrupted is it kind known large later level limit limits line many
-    method move much needed next not number numbering of on once one or other own part quality question
+    much
+    method move needed next not number numbering of on once one or other own part quality question
     reason repair result run search several specified speed start supported term that the
     through to together total trust two use value was what where with without your
     dependencies deprecation operating public releases stability systems version versions
