@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.masks import decides
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.base import MappedOp
 from indexing.ops.scatter import Scatter
@@ -38,10 +40,26 @@ def arguments_decide(call: Instruction, calls: int) -> bool:
     """
     if calls == MAX_CALLS or not isinstance(call.op, InlineOp):
         return False
+    if not any(map(_may_depend_on_arguments, call.called_computations)):
+        return False  # before anything is evaluated
     decides: bool = call.module.memoised(
         (arguments_decide, call, calls), lambda: _arguments_decide(call, calls)
     )
     return decides
+
+
+def _may_depend_on_arguments(computation: Computation) -> bool:
+    """Return True for a computation with a scatter or a mask, also in those that it calls."""
+    return bottom_up(
+        computation,
+        _may_depend_on_arguments,
+        lambda c: any(
+            isinstance(each.op, Scatter)
+            or decides(each)
+            or any(map(_may_depend_on_arguments, each.called_computations))
+            for each in c.instructions
+        ),
+    )
 
 
 def _arguments_decide(call: Instruction, calls: int) -> bool:

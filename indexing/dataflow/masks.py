@@ -293,12 +293,13 @@ def _decides_reads(computation: Computation) -> bool:
         computation,
         _decides_reads,
         lambda c: any(
-            _decides(inner) or any(map(_decides_reads, inner.called_computations))
+            decides(inner) or any(map(_decides_reads, inner.called_computations))
             for inner in needed_by([c.root])
         ),
     )
 
 
-def _decides(instruction: Instruction) -> bool:
+def decides(instruction: Instruction) -> bool:
+    """Return True if an operand of an op decides which elements of others are needed."""
     op, shape = instruction.op, instruction.shape
     return isinstance(op, MappedOp) and isinstance(shape, Shape) and bool(op.decided_reads(shape))
