@@ -96,17 +96,17 @@ def asynchronous_calls(depth: int) -> Module:
 
 
 KINDS = [fusions, calls, maps, conditionals, loops, asynchronous_calls]
-SLOW_MAPS = [pytest.param(k, marks=pytest.mark.slow) if k is loops else k for k in KINDS]
+SLOW_LOOPS = [pytest.param(k, marks=pytest.mark.slow) if k is loops else k for k in KINDS]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SLOW_LOOPS)
 def test_nested_computations_are_executed(kind: Callable[[int], Module]) -> None:
     array = np.array([1, -2, 4], np.float32)
     (result,) = run(kind(DEPTH), [array])
     assert result.tolist() == [-1, 2, -4]
 
 
-@pytest.mark.parametrize("kind", SLOW_MAPS)
+@pytest.mark.parametrize("kind", SLOW_LOOPS)
 def test_nested_computations_have_maps_and_text(kind: Callable[[int], Module]) -> None:
     module = kind(DEPTH)
     assert not hlo.verify(module)
