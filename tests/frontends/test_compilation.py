@@ -128,7 +128,7 @@ def test_the_cpu_compiles_what_jax_compiles() -> None:
     (own,) = lowered.compile().runtime_executable().hlo_modules()
     expected = named_module(module_text(own), (), "<jax layer>")
     module = indexing.from_jax(lowered, target="cpu", stage="optimized")
-    assert str(module) == str(expected)
+    assert hlo.difference(expected, module, {"metadata"}) is None
 
 
 def test_shardings_of_an_abstract_mesh_are_kept() -> None:
