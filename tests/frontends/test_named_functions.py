@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ from indexing.frontends.named_functions import (
 
 
 @pytest.fixture(autouse=True)
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     file = tmp_path / "written_program.py"
     file.write_text(
         "class Layer:\n    @staticmethod\n    def call(x): return 2 * x\ndef f(x): return x\n"
     )
-    return file
+    yield file
+    for name in ("written_program", "written_helper"):
+        sys.modules.pop(name, None)
 
 
 def printed(tree: Any) -> Any:
