@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked_constructor
 from hlo.text.names import did_you_mean, similar
@@ -44,6 +44,11 @@ class Processor:
     block_dim_limit_y: int
     capability: str
     description: str
+
+    @property
+    def platform(self) -> Literal["cuda", "rocm"]:
+        """The platform, as JAX names it."""
+        return "rocm" if self.capability.startswith("gfx") else "cuda"
 
     @property
     def flops(self) -> int:

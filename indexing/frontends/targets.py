@@ -63,8 +63,7 @@ class Target:
             return cls("cpu", count=_count(text, rest))
         if kind == "gpu" and 1 <= len(rest) <= 2:
             _check_name(text, "GPU", rest[0], list(GPUS))
-            platform = "rocm" if PROCESSORS[rest[0]].capability.startswith("gfx") else "cuda"
-            return cls(platform, rest[0], count=_count(text, rest[1:]))
+            return cls(PROCESSORS[rest[0]].platform, rest[0], count=_count(text, rest[1:]))
         if kind == "tpu" and 1 <= len(rest) <= 2:
             _check_name(text, "generation of TPUs", rest[0], list(TOPOLOGIES))
             topology = rest[1] if rest[1:] else TOPOLOGIES[rest[0]]
@@ -116,7 +115,7 @@ def _check_name(text: str, kind: str, name: str, known: list[str]) -> None:
 
 
 def _configuration(model: Gpu, processor: Processor) -> str:
-    is_cuda = not processor.capability.startswith("gfx")
+    is_cuda = processor.platform == "cuda"
     if is_cuda:
         major, minor = processor.capability.rstrip("a").split(".")
         extension = "ACCELERATED_FEATURES" if processor.capability.endswith("a") else "NONE"
@@ -156,7 +155,7 @@ def _configuration(model: Gpu, processor: Processor) -> str:
     )
     return (
         "\n".join(["gpu_device_info {", *lines, f"  {capability}", "}"])
-        + f'\nplatform_name: "{"CUDA" if is_cuda else "ROCM"}"\n'
+        + f'\nplatform_name: "{processor.platform.upper()}"\n'
         + (versions if is_cuda else "")
         + f'device_description_str: "{processor.description}"\n'
     )
