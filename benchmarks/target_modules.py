@@ -8,12 +8,13 @@ Writes ``FOLDER/TARGET/NAME.pre.hlo`` and ``NAME.opt.hlo`` for each program of `
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Final
+
+from indexing.frontends.compilation import environment
 
 TARGETS: Final = ("tpu:v5e:2x4", "tpu:v5p:2x2x2", "tpu:v6e:2x4", "gpu:A100:8", "gpu:H100:8")
 _FLAGS: Final = (
@@ -56,17 +57,12 @@ def main() -> None:
     if targets[:1] == ["--one"]:
         write_modules(Path(folder), targets[1])
         return
-    environment = {
-        **os.environ,
-        "JAX_PLATFORMS": "cpu",
-        "TPU_SKIP_MDS_QUERY": "1",
-        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-        "XLA_FLAGS": _FLAGS,
-    }
     for target in targets or TARGETS:
         place = Path(folder, target.replace(":", "_"))
         command = [sys.executable, "-m", "benchmarks.target_modules", str(place), "--one", target]
-        status = subprocess.run(command, env=environment, stderr=subprocess.DEVNULL, check=False)
+        status = subprocess.run(
+            command, env=environment(_FLAGS), stderr=subprocess.DEVNULL, check=False
+        )
         if status.returncode:
             print(f"{target}: the process ended with status {status.returncode}")
 

@@ -8,7 +8,7 @@ import click
 
 from indexing.cli.jax_inputs import function_options, with_functions
 from indexing.cli.paths import OutputPath
-from indexing.cli.reporter import COLOUR_CHOICES, Reporter
+from indexing.cli.reporter import COLOUR_CHOICES, reporter_of
 
 
 def with_common_options(command: click.Command) -> click.Command:
@@ -57,20 +57,14 @@ def _options() -> list[click.Option]:
 
 def _write_to(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value is not None and not context.resilient_parsing:
-        _reporter(context).write_to(value)
+        reporter_of(context).write_to(value)
 
 
 def _choose_colours(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value is not None and not context.resilient_parsing:
-        _reporter(context).colours = value
+        reporter_of(context).colours = value
 
 
 def _print_no_notes(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        _reporter(context).is_quiet = True
-
-
-def _reporter(context: click.Context) -> Reporter:
-    reporter = context.obj
-    assert isinstance(reporter, Reporter)
-    return reporter
+        reporter_of(context).is_quiet = True

@@ -16,14 +16,11 @@ import click
 
 from hlo.formats.dump_names import STAGES as DUMP_STAGES
 from indexing.cli.paths import InputPath
-from indexing.cli.reporter import Reporter
+from indexing.cli.reporter import Reporter, reporter_of
+from indexing.frontends.function_names import FORM, PREFIX, is_function, split_name
 
 if TYPE_CHECKING:
     from indexing.frontends.compilation import Compiled
-
-PREFIX: Final = "jax:"
-EXAMPLE: Final = "jax:layers.py:attention"
-FORM: Final = "jax:FILE.py:FUNCTION or jax:MODULE:FUNCTION"
 
 STAGE_OF_DUMP: Final[Mapping[str, str]] = dict(
     zip(DUMP_STAGES, ("lowered", "passes", "optimized"), strict=True)
@@ -31,11 +28,16 @@ STAGE_OF_DUMP: Final[Mapping[str, str]] = dict(
 """The stage of a function for that of XLA's dumps of it."""
 
 _KEY: Final = "jax"  # of the options in the context of a command
-
-
-def is_function(name: str) -> bool:
-    """Return True if an input is a function of JAX."""
-    return name.startswith(PREFIX)
+_OPTION: Final = "function_"  # begins their names
+_HELP: Final = {
+    "shapes": f"The arguments of a function {PREFIX}...: shapes such as 'bf16[8,128],s32[]', or a "
+    "list of JSON with pytrees of shapes",
+    "target": f"What to compile a function {PREFIX}... for, without the device: tpu:v5e:2x2, "
+    "gpu:H100, gpu:H100:8 or cpu",
+    "stage": f"The module of a function {PREFIX}...: lowered, optimized, or after a pass; by "
+    "default optimized for a target, else lowered",
+    "no-cache": f"Lower and compile a function {PREFIX}... again",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +45,36 @@ class FunctionInput:
     """A function as an input names it.
 
     Attributes:
+        text: the whole name.
         function: ``jax:PLACE:FUNCTION``.
-        stage: the stage; "" for that of the command.
-        target: the target; "" for that of the command.
+        stage: the stage that the name has; "" for that of the command.
+        target: the target that the name or the command has; "" for none.
 
-    >>> FunctionInput.parse("jax:m.py:f@optimized@tpu:v5e:2x2")
-    FunctionInput(function='jax:m.py:f', stage='optimized', target='tpu:v5e:2x2')
+    >>> source = FunctionInput.parse("jax:m.py:f@optimized", {"target": "tpu:v5e:2x2"})
+    >>> source.function, source.stage, source.target
+    ('jax:m.py:f', 'optimized', 'tpu:v5e:2x2')
     """
 
+    text: str
     function: str
-    stage: str = ""
-    target: str = ""
+    stage: str
+    target: str
 
     @classmethod
-    def parse(cls, text: str) -> FunctionInput:
-        """Return the parts of an input: ``@`` separates a stage and a target from the function."""
+    def parse(cls, text: str, given: Mapping[str, Any]) -> FunctionInput:
+        """Return the parts of a name: ``@`` separates a stage and a target from the function.
+
+        Args:
+            given: the options of the command.
+        """
         function, *rest = text.split("@")
-        stage = target = ""
+        stage, target = "", given.get("target") or ""
         for each in rest:
             if each.partition(":")[0] in ("tpu", "gpu", "cpu"):
                 target = each
             else:
                 stage = each
-        return cls(function, stage, target)
+        return cls(text, function, stage, target)
 
 
 def function_options(command: click.Command) -> list[click.Parameter]:
@@ -73,45 +82,29 @@ def function_options(command: click.Command) -> list[click.Parameter]:
     if not _input_names(command):
         return []
     own = {name for parameter in command.params for name in parameter.opts}
-    options: list[click.Parameter] = [
+    options = [
         click.Option(
-            ["--shapes", "function_shapes"],
-            metavar="SHAPES",
+            [f"--{name}", _OPTION + name.replace("-", "_")],
+            metavar=None if name == "no-cache" else name.upper(),
+            is_flag=name == "no-cache",
             expose_value=False,
             callback=_keep,
-            help=f"The arguments of a function {PREFIX}...: shapes such as 'bf16[8,128],s32[]', or "
-            "a list of JSON with pytrees of shapes",
-        ),
-        click.Option(
-            ["--target", "function_target"],
-            metavar="TARGET",
-            expose_value=False,
-            callback=_keep,
-            help=f"What to compile a function {PREFIX}... for, without the device: tpu:v5e:2x2, "
-            "gpu:H100, gpu:H100:8 or cpu",
-        ),
-        click.Option(
-            ["--stage", "function_stage"],
-            metavar="STAGE",
-            expose_value=False,
-            callback=_keep,
-            help=f"The module of a function {PREFIX}...: lowered, optimized, or after a pass; by "
-            "default optimized for a target, else lowered",
-        ),
-        click.Option(
-            ["--no-cache"],
-            is_flag=True,
-            expose_value=False,
-            callback=_keep,
-            help=f"Lower and compile a function {PREFIX}... again",
-        ),
+            help=help_,
+        )
+        for name, help_ in _HELP.items()
     ]
     return [option for option in options if own.isdisjoint(option.opts)]
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
     assert parameter.name is not None
-    context.meta.setdefault(_KEY, {})[parameter.name] = value
+    context.meta.setdefault(_KEY, {})[parameter.name.removeprefix(_OPTION)] = value
+
+
+def _given(context: click.Context) -> Mapping[str, Any]:
+    """Return the options for functions, by their names without the dashes."""
+    given: Mapping[str, Any] = context.meta.get(_KEY, {})
+    return given
 
 
 def _input_names(command: click.Command) -> dict[str, InputPath]:
@@ -148,43 +141,43 @@ def with_functions(command: click.Command) -> Callable[..., Any] | None:
 def _check_options(context: click.Context, inputs: Sequence[str | Sequence[str]]) -> None:
     """Refuse options for functions of JAX where no input is one."""
     every = [name for each in inputs for name in ([each] if isinstance(each, str) else each)]
-    given = [name for name, value in context.meta.get(_KEY, {}).items() if value]
+    given = [name for name, value in _given(context).items() if value]
     if given and not any(map(is_function, every)):
-        option = "--" + given[0].removeprefix("function_").replace("_", "-")
-        raise click.UsageError(f"{option} is for inputs that are functions of JAX: {FORM}")
+        option = given[0].replace("_", "-")
+        raise click.UsageError(f"--{option} is for inputs that are functions of JAX: {FORM}")
 
 
 def _resolved(context: click.Context, name: str, kind: InputPath) -> str:
     """Return the file or folder of an input."""
     if not is_function(name) or not kind.stage:
         return name
-    stage = _stage(context, name, kind)
-    answer = compiled(context, name, stage)
-    if stage in ("lowered", "optimized"):
-        return str(answer.path)
-    if stage == "passes":
-        return str(answer.dump)
+    source = named_function(context, name)
+    stage = _stage(context, source, kind)
+    answer = compiled(context, source, stage)
     try:
-        return str(answer.after_pass(stage))
+        return str(answer.of_stage(stage))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _stage(context: click.Context, name: str, kind: InputPath) -> str:
+def named_function(context: click.Context, name: str) -> FunctionInput:
+    """Return the function that an input names, with the target of the command."""
+    return FunctionInput.parse(name, _given(context))
+
+
+def _stage(context: click.Context, source: FunctionInput, kind: InputPath) -> str:
     """Return the stage of an input of a command.
 
     Raises:
         click.UsageError: the command does not read what the stage is.
     """
-    given: Mapping[str, Any] = context.meta.get(_KEY, {})
-    source = FunctionInput.parse(name)
     if kind.stage == "passes":
         if source.stage not in ("", "passes"):
-            raise click.UsageError(f"{name!r}: this command reads the dumps of all passes")
+            raise click.UsageError(f"{source.text!r}: this command reads the dumps of all passes")
         return "passes"
-    asked: str = given.get("function_stage") or context.params.get("stage") or "all"
+    asked: str = _given(context).get("stage") or context.params.get("stage") or "all"
     if asked == "all":
-        asked = "optimized" if source.target or given.get("function_target") else "lowered"
+        asked = "optimized" if source.target else "lowered"
     stage = source.stage or STAGE_OF_DUMP.get(asked, asked)
     reads_folders = "stage" in context.params  # those of dumps
     if stage == "kernels" or (stage == "passes" and not reads_folders):
@@ -195,54 +188,43 @@ def _stage(context: click.Context, name: str, kind: InputPath) -> str:
     return stage
 
 
-def compiled(context: click.Context, name: str, stage: str) -> Compiled:
-    """Return what JAX and XLA make of the function that an input names; report errors.
+def compiled(context: click.Context, source: FunctionInput, stage: str) -> Compiled:
+    """Return what JAX and XLA make of a function; report errors.
 
-    Args:
-        name: the input.
-        stage: the stage, if the input has none.
     Raises:
-        click.UsageError: the input, its shapes or its target are not understood.
+        click.UsageError: the function, its shapes or its target are not understood.
         click.exceptions.Exit: an error was reported.
     """
-    from indexing.frontends.compilation import STAGES, CompilationError, compile_for
+    from indexing.frontends.compilation import CompilationError, compile_for
     from indexing.frontends.request import CompilationRequest
 
-    given: Mapping[str, Any] = context.meta.get(_KEY, {})
-    source = FunctionInput.parse(name)
-    stage, target = source.stage or stage, source.target or given.get("function_target") or ""
-    shapes = given.get("function_shapes") or ""
-    _check_question(source, shapes, target)
-    if not target and stage != "lowered":
-        target = "cpu"
-    kind = stage if stage in (*STAGES, "all") else "passes"
-    request = CompilationRequest(source.function, shapes, None, target, kind)
+    shapes, is_fresh = _given(context).get("shapes") or "", bool(_given(context).get("no_cache"))
+    _check_question(source, shapes)
+    target = source.target or ("" if stage == "lowered" else "cpu")
+    request = CompilationRequest(source.function, shapes, None, target, stage)
     reporter = reporter_of(context)
     try:
-        answer = compile_for(request, uses_cache=not given.get("no_cache"))
+        answer = compile_for(request, uses_cache=not is_fresh)
     except (CompilationError, ImportError) as error:
-        _report(reporter, name, str(error), has_shapes=bool(shapes))
+        _report(reporter, source.text, str(error), has_shapes=bool(shapes))
         raise click.exceptions.Exit(1) from None
-    if given.get("no_cache"):
+    if is_fresh:
         context.call_on_close(partial(shutil.rmtree, answer.folder, ignore_errors=True))
     if answer.note:
-        reporter.note(f"note: {name}: {answer.note}")
+        reporter.note(f"note: {source.text}: {answer.note}")
     return answer
 
 
-def _check_question(source: FunctionInput, shapes: str, target: str) -> None:
+def _check_question(source: FunctionInput, shapes: str) -> None:
     """Raise `click.UsageError` if a function, its shapes or its target is not understood."""
     from indexing.frontends.named_functions import shape_trees
     from indexing.frontends.targets import Target
 
-    if source.function.count(":") < 2:
-        raise click.UsageError(
-            f"{source.function!r} names no function: write {FORM}, such as {EXAMPLE}"
-        )
     try:
+        split_name(source.function)
         shape_trees(shapes)
-        if target:
-            Target.parse(target)
+        if source.target:
+            Target.parse(source.target)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
@@ -252,10 +234,3 @@ def _report(reporter: Reporter, name: str, message: str, has_shapes: bool) -> No
     if not has_shapes and "required" in first:
         rest.append("= help: give the arguments with --shapes 'f32[8,64],...'")
     reporter.error(f"error[jax]: {name}: {first}", *[f"  {line}" for line in rest])
-
-
-def reporter_of(context: click.Context) -> Reporter:
-    """Return the reporter of a command."""
-    reporter = context.obj
-    assert isinstance(reporter, Reporter)
-    return reporter

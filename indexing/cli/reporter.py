@@ -26,6 +26,8 @@ from indexing.cli.failures import Reporting
 from indexing.cli.paths import Paths
 
 if TYPE_CHECKING:
+    import click
+
     from hlo.modules.module import Module
     from indexing.maps.indexing_map import IndexingMap
     from indexing.views.selection import Condition
@@ -357,6 +359,13 @@ class Reporter:
                 f"error[input]: {file}: expected one module, but the file contains {len(modules)}"
             )
         return modules[0] if len(modules) == 1 else None
+
+
+def reporter_of(context: click.Context) -> Reporter:
+    """Return the reporter of a command."""
+    reporter = context.obj
+    assert isinstance(reporter, Reporter)
+    return reporter
 
 
 def terminal_width() -> int | None:

@@ -19,8 +19,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.machinery import ModuleSpec
 from math import prod
 from pathlib import Path
 from typing import Final
@@ -102,7 +102,17 @@ class Compiled:
         """The folder of what XLA dumped."""
         return self.folder / DUMP
 
-    def after_pass(self, name: str) -> Path:
+    def of_stage(self, stage: str) -> Path:
+        """Return the file or folder of a stage that was asked for.
+
+        Raises:
+            ValueError: the stage is the name of no pass that changed the module.
+        """
+        if stage in ("lowered", "optimized"):
+            return self.path
+        return self.dump if stage in STAGES else self._after_pass(stage)
+
+    def _after_pass(self, name: str) -> Path:
         """Return the dump of the module after the last run of a pass that changed it.
 
         Raises:
@@ -133,8 +143,8 @@ def compile_for(
     """Return what JAX and XLA make of a program.
 
     Args:
-        request: the program; its stage is ``lowered``, ``optimized``, ``passes``, ``kernels``, or
-            ``all`` for both dumps.
+        request: the program; its stage is one of `STAGES`, the name of a pass, or ``all`` for the
+            dumps of passes and kernels.
         timeout: limit on the seconds of the compilation.
         uses_cache: take an equal answer from the cache, and store a new one there; without it, the
             answer is in a temporary folder.
@@ -147,13 +157,16 @@ def compile_for(
     if target == Target("cpu") and request.lowering is not None:
         target = replace(target, count=prod(request.lowering.devices))
         request = replace(request, target=str(target))
+    if request.stage not in _FLAGS:  # the name of a pass
+        request = replace(request, stage="passes")
     if target is not None and request.stage != "lowered":
         _check_installed(target)
     key = _key(request)
     place = cache_folder() / key[:12]
     if uses_cache and (cached := _cached(place, key)) is not None:
         return cached
-    place.parent.mkdir(parents=True, exist_ok=True)
+    if uses_cache:
+        place.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="new-", dir=place.parent if uses_cache else None))
     try:
         compiled = _compile(request, target, folder, timeout, key)
@@ -179,17 +192,21 @@ def _check_installed(target: Target) -> None:
     if target.platform == "cpu":
         return
     package, extra, size = _PACKAGES[target.platform]
-    try:
-        is_there = importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # no jax_plugins
-        is_there = False
-    if not is_there:
+    if _spec(package) is None:
         message = (
             f"compiling for {target} requires {package}, which is not installed: "
             f"pip install '{extra}' ({size}; Python 3.11 or later, jax 0.10 or later). "
             'stage="lowered" needs only jax'
         )
         raise ImportError(message, name=package)
+
+
+def _spec(package: str) -> ModuleSpec | None:
+    """Return where a package is, without loading it; None if it is not installed."""
+    try:
+        return importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # nor is the one around it
+        return None
 
 
 def _key(request: CompilationRequest) -> str:
@@ -262,19 +279,14 @@ def _compile(
 
 def _compiler_of_cuda() -> Sequence[str]:
     """Return the folder of the ptxas of the extra: XLA prefers another, which may be too new."""
-    with suppress(ModuleNotFoundError):  # no package nvidia
-        spec = importlib.util.find_spec("nvidia.cuda_nvcc")
-        return [] if spec is None else list(spec.submodule_search_locations or ())
-    return []
+    spec = _spec("nvidia.cuda_nvcc")
+    return [] if spec is None else list(spec.submodule_search_locations or ())
 
 
-def _run(
-    request: CompilationRequest, folder: Path, flags: str, timeout: float
-) -> CompilationResult:
-    """Answer a request in a process of its own."""
-    request.save(folder)
+def environment(flags: str) -> dict[str, str]:
+    """Return the environment of a process that compiles, with further flags of XLA."""
     paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    environment = {
+    return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "JAX_PLATFORMS": "cpu",
@@ -283,12 +295,19 @@ def _run(
         "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
         "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),
     }
+
+
+def _run(
+    request: CompilationRequest, folder: Path, flags: str, timeout: float
+) -> CompilationResult:
+    """Answer a request in a process of its own."""
+    request.save(folder)
     with tempfile.TemporaryFile() as output:
         command = [sys.executable, "-m", "indexing.frontends.xla_process", str(folder)]
         try:
             done = subprocess.run(
                 command,
-                env=environment,
+                env=environment(flags),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -13,7 +13,7 @@ from hlo.formats.files import load
 from hlo.formats.parser import parse
 from hlo.formats.proto import module_text
 from hlo.modules.module import Module
-from indexing.frontends.compilation import STAGES, TIMEOUT, compile_for
+from indexing.frontends.compilation import TIMEOUT, compile_for
 from indexing.frontends.lowering import LoweredFunction, load_jax, lower
 from indexing.frontends.naming import named_module
 from indexing.frontends.request import CompilationRequest
@@ -116,15 +116,15 @@ def _compiled_for(
     target: Target, lowering: LoweredFunction, stage: str, timeout: float, cache: bool
 ) -> Module | Path:
     """Return the module or the folder of a stage of the compilation for a target."""
-    kind = stage if stage in STAGES else "passes"
-    request = CompilationRequest("", "", replace(lowering, lowered=None), str(target), kind)
+    request = CompilationRequest("", "", replace(lowering, lowered=None), str(target), stage)
     answer = compile_for(request, timeout=timeout, uses_cache=cache)
-    if stage in ("passes", "kernels"):
-        return answer.dump
-    if stage in STAGES:
-        module = parse(answer.path.read_text(encoding="utf-8"), lowering.label)
+    place = answer.of_stage(stage)
+    if place == answer.dump:
+        return place
+    if place == answer.path:
+        module = parse(place.read_text(encoding="utf-8"), lowering.label)
     else:
-        module = load(answer.after_pass(stage))
+        module = load(place)
     if not cache:
         shutil.rmtree(answer.folder)
     return module

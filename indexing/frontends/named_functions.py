@@ -15,6 +15,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -24,13 +25,9 @@ import hlo
 from hlo.shapes.array_shape import Shape
 from hlo.shapes.element_type import dtype
 from hlo.text.names import did_you_mean, similar
-
-PREFIX: Final = "jax:"
-"""Begins the name of an input that is a function."""
+from indexing.frontends.function_names import split_name
 
 _MAX_LISTED: Final = 8
-
-EXAMPLE: Final = "jax:layers.py:attention"
 
 
 def load_function(name: str) -> Any:
@@ -41,25 +38,25 @@ def load_function(name: str) -> Any:
         OSError: the file cannot be read.
         Exception: whatever importing the module raises.
     """
-    place, separator, function = name.removeprefix(PREFIX).rpartition(":")
-    if not separator or not place or not function:
-        raise ValueError(f"{name!r} names no function: expected one such as {EXAMPLE}")
+    place, function = split_name(name)
     module = _load_file(place) if place.endswith(".py") else _import(place)
     value: Any = module
     for part in function.split("."):
         if not hasattr(value, part):
-            known = [each for each in vars(module) if callable(vars(module)[each])]
-            own = [
-                each
-                for each in known
-                if getattr(vars(module)[each], "__module__", "") == module.__name__
-            ]
-            shown = own or known
-            listed = ", ".join([*shown[:_MAX_LISTED], *["..."][: len(shown) > _MAX_LISTED]])
-            question = did_you_mean(similar(function, known)) or f"it has {listed or 'no function'}"
-            raise ValueError(f"{place} has no {function!r}: {question}")
+            raise ValueError(f"{place} has no {function!r}: {_functions_of(module, function)}")
         value = getattr(value, part)
     return value
+
+
+def _functions_of(module: ModuleType, wanted: str) -> str:
+    """Return which functions of a module have a similar name, or else its own functions."""
+    known = {name: value for name, value in vars(module).items() if callable(value)}
+    if question := did_you_mean(similar(wanted, known)):
+        return question
+    own = [n for n, value in known.items() if getattr(value, "__module__", "") == module.__name__]
+    shown = own or list(known)
+    listed = ", ".join([*shown[:_MAX_LISTED], *["..."][: len(shown) > _MAX_LISTED]])
+    return f"it has {listed or 'no function'}"
 
 
 def _import(name: str) -> ModuleType:
@@ -163,9 +160,16 @@ def source_digests() -> dict[str, str]:
 
 def is_of_program(file: str) -> bool:
     """Return True for a source file that is neither installed nor of this package."""
+    is_source = file.endswith(".py") and not file.startswith(_installed_folders())
+    return is_source and os.path.exists(file)
+
+
+@cache
+def _installed_folders() -> tuple[str, ...]:
+    """Return the folders of the standard library, of installed packages and of this package."""
     installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     own = [str(Path(__file__).parents[2] / name) for name in ("hlo", "indexing", "simplifier")]
-    return file.endswith(".py") and not file.startswith((*installed, *own)) and os.path.exists(file)
+    return (*installed, *own)
 
 
 def digest_of(file: str) -> str:

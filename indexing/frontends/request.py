@@ -23,7 +23,8 @@ class CompilationRequest:
         shapes: the shapes of its arguments, as `named_functions.arguments` reads them.
         lowering: a module of StableHLO.
         target: the text of a `Target`; "" for JAX's default device, which can only be lowered for.
-        stage: ``lowered`` or ``optimized``.
+        stage: what is asked, as `compilation.compile_for` reads it; ``lowered`` or ``optimized`` of
+            a process.
     """
 
     function: str

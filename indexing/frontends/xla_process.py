@@ -41,7 +41,8 @@ def main(folder: str) -> None:
         if request.stage == "lowered":
             module = lowering.module()
         else:
-            module = lowering.named(optimized_text(lowering, target or Target.parse("cpu")))
+            assert target is not None
+            module = lowering.named(optimized_text(lowering, target))
         result = CompilationResult(lowering.name, str(module), sources)
     except Exception as error:  # of the user's program, of JAX or of XLA: the parent reports it
         result = CompilationResult("", "", {}, f"{_place(error)}{type(error).__name__}: {error}")
@@ -108,7 +109,7 @@ def _check_meshes(module: Any, needed: int) -> None:
 
 
 def _devices(jax: Any, target: Target, needed: int) -> list[Any]:
-    """Return the devices of a target, at least `needed` where their number is free."""
+    """Return the devices of a target: `needed` GPUs where the target has no number of them."""
     count = needed if target.count is None else target.count
     if target.platform == "cpu":
         return list(jax.devices("cpu"))

@@ -140,7 +140,9 @@ def test_a_dump_has_the_module_and_each_pass(run: Run) -> None:
 
 def test_the_stage_and_the_target_of_an_input_come_in_any_order() -> None:
     text = "jax:m.py:f"
-    both = FunctionInput(text, "optimized", "gpu:H100:4")
-    assert FunctionInput.parse(f"{text}@optimized@gpu:H100:4") == both
-    assert FunctionInput.parse(f"{text}@gpu:H100:4@optimized") == both
-    assert FunctionInput.parse(text) == FunctionInput(text)
+    for name in (f"{text}@optimized@gpu:H100:4", f"{text}@gpu:H100:4@optimized"):
+        both = FunctionInput(name, text, "optimized", "gpu:H100:4")
+        assert FunctionInput.parse(name, {}) == both
+        assert FunctionInput.parse(name, {"target": "cpu"}) == both
+    assert FunctionInput.parse(text, {}) == FunctionInput(text, text, "", "")
+    assert FunctionInput.parse(text, {"target": "cpu"}) == FunctionInput(text, text, "", "cpu")

@@ -84,7 +84,11 @@ def test_a_function_is_that_of_a_file_or_of_a_module(place: str) -> None:
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("jax:written_program.py", ValueError, "names no function: expected one such as"),
+        (
+            "jax:written_program.py",
+            ValueError,
+            "names no function: write jax:FILE.py:FUNCTION or jax:MODULE:FUNCTION, such as",
+        ),
         ("jax:written_program.py:", ValueError, "names no function"),
         ("jax:written_program.py:g", ValueError, "has no 'g': it has Layer, f"),
         ("jax:no_such_file.py:f", FileNotFoundError, "no_such_file.py"),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from indexing.cli.jax_inputs import EXAMPLE, FORM, compiled, is_function
+from indexing.cli.jax_inputs import compiled, named_function
 from indexing.cli.paths import InputPath, OutputFolder
 from indexing.cli.reporter import Reporter, counted_noun
+from indexing.frontends.function_names import EXAMPLE, FORM, is_function
 
 _STAGES = ("all", "lowered", "optimized", "passes", "kernels")
 
@@ -51,7 +52,9 @@ def command(reporter: Reporter, function: str, folder: str, stage: str) -> None:
     """
     if not is_function(function):
         raise click.UsageError(f"{function!r} is no function: write {FORM}, such as {EXAMPLE}")
-    answer = compiled(click.get_current_context(), function, stage)
+    context = click.get_current_context()
+    source = named_function(context, function)
+    answer = compiled(context, source, source.stage or stage)
     with reporter.reporting(folder):
         os.makedirs(folder, exist_ok=True)
         files = [answer.path]
