@@ -406,6 +406,7 @@ def test_sizes_that_do_not_fit_are_no_difference_from_xla(
 LOOPS = Path(__file__).parents[1] / "dataflow" / "data" / "loops" / "jax"
 
 
+@pytest.mark.slow
 def test_a_call_of_a_loop_is_validated_with_the_counters_that_the_program_passes() -> None:
     """Its maps hold for these: with other first values, other elements are read."""
     module = hlo.parse((LOOPS / "largest_three.optimized.hlo").read_text())

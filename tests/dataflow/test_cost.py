@@ -85,6 +85,7 @@ def updates(count: int) -> hlo.Computation:
     return hlo.parse("ENTRY e {\n" + "\n".join(lines) + "\n}").entry
 
 
+@pytest.mark.slow
 def test_exact_maps_of_updates_cost_as_much_for_each_further_update(
     composed: list[tuple[Any, ...]],
 ) -> None:

@@ -167,6 +167,7 @@ def test_budgets_of_large_numbers_are_smaller(budgets: list[int]) -> None:
     assert max(budgets) < FIRST_BUDGET // 2
 
 
+@pytest.mark.slow
 def test_large_numbers_of_many_points_are_enumerated_in_arrays(budgets: list[int]) -> None:
     d = dims((60,) * 3)  # more than MAX_POINTS
     x = d[0] * (2**60 + 1) + d[1] * (2**60 - 3) + d[2] * 7
