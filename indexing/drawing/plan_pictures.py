@@ -21,9 +21,10 @@ from indexing.drawing.figures import (
     Figure,
     class_shade,
 )
-from indexing.drawing.region_pictures import array_name, shape_text
+from indexing.drawing.region_pictures import shape_text
 from indexing.drawing.style import Theme
 from indexing.drawing.traffic_pictures import bytes_text
+from indexing.maps.arrays import leaf_name
 from indexing.sharding.planning.array_shards import place_of_shard
 from indexing.sharding.planning.plan import Plan
 
@@ -70,7 +71,7 @@ def _arrays(
 ) -> Iterator[tuple[str, Shape, Sharding]]:
     """Yield name, shape and sharding of each array of parameters or results."""
     every = [
-        (array_name(instruction.name, path), shape)
+        (leaf_name(instruction.name, path), shape)
         for instruction in instructions
         for path, shape in leaves(instruction.shape)
     ]

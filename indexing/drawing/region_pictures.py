@@ -18,7 +18,7 @@ from indexing.drawing.figures import CellGrid, DrawnPanel, Figure
 from indexing.drawing.heat_maps import HeatMap, heat_panels
 from indexing.drawing.style import Theme
 from indexing.maps.answers import Answer
-from indexing.maps.arrays import Path
+from indexing.maps.arrays import Path, leaf_name
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
 from indexing.maps.regions.boxes import Box, progression
@@ -147,7 +147,7 @@ class AnswerPicture:
                 notes.append(f"`{answer.operands[k].name}`: unknown: {own.reason}")
                 continue
             for path, leaf, region in _leaf_regions(answer, k, own):
-                array = array_name(answer.operands[k].name, path)
+                array = leaf_name(answer.operands[k].name, path)
                 if not region:
                     notes.append(f"`{array}`: no element is needed")
                 elif not is_drawable(leaf):
@@ -277,7 +277,7 @@ def start_of(answer: Answer) -> tuple[str, AnyShape]:
     if not listed:
         return instruction.name, instruction.shape
     path, shape = listed[answer.domain_id]
-    return array_name(instruction.name, path), shape
+    return leaf_name(instruction.name, path), shape
 
 
 def _leaf_regions(
@@ -295,15 +295,6 @@ def _leaf_regions(
 def is_drawable(shape: AnyShape) -> TypeGuard[Shape]:
     """Return True for an array whose dimensions have known sizes."""
     return isinstance(shape, Shape) and all(size >= 0 for size in shape.dims)
-
-
-def array_name(name: str, path: Path) -> str:
-    """Return the name of an array, a leaf of an instruction.
-
-    >>> array_name("p", ()), array_name("p", (1, 0))
-    ('p', 'p{1,0}')
-    """
-    return name + (f"{{{','.join(map(str, path))}}}" if path else "")
 
 
 def shape_text(shape: Shape) -> str:

@@ -81,6 +81,25 @@ def array_at(shape: AnyShape, path: Path) -> Shape | None:
     return shape if isinstance(shape, Shape) else None
 
 
+def array_name(array: ArrayRef) -> str:
+    """Return the name of an array: that of its instruction, and the leaf of a tuple.
+
+    >>> import hlo
+    >>> array_name(ArrayRef(hlo.parse("ENTRY e { ROOT p = (s8[]) parameter(0) }").entry.root, (0,)))
+    'p{0}'
+    """
+    return leaf_name(array.instruction.name, array.path)
+
+
+def leaf_name(name: str, path: Path) -> str:
+    """Return the name of a leaf of an instruction, as XLA prints it.
+
+    >>> leaf_name("p", ()), leaf_name("p", (1, 0))
+    ('p', 'p{1,0}')
+    """
+    return name + (f"{{{','.join(map(str, path))}}}" if path else "")
+
+
 def array_leaves(shape: AnyShape) -> Iterator[tuple[int, Path, Shape]]:
     """Yield the output number, path and shape of each leaf that is an array.
 

@@ -14,10 +14,11 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, 
 from hlo.ops.unify import PartialShape, array, dims_of, may_be, may_divide, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, dtype
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
-from indexing.ops.base import Array, BinaryOp, OperandMaps, list_by_position
+from indexing.ops.base import Array, BinaryOp, OperandMaps
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, Work
 from indexing.ops.inverse import inverses
+from indexing.ops.positions import list_by_position
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import cross_correlation
 from indexing.ops.windows import always_covers, count_covered, index_at, only_element, position_of

@@ -23,7 +23,7 @@ from hlo.ops.unify import array, dims_of, may_be
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, BinaryOp, Entries, list_by_position
+from indexing.ops.base import Array, BinaryOp, Entries
 from indexing.ops.element import (
     NO_DECLARED_WORK,
     ElementRule,
@@ -32,6 +32,7 @@ from indexing.ops.element import (
     Work,
     element_count,
 )
+from indexing.ops.positions import list_by_position
 
 
 def sum_of_products(out: Shape, left: Shape, *_: Shape) -> ReductionRule:

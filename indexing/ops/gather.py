@@ -41,10 +41,11 @@ from hlo.ops.unify import (
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops.base import Array, BinaryOp, list_by_position
+from indexing.ops.base import Array, BinaryOp
 from indexing.ops.dynamic import START_IS_CLAMPED
 from indexing.ops.element import CopyRule, ElementRule, ShardReduction
 from indexing.ops.numerics import clamp
+from indexing.ops.positions import list_by_position
 from indexing.ops.sliding import windows_of
 from simplifier.linear import Affine
 

@@ -43,7 +43,7 @@ from hlo.ops.unify import (
 from hlo.shapes.shape import AnyShape, TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, OperandMaps, VariadicOp, list_by_position
+from indexing.ops.base import Array, OperandMaps, VariadicOp
 from indexing.ops.element import (
     ElementRule,
     ReductionRule,
@@ -56,6 +56,7 @@ from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import NeededOperands, ParametersRead
 from indexing.ops.numerics import limits
+from indexing.ops.positions import list_by_position
 from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint

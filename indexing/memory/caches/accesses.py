@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlo.shapes.shape import Shape, leaves
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, array_name
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
 from indexing.tiling.sets.distinct_rows import number_rows
@@ -91,12 +91,6 @@ def shape_of(array: ArrayRef) -> Shape:
     shape = array.shape
     assert isinstance(shape, Shape)
     return shape
-
-
-def array_name(array: ArrayRef) -> str:
-    """Return the name of an array for users: that of its instruction, and the path of the leaf."""
-    path = "".join([f"{{{k}}}" for k in array.path])
-    return f"{array.instruction.name}{path}"
 
 
 def tiled_accesses(tiling: Tiling) -> tuple[TiledAccess, ...] | Unknown:

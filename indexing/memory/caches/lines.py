@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlo.shapes.tiling import position_of
-from indexing.maps.arrays import ArrayRef
-from indexing.memory.caches.accesses import MAX_ROWS, CacheBudgetError, TiledAccess, array_name
+from indexing.maps.arrays import ArrayRef, array_name
+from indexing.memory.caches.accesses import MAX_ROWS, CacheBudgetError, TiledAccess
 
 MAX_UNITS: Final = 1 << 22
 """Maximum number of units of all blocks of an array."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from indexing.maps.arrays import ArrayRef
-from indexing.memory.caches.accesses import AccessKind, array_name
+from indexing.maps.arrays import ArrayRef, array_name
+from indexing.memory.caches.accesses import AccessKind
 from indexing.memory.caches.orders import BlockOrder
 from indexing.tiling.sets.tiling import Tiling
 

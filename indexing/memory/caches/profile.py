@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlo.arguments import checked
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, array_name
 from indexing.memory.caches.accesses import (
     AccessKind,
     CacheBudgetError,
     TiledAccess,
-    array_name,
     tiled_accesses,
 )
 from indexing.memory.caches.closed_forms import CarriedReuse, LoopAccess, carried_reuses

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlo.arguments import checked
-from indexing.maps.arrays import ArrayRef
-from indexing.memory.caches.accesses import CacheBudgetError, array_name, tiled_accesses
+from indexing.maps.arrays import ArrayRef, array_name
+from indexing.memory.caches.accesses import CacheBudgetError, tiled_accesses
 from indexing.memory.caches.distances import previous_touches
 from indexing.memory.caches.lines import units_by_access
 from indexing.memory.caches.orders import BlockOrder
