@@ -12,6 +12,7 @@ from hlo.modules.module import Module
 from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.roofline import Peak, RooflineBound
 from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
+from indexing.memory.spaces import space_name
 from indexing.ops.element import Work
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
@@ -69,10 +70,21 @@ class TrafficTable:
         yield f"{total.bytes} bytes: {total.read} read, {total.written} written"
         if total.needed != total.read:
             yield f"{total.needed} of the {total.read} bytes read are needed under masks"
+        yield from self._spaces()
         yield f"{total.requested} bytes requested by all reads"
         yield f"{total.flops} flops, {total.transcendentals} transcendentals"
         if self.peak is not None:
             yield self._total_time()
+
+    def _spaces(self) -> Iterator[str]:
+        """Yield the traffic with each memory space, if there are several or padding is moved."""
+        module, spaces = self.traffic.target, self.traffic.spaces
+        assert isinstance(module, Module)
+        moved = [own for each in self.traffic.instructions for own in each.spaces.values()]
+        if len(spaces) > 1 or any(own.stored != own.dense for own in moved):
+            for number, each in spaces.items():
+                name = space_name(number, module)
+                yield f"  {name}: {each.read} read, {each.written} written, {each.stored} stored"
 
     def _total_time(self) -> str:
         assert self.peak is not None
@@ -125,6 +137,11 @@ class TrafficTable:
             "total": {"bytes": list(total.bytes)}
             | {name: list(bounds) for name, bounds in total._asdict().items()}
             | {"loaded": list(total.read)},
+            "spaces": [
+                {"space": number, "name": space_name(number, module)}
+                | {name: list(bounds) for name, bounds in each._asdict().items()}
+                for number, each in self.traffic.spaces.items()
+            ],
             "peak": None
             if self.peak is None
             else {"bytes": self.peak.bytes, "flops": self.peak.flops},
@@ -146,6 +163,10 @@ class TrafficTable:
             "grade": each.read.grade,
             **_both_counts(each),
             "requested": _number(each.requested),
+            "spaces": [
+                {"space": number} | {name: value.number for name, value in own._asdict().items()}
+                for number, own in each.spaces.items()
+            ],
             "written": _number(each.written),
             "in_place": [update.name for update in each.updates],
             "flops": _number(each.flops),

@@ -54,8 +54,8 @@ class PeakText(ParsedText):
     "--peak",
     metavar="RATES",
     type=PeakText(),
-    help="Print the roofline bound of a GPU, such as H100, or of a device with these peak rates, "
-    "such as 4.8TB/s,67TF/s",
+    help="Print the roofline bound of a GPU or TPU, such as H100 or v5e, or of a device with these "
+    "peak rates, such as 4.8TB/s,67TF/s",
 )
 @click.option(
     "--top",
@@ -84,9 +84,12 @@ def command(
     that move the most bytes in all executions come first; the other figures are those of one
     execution.
 
-    All sizes are without padding. `<=` marks upper bounds, from `may` maps and unknown values; `?`
-    is unknown, with the reasons below the table. With --set, masks of instructions of ENTRY that
-    integer parameters decide have their values; the other figures are those of any values.
+    All sizes are without padding, but those `stored` in each memory space, which are printed if
+    the module has several spaces (on TPUs HBM, VMEM and others) or padded layouts. The roofline
+    counts what is stored in the default memory. `<=` marks upper bounds, from `may` maps and
+    unknown values; `?` is unknown, with the reasons below the table. With --set, masks of
+    instructions of ENTRY that integer parameters decide have their values; the other figures are
+    those of any values.
 
     \b
     Columns:

@@ -50,7 +50,7 @@ from indexing.memory.movement.loop_evaluations import (
 from indexing.memory.movement.needed_reads import NeededReads, needed_reads
 from indexing.memory.movement.point_counts import Counter
 from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
-from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, written_bytes
+from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, writes_of
 from indexing.ops.element import Work, declarations_of
 from indexing.ops.structured_ops import InlineOp
 from indexing.ops.work import loop_work_of, work_of
@@ -143,7 +143,7 @@ def instruction_traffic(
         instruction,
         times,
         tuple(operands),
-        written_bytes(instruction, updates),
+        writes_of(instruction, updates),
         tuple([update.instruction for update in updates if update.is_in_place]),
         work,
         evaluated,

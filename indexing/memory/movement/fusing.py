@@ -35,11 +35,12 @@ from indexing.memory.movement.loop_evaluations import WALK, is_whole, map_sets
 from indexing.memory.movement.point_counts import Counter
 from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.memory.movement.writes import (
+    dense_bytes,
     is_view,
     moves_bytes,
     readers,
     updates_of,
-    written_bytes,
+    writes_of,
 )
 from indexing.ops.element import Work
 from indexing.ops.structured_ops import InlineOp
@@ -169,7 +170,7 @@ def fuse(producer: Instruction, consumer: Instruction) -> FusionEffect:
         first,
         second,
         read=total_amount(amounts),
-        written=written_bytes(consumer, tuple(kept)),
+        written=dense_bytes(writes_of(consumer, tuple(kept))),
         is_kept=bool(others),
         recompute=recompute,
         work_added=_work_added(evaluations, bool(others), first),

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked
 from indexing.devices.gpus import PROCESSORS, Gpu, gpu
+from indexing.devices.tpus import TPUS
 from indexing.memory.executions import Executions
 from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.ops.element import Work
@@ -69,17 +70,22 @@ class Peak:
     @classmethod
     @checked
     def of(cls, device: str | Gpu) -> Peak:
-        """Return the peak rates of a GPU, for float32 without matrix units.
+        """Return the peak rates of a GPU, for float32 without matrix units, or of a TPU.
+
+        Those of a TPU are its matrix units' for bfloat16.
 
         Raises:
-            ValueError: the GPU, or its rates, are not known.
+            ValueError: the device, or its rates, are not known.
 
-        >>> Peak.of("A100")
-        Peak(bytes=2039040000000, flops=19491840000000)
+        >>> Peak.of("A100"), Peak.of("v5e")
+        (Peak(bytes=2039040000000, flops=19491840000000), \
+Peak(bytes=819000000000, flops=197000000000000))
         """
+        if isinstance(device, str) and device in TPUS:
+            return cls(TPUS[device].memory_bandwidth, TPUS[device].flops)
         model = gpu(device)
         if model.name not in PEAKS:
-            known = ", ".join(PEAKS)
+            known = ", ".join([*PEAKS, *TPUS])
             raise ValueError(
                 f"the peak rates of {model.name} are not known, only those of {known}: pass the "
                 "rates, such as 4.8TB/s,67TF/s"
@@ -89,10 +95,11 @@ class Peak:
     def bound(self, traffic: InstructionTraffic) -> RooflineBound | Unknown:
         """Return the shortest time of one execution of an instruction.
 
-        A rate that is missing limits nothing.  Transcendental functions are not counted.  A
-        fusion that evaluates few elements of its values does only the operations for these.
+        The bytes are those of the default memory, with padding: on TPUs those of HBM.  A rate that
+        is missing limits nothing.  Transcendental functions are not counted.  A fusion that
+        evaluates few elements of its values does only the operations for these.
         """
-        moved, flops = traffic.bytes, traffic.flops
+        moved, flops = traffic.stored, traffic.flops
         if isinstance(traffic.evaluated, Work) and not isinstance(flops, Unknown):
             flops = min(flops, traffic.evaluated.flops)
         times: list[tuple[Fraction, Limit]] = []
@@ -152,9 +159,10 @@ class RooflineBound:
 def _rate(word: str) -> tuple[str, int]:
     match = _RATE.fullmatch(word)
     if match is None:
+        known = ", ".join([*PEAKS, *TPUS])
         raise ValueError(
             f"{word!r} is not a rate: write bytes per second as 4.8TB/s, operations per second as "
-            f"67TF/s, or both with a comma between them; or name a GPU: {', '.join(PEAKS)}"
+            f"67TF/s, or both with a comma between them; or name a device: {known}"
         )
     kind = "bytes" if match["unit"] == "B" else "flops"
     power = " KMGTPE".index(match["prefix"].upper() or " ")

@@ -17,6 +17,9 @@ from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
 from indexing.memory.movement.amounts import Amount, TotalBounds, Totals, bytes_of, total_amount
 from indexing.memory.movement.drawn_traffic import DrawnTraffic
+from indexing.memory.movement.memory_spaces import SpaceTotals, SpaceTraffic, traffic_by_space
+from indexing.memory.movement.writes import Writes, dense_bytes
+from indexing.memory.spaces import DEFAULT_SPACE
 from indexing.ops.element import Work
 from simplifier.unknown import Unknown
 
@@ -99,7 +102,7 @@ class InstructionTraffic(Displayed):
             fusions.
         executions: bounds of the number of executions.
         operands: the reads of each array.
-        written: bytes of the arrays that are written, without padding.
+        writes: the arrays that are written.
         updates: the dynamic-update-slices whose results may stay in place, in the memory of an
             operand: only the update is written, and the rest of the operand is not read.
         work: the operations that compute every value once, and so equal windows once.
@@ -113,7 +116,7 @@ class InstructionTraffic(Displayed):
     instruction: Instruction
     executions: Executions
     operands: tuple[OperandTraffic, ...]
-    written: int | Unknown
+    writes: Writes
     updates: tuple[Instruction, ...]
     work: Work | Unknown
     evaluated: Work | Unknown
@@ -145,6 +148,24 @@ class InstructionTraffic(Displayed):
                 return requested
             amounts.append(requested)
         return total_amount(amounts)
+
+    @property
+    def written(self) -> int | Unknown:
+        """Bytes of the arrays that are written, without padding."""
+        return dense_bytes(self.writes)
+
+    @property
+    def spaces(self) -> Mapping[int, SpaceTraffic]:
+        """The traffic with each memory space, by its number."""
+        reads = [(each.shape, each.elements, each.distinct) for each in self.operands]
+        return traffic_by_space(reads, self.writes)
+
+    @property
+    def stored(self) -> Amount | Unknown:
+        """Bytes of the default memory that are read and written, with padding."""
+        if isinstance(self.writes, Unknown):
+            return self.writes
+        return self.spaces.get(DEFAULT_SPACE, SpaceTraffic()).stored
 
     @property
     def bytes(self) -> Amount | Unknown:
@@ -313,6 +334,16 @@ class Traffic(DrawnTraffic):
         for each in self.instructions:
             sums = [a.plus(b) for a, b in zip(sums, each.totals, strict=True)]
         return Totals(*sums)
+
+    @cached_property
+    def spaces(self) -> Mapping[int, SpaceTotals]:
+        """The bytes of all executions by memory space, if the bytes of each are known."""
+        sums: dict[int, SpaceTotals] = {}
+        for each in self.instructions:
+            for number, own in each.spaces.items():
+                totals = SpaceTotals.of(own, each.executions)
+                sums[number] = sums[number].plus(totals) if number in sums else totals
+        return dict(sorted(sums.items()))
 
     def __getitem__(self, name: str) -> InstructionTraffic:
         """Return the traffic of the instruction with a name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves, unbounded_leaf
@@ -49,23 +50,36 @@ class Update:
     is_in_place: bool
 
     @property
-    def elements(self) -> int:
-        """The number of elements of the update."""
-        return _shape(self.instruction.operands[1]).size
+    def shape(self) -> Shape:
+        """The shape of the update, in the memory of the base."""
+        base, update = self.instruction.shape, self.instruction.operands[1].shape
+        assert isinstance(base, Shape)
+        assert isinstance(update, Shape)
+        return replace(update, layout=base.layout)
 
     @property
-    def bytes(self) -> int:
-        """The bytes of the update."""
-        return _shape(self.instruction.operands[1]).bytes
+    def elements(self) -> int:
+        """The number of elements of the update."""
+        return self.shape.size
 
 
-def _shape(instruction: Instruction) -> Shape:
-    assert isinstance(instruction.shape, Shape)
-    return instruction.shape
+class WrittenArray(NamedTuple):
+    """An array of a result, or the part of it that is written.
+
+    Attributes:
+        shape: the shape of the array; of the update if only an update is written.
+        is_part: only an update is written, into the memory of the array.
+    """
+
+    shape: Shape
+    is_part: bool = False
 
 
-def written_bytes(instruction: Instruction, updates: tuple[Update, ...]) -> int | Unknown:
-    """Return the bytes of the arrays that an instruction writes, without padding."""
+Writes: TypeAlias = "tuple[WrittenArray, ...] | Unknown"
+
+
+def writes_of(instruction: Instruction, updates: tuple[Update, ...]) -> Writes:
+    """Return the arrays that an instruction writes."""
     if leaf := unbounded_leaf(instruction.shape):
         return Unknown(
             f"{instruction.opcode} `{instruction.name}`: {leaf} has a dimension of unknown size",
@@ -73,14 +87,21 @@ def written_bytes(instruction: Instruction, updates: tuple[Update, ...]) -> int 
         )
     declared = declarations_of(instruction)
     written = declared.written
-    in_place = {update.output: update.bytes for update in updates if update.is_in_place}
-    total = 0
+    in_place = {update.output: update for update in updates if update.is_in_place}
+    arrays = []
     for path, leaf_shape in leaves(instruction.shape):
         is_written = written is None or path[:1] in [(number,) for number in written]
         is_written = is_written and declared.is_value(instruction, path)
         if is_written and isinstance(leaf_shape, Shape):
-            total += in_place.get(path, leaf_shape.bytes)
-    return total
+            part = in_place.get(path)
+            shape = leaf_shape if part is None else part.shape
+            arrays.append(WrittenArray(shape, part is not None))
+    return tuple(arrays)
+
+
+def dense_bytes(writes: Writes) -> int | Unknown:
+    """Return the bytes of the elements of arrays that are written, without padding."""
+    return writes if isinstance(writes, Unknown) else sum(each.shape.bytes for each in writes)
 
 
 def updates_of(instruction: Instruction) -> tuple[Update, ...]:
@@ -100,7 +121,7 @@ def updates_of(instruction: Instruction) -> tuple[Update, ...]:
 def _update(instruction: Instruction, output: Path) -> Update | None:
     inner = ArrayRef(instruction, output)
     if isinstance(instruction.op, InlineOp):
-        inner = _viewed_array(ArrayRef(instruction.called_computations[0].root, output))
+        inner = viewed_array(ArrayRef(instruction.called_computations[0].root, output))
     update = inner.instruction
     if update.opcode != "dynamic-update-slice" or unbounded_leaf(update.shape):
         return None
@@ -108,7 +129,7 @@ def _update(instruction: Instruction, output: Path) -> Update | None:
     number = 0
     if isinstance(instruction.op, InlineOp):
         parameters = list(instruction.called_computations[0].parameters)
-        source = _viewed_array(base)
+        source = viewed_array(base)
         if source.instruction not in parameters or reads_of(source) != [(update, 0)]:
             return None
         number = parameters.index(source.instruction)
@@ -118,10 +139,10 @@ def _update(instruction: Instruction, output: Path) -> Update | None:
 
 def _is_reusable(array: ArrayRef, reader: Instruction) -> bool:
     """Return True if the memory of an array may hold the result of its only reader."""
-    source = _viewed_array(array)
+    source = viewed_array(array)
     holder = source.instruction
     arrays = [ArrayRef(o, path) for o in reader.operands for path, _ in leaves(o.shape)]
-    is_read_once = [_viewed_array(each) for each in arrays].count(source) == 1
+    is_read_once = [viewed_array(each) for each in arrays].count(source) == 1
     if readers(source) != {reader} or not is_read_once or holder.opcode == "constant":
         return False
     if holder.opcode != "parameter":
@@ -149,7 +170,7 @@ def _is_loop_body(computation: Computation) -> bool:
     return by_computation.get(computation) == {True}
 
 
-def _viewed_array(array: ArrayRef) -> ArrayRef:
+def viewed_array(array: ArrayRef) -> ArrayRef:
     """Return the array whose memory an array shares within its computation."""
     while True:
         instruction = array.instruction
@@ -178,7 +199,7 @@ def reads_of(source: ArrayRef) -> list[tuple[Instruction, int]]:
     def by_array() -> dict[ArrayRef, list[tuple[Instruction, int]]]:
         reads: dict[ArrayRef, list[tuple[Instruction, int]]] = {}
         for reader, number, array in _reads(computation):
-            reads.setdefault(_viewed_array(array), []).append((reader, number))
+            reads.setdefault(viewed_array(array), []).append((reader, number))
         return reads
 
     every = computation.memoised(reads_of, by_array)

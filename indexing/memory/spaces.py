@@ -1,0 +1,52 @@
+"""Memory spaces: the numbers ``S(..)`` of layouts, and what they are on a device.
+
+Source: XLA ``xla/layout.h`` (0 is the default memory, 5 the memory of the host), and the reports
+that XLA:TPU writes of its memory usage (``vmem (color=1)``, ``smem (color=2)``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hlo.modules.module import Module
+from hlo.shapes.shape import Shape, leaves
+
+DEFAULT_SPACE: Final = 0
+HOST: Final = 5
+TPU_SPACES: Final = {0: "HBM", 1: "VMEM", 2: "SMEM", HOST: "host"}
+OTHER_SPACES: Final = {0: "device memory", HOST: "host"}
+
+
+def is_for_tpu(module: Module) -> bool:
+    """Return True if layouts have tiles, which XLA gives to arrays on TPUs only.
+
+    >>> import hlo
+    >>> is_for_tpu(hlo.parse("ENTRY e { ROOT p = f32[9]{0:T(128)} parameter(0) }"))
+    True
+    """
+
+    def has_tiles() -> bool:
+        return any(
+            isinstance(shape, Shape) and shape.layout is not None and bool(shape.layout.tiles)
+            for instruction in module.entry.instructions
+            for _, shape in leaves(instruction.shape)
+        )
+
+    is_tiled: bool = module.memoised(is_for_tpu, has_tiles)
+    return is_tiled
+
+
+def space_of(shape: Shape) -> int:
+    """Return the number of the memory space of an array.
+
+    >>> from hlo.shapes.shape import parse_shape
+    >>> space_of(parse_shape("f32[9]{0:T(128)S(1)}"))
+    1
+    """
+    return shape.layout.memory_space if shape.layout else 0
+
+
+def space_name(number: int, module: Module) -> str:
+    """Return the name of a memory space on the device that a module is compiled for."""
+    names = TPU_SPACES if is_for_tpu(module) else OTHER_SPACES
+    return names.get(number, f"S({number})")
