@@ -53,6 +53,8 @@ MAP = indexing.parse_map(
     "(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 4], s0 in [0, 2]"
 )
 D0 = MAP.dims[0]
+MEMORY = indexing.memory_profile(hlo.parse("ENTRY e { ROOT p = f32[4] parameter(0) }"))
+assert isinstance(MEMORY, indexing.MemoryProfile)
 SHAPE = hlo.parse_shape("f32[4,3]")
 assert isinstance(SHAPE, hlo.Shape)
 BUILDER = hlo.Builder("m")
@@ -117,6 +119,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Assignment":                   (ASSIGNMENT,       ""),
     "float":                        (60.0,             "int float"),
     "BlockOrder":                   (ORDER,            ""),
+    "BufferAssignment | None":      (None,             "None"),
+    "Path | None":                  (None,             "None"),
     "Mapping[str, LeafSharding]":   ({},               ""),
     "Mapping[str, Sequence[str]] | None": (None,       "None"),
     "Mapping[str, ShardingSpec] | None": (None,        "None"),
@@ -295,6 +299,9 @@ INSTANCES: dict[str, Any] = {
     "indexing.maps.Multiplicity": MAP.multiplicity(),
     "indexing.maps.Region": REGION,
     "indexing.maps.RuntimeVariable": RUNTIME,
+    "indexing.memory.BufferAssignment": indexing.BufferAssignment(()),
+    "indexing.memory.HloBuffer": MEMORY.buffers[0],
+    "indexing.memory.MemoryProfile": MEMORY,
     "indexing.memory.CuteLayout": indexing.CuteLayout(4, 1),
     "indexing.memory.Swizzle": SWIZZLE,
     "indexing.memory.LinearLayout": indexing.LinearLayout((), ()),
@@ -326,6 +333,9 @@ MADE_BY_QUERIES = {
     *("indexing.maps.Multiplicity", "indexing.tiling.Collapse", "indexing.tiling.GatherError"),
     *("indexing.tiling.TiledOperand", "indexing.tiling.Tiling", "indexing.tiling.TiledBlocks"),
     *("indexing.tiling.TileAnalysis", "indexing.tiling.TiledComputation"),
+    *("indexing.memory.HloBuffer", "indexing.memory.MemoryProfile", "indexing.memory.SpacePeak"),
+    *("indexing.memory.BufferAssignment", "indexing.memory.ArrayCopy"),
+    "indexing.equivalence.Hazard",
     *("indexing.tiling.TiledInstruction", "indexing.tiling.SymbolicTile"),
     *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),
     *("indexing.tiling.XlaCandidate", "indexing.tiling.XlaCandidates"),

@@ -30,19 +30,19 @@ def words(text: str) -> set[str]:
 
 ENGLISH = words("""
     a accuracy add all an and any are as assume at beside best between by change checked command
-    compared completion constant continue contribute decision depth die difference documentation
+    copy compared completion constant continue contribute decision depth die difference documentation
     drawn each errors every exactly executing fault faults find four from generated get glossary go
     install know
     guarantee how in interrupted is it kind known large later level limit limits line many
     much
-    method move needed next not number numbering of on once one or other own part quality question
-    reason repair result run search several specified speed start supported term that the
+    method move needed next not number numbering of on once one or other own part place
+    quality question reason repair result run search several specified speed start supported term that the
     through to together total trust two use value was what where with without your
     dependencies deprecation operating public releases stability systems version versions
 """)
 FIELD = words("""
-    access bank compiler conflict derivation dump equivalence file hlo jax jitted protobuf text
-    attention causal cluster execution folder machine model slider worker
+    access bank buffer byte compiler conflict derivation dump equivalence file hlo jax jitted
+    protobuf text attention causal cluster execution folder machine model slider worker
     algebra coordinate cute linear order swizzle triton
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer cost custom dimension domain evaluation expression floordiv formula

@@ -24,6 +24,7 @@ COMMANDS = {
     "maps": "Print indexing maps of HLO modules",
     "summary": "Summarise HLO modules: parameters, kinds of maps, large and re-read arrays",
     "bytes": "Count the bytes that instructions move, and their operations",
+    "memory": "List the buffers of modules: sizes with padding, lives, peaks of memory spaces",
     "ls": "List the instructions of HLO modules",
     "simplify": "Simplify indexing maps",
     "compose": "Compose two indexing maps",

@@ -52,6 +52,26 @@ def draw_traffic(reporter: Reporter, files: Sequence[str], peak: Peak | None, li
     print_figures(reporter, figures)
 
 
+def draw_memory(reporter: Reporter, files: Sequence[str], limit: int | None) -> None:
+    """Print the lives of the buffers of each module, as pictures."""
+    from indexing.cli.printing import reported_valid
+    from indexing.drawing.memory_pictures import memory_figure
+    from indexing.memory.buffers.profile import memory_profile
+    from simplifier.unknown import Unknown
+
+    import_module("indexing.ops")  # registers the ops
+    figures: list[Figure] = []
+    for module in reporter.modules(files):
+        with reporter.reporting(module.filename):
+            if reported_valid(module, reporter):
+                profile = memory_profile(module)
+                if isinstance(profile, Unknown):
+                    reporter.note(f"{module.filename}: unknown: {profile}")
+                else:
+                    figures.append(memory_figure(profile, limit))
+    print_figures(reporter, figures)
+
+
 def draw_maps(reporter: Reporter, files: Sequence[str], request: Request) -> None:
     """Print what the requested point of each selected instruction needs, as pictures."""
     with Bar(not reporter.is_quiet) as bar:

@@ -1,6 +1,7 @@
-"""Memory: read counts, the sectors and lines that warps touch, caches, and layouts of CuTe.
+"""Memory: read counts, buffers, the sectors and lines that warps touch, caches, layouts of CuTe.
 
-In come instructions; out come bytes, sectors, misses and layouts.  Read `movement.analysis` first.
+In come instructions and modules; out come bytes, buffers, sectors, misses and layouts.
+Read `movement.analysis` first.
 
 Imports `maps`, `devices`, `ops`, `dataflow` and `tiling`.  Counts are exact or `Unknown`.
 """

@@ -1,4 +1,11 @@
 # Public names, loaded on first use (`__init__.py`).
+from .buffers.array_copies import ArrayCopy as ArrayCopy
+from .buffers.array_copies import copies as copies
+from .buffers.assignment import BufferAssignment as BufferAssignment
+from .buffers.profile import HloBuffer as HloBuffer
+from .buffers.profile import MemoryProfile as MemoryProfile
+from .buffers.profile import SpacePeak as SpacePeak
+from .buffers.profile import memory_profile as memory_profile
 from .caches.misses import CacheMisses as CacheMisses
 from .caches.orders import BlockOrder as BlockOrder
 from .caches.orders import block_orders as block_orders

@@ -374,6 +374,9 @@ class RoutingOp(ElementOp):
     def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
         return self.route(path)
 
+    def shared_leaf(self, path: Path) -> tuple[int, Path] | None:
+        return self.route(path) if self.is_view else None
+
     @abstractmethod
     def route_back(self, operand: int, path: Path) -> Path | None:
         """Return the path in the result of an operand's leaf; None if the result omits the leaf."""
@@ -384,16 +387,3 @@ class RoutingOp(ElementOp):
 
     def element(self, out: AnyShape, *operands: AnyShape) -> ElementRule:
         return CopyRule(tuple(range(len(operands))), is_view=True)
-
-
-# ---------------------------------------------------------------- index expressions
-
-
-def list_by_position(rank: int, values: Iterable[tuple[int, Any]]) -> list[Any]:
-    """Return a list of length `rank` from pairs of position and value.
-
-    >>> list_by_position(2, [(1, "a"), (0, "b")])
-    ['b', 'a']
-    """
-    by_position: dict[int, Any] = dict(values)
-    return [by_position[k] for k in range(rank)]

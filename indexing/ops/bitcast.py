@@ -23,11 +23,12 @@ from hlo.shapes.shape import ELEMENT_TYPES, dtype, layouts_text
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
-from indexing.ops.base import Array, UnaryOp, list_by_position
+from indexing.ops.base import Array, Path, UnaryOp
 from indexing.ops.bits import repack_bits
 from indexing.ops.element import CopyRule, ElementRule, OpaqueRule
 from indexing.ops.elementwise import UnaryElementwise
 from indexing.ops.functions import joining_function, part_of, reinterpretation
+from indexing.ops.positions import list_by_position
 from indexing.ops.reshape import element_count_text, reindex
 from simplifier.linear import Affine
 
@@ -77,6 +78,9 @@ class Bitcast(UnaryOp):
 
     def infer_shape(self, operand: Shape) -> Shape:
         return self.shape
+
+    def shared_leaf(self, path: Path) -> tuple[int, Path] | None:
+        return 0, ()
 
     def value_attributes(self, instruction: InstructionLike) -> dict[str, Hashable]:
         """Add the layouts, by which elements correspond."""

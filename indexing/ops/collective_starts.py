@@ -70,6 +70,10 @@ class CollectiveStart(Collective):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
+    def shared_leaf(self, path: Path) -> tuple[int, Path] | None:
+        number = path[1] if len(path) > 1 else 0
+        return (number, ()) if path[0] == 0 else None
+
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:

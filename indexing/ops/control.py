@@ -266,6 +266,9 @@ class AsyncStart(StructuredOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
+    def shared_leaf(self, path: Path) -> tuple[int, Path] | None:
+        return (path[1], path[2:]) if path[0] == 0 else None
+
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:

@@ -231,6 +231,13 @@ class ElementOp(Op):
         """
         return None
 
+    def shared_leaf(self, path: Path) -> tuple[int, Path] | None:
+        """Operand number and path of the leaf in whose memory the result's leaf at `path` is.
+
+        None if the leaf has memory of its own.
+        """
+        return None
+
     def element(self, out: Any, *operands: Any) -> ElementRule:
         """Return the rule for the elements of `out`, one array of the result.
 
@@ -306,6 +313,18 @@ def declarations_of(instruction: Instruction) -> type[ElementOp]:
     """Return the class that declares facts of an instruction; `ElementOp` if it has no such op."""
     cls = registered_class(instruction)
     return cls if cls is not None and issubclass(cls, ElementOp) else ElementOp
+
+
+def shared_leaf(instruction: Instruction, path: Path) -> tuple[int, Path] | None:
+    """Return the operand number and path of the leaf that shares memory with a leaf of the result.
+
+    >>> import hlo, indexing.ops
+    >>> entry = hlo.parse("ENTRY e { p = s8[] parameter(0) ROOT r = (s8[]) tuple(p) }").entry
+    >>> shared_leaf(entry.root, (0,))
+    (0, ())
+    """
+    op = instruction.op
+    return op.shared_leaf(path) if isinstance(op, ElementOp) else None
 
 
 def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:

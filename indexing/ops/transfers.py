@@ -217,6 +217,9 @@ class Send(EndpointOp):
     def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
         return (0, path[1:]) if path[0] == 0 else None
 
+    def shared_leaf(self, path: Path) -> tuple[int, Path] | None:
+        return self.forwarded_leaf(path)
+
 
 @op(
     "recv",
@@ -335,6 +338,9 @@ class CopyStart(UnaryOp):
 
     def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
         return (0, ()) if path[0] < 2 else None
+
+    def shared_leaf(self, path: Path) -> tuple[int, Path] | None:
+        return (0, ()) if path[0] == 1 else None
 
     def kernel(self, operand: Any) -> tuple[Any, Any, Any]:
         return operand.copy(), operand, np.zeros((), np.uint32)

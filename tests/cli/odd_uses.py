@@ -81,6 +81,7 @@ BASES: Final = {
     "maps": ["m.hlo"],
     "summary": ["m.hlo"],
     "bytes": ["m.hlo"],
+    "memory": ["m.hlo"],
     "ls": ["m.hlo"],
     "check": ["m.hlo"],
     "tile": ["m.hlo"],

@@ -81,7 +81,7 @@ LINES = [
     ("hlo-indexing maps m.",                          ["file,m."]),
     ("hlo-indexing maps m.hlo -o ou",                 ["file,ou"]),
     ("hlo-indexing run m.hlo --inputs i",             ["file,i"]),
-    ("hlo-indexing mpas m",                           ["maps"]),
+    ("hlo-indexing mpas m",                           ["maps", "memory"]),
     ("hlo-indexing maps m.hlo --limit ",              []),
 ]
 # fmt: on

@@ -29,6 +29,7 @@ ENTRY e { p = f32[3,5] parameter(0)
 DOCUMENTS = {
     "maps": "--at 1,1 --format svg",
     "bytes": "--format svg",
+    "memory": "--format svg",
     "access": "--format svg",
     "tile": "--sizes 2,2 --at 0,0 --format svg",
     "shard": "--mesh x=2 --format svg",

@@ -62,7 +62,7 @@ def test_stages_of_one_function_are_compared(run: Run) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *("maps", "summary", "bytes", "ls", "check", "access", "validate --no-xla"),
+        *("maps", "summary", "bytes", "memory", "ls", "check", "access", "validate --no-xla"),
         *("tile --sizes 1,7", "report -o report.html", "shard --rule"),
     ],
 )

@@ -62,6 +62,7 @@ def test_the_examples_of_the_help_run(
     shutil.copy(MODULE.with_name("layers.py"), "layers.py")
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")
     write_dumps(Path("dumps"))
+    Path("m-buffer-assignment.txt").write_text("BufferAssignment:\n")
     arrays = {
         f"in{number}": np.zeros(parameter.shape.dims, TYPES[parameter.shape.element_type])
         for number, parameter in enumerate(hlo.load("m.hlo").entry.parameters)
@@ -103,6 +104,7 @@ def test_the_exit_statuses_are_documented(capsys: pytest.CaptureFixture[str]) ->
         "diff",
         "ls",
         "maps",
+        "memory",
         "run",
         "shard",
         "summary",

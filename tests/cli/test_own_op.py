@@ -64,6 +64,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "maps": (("m.hlo",), "a f32[8,6]: (d0, d1) -> (d1, d0)"),
     "summary": (("m.hlo",), "unknown accesses: none"),
     "bytes": (("m.hlo",), "288 flops"),  # 2 instructions of 48 elements of 3 operations
+    "memory": (("m.hlo",), "576 bytes at step"),  # 3 arrays of 48 elements
     "ls": (("m.hlo",), "acme-softsign"),
     "simplify": ((HALVES[1],), HALVES[1]),
     "compose": (HALVES, "(d0) -> (d0), domain: d0 in [0, 3]"),

@@ -104,6 +104,8 @@ COMMANDS = [
     ["access", FILE, "-i", "d", "--format", "svg"],
     ["maps", FILE, "--all", "--at", "...", "--format", "svg"],
     ["bytes", FILE, "--format", "svg"],
+    ["memory", FILE],
+    ["memory", FILE, "--assignment", NAME],
     ["shard", FILE, "--rule"],
     ["shard", FILE, "--mesh", "x=2"],
     ["shard", FILE, "--rule", "-i", NAME],

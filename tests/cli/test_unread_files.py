@@ -21,7 +21,7 @@ DUMP = "dumps/module_000{}.m.000{}.pipeline.after_{}.before_next.txt"
 TEXTS = ("garbage", "large", "wrong")
 LINKS = ("fifo", "device", "loop", "missing", "packed")
 KINDS = [(kind, "") for kind in (*TEXTS, *LINKS)] + [(kind, ".gz") for kind in LINKS]
-FOLDER_COMMANDS = ("maps", "summary", "bytes", "check", "validate", "passes", "report")
+FOLDER_COMMANDS = ("maps", "summary", "bytes", "memory", "check", "validate", "passes", "report")
 
 
 def make(kind: str, path: Path) -> str:

@@ -1,0 +1,139 @@
+"""``hlo-indexing memory``: the buffers of modules along their schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.cli.assignment_option import assignment_option, load_assignment
+from indexing.cli.corpus import Corpus
+from indexing.cli.corpus_options import corpus_options
+from indexing.cli.integers import IntegerRange
+from indexing.cli.options import (
+    files_argument,
+    format_option,
+    max_input_size_option,
+)
+from indexing.cli.reporter import Reporter
+from indexing.cli.tasks import ValidModules, answer_files
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Module
+    from indexing.cli.tasks import Progress, View
+    from indexing.views.map_tables import Paint
+
+DEFAULT_ROWS = 12
+
+
+@click.command("memory")
+@files_argument
+@click.option("--at-peak", is_flag=True, help="Print the buffers that are alive at the peak only")
+@click.option(
+    "--copies", is_flag=True, help="Print the copies, what they are for, and whether they can go"
+)
+@click.option(
+    "--top",
+    metavar="N",
+    type=IntegerRange(min=1),
+    help=f"Print at most N buffers of each memory space; by default {DEFAULT_ROWS}, in JSON all",
+)
+@assignment_option
+@max_input_size_option
+@format_option(click.Choice(["text", "json", "svg"]))
+@corpus_options
+@click.pass_obj
+def command(
+    reporter: Reporter,
+    corpus: Corpus,
+    at_peak: bool,
+    copies: bool,
+    top: int | None,
+    assignment: str | None,
+    notation: str,
+) -> None:
+    """Print the memory that the modules in FILE... hold: buffers, their lives, and the peaks.
+
+    A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of XLA; `-` is
+    standard input. The steps are the instructions in the order of the text, those of called
+    computations before their call; the text of a compiled module has the order of execution.
+
+    Sizes are those in memory, with the padding of tiled layouts. Each memory space has its own
+    peak: on TPUs HBM, VMEM and others, by the layouts `S(..)`. Arrays share a buffer where XLA's
+    rules demand it: views, the state of loops, updates in place, donated arguments. A compiler may
+    use the memory of more arrays again; XLA's buffer assignment says where it did.
+
+    With --copies, the copies outside of fusions are printed instead: copies that change the layout
+    or the memory space, that keep a value which is overwritten, and fusions that only move
+    elements. A copy is not needed if each reader is a loop that can read the other layout, or if
+    neither the source nor the copy is written while the other is read.
+
+    \b
+    Columns:
+      stored    bytes in memory
+      padding   those of them that hold no element
+      kind      argument, donated (an output takes its memory), output, constant or temporary
+      alive     the steps from the first write to the last read
+      array     the instruction that writes it first, and how many others share the buffer
+
+    \b
+    Examples:
+      hlo-indexing memory m.hlo
+      hlo-indexing memory m.hlo --at-peak --top 30
+      hlo-indexing memory m.hlo --copies
+      hlo-indexing memory m.hlo --format svg -o memory.svg
+      hlo-indexing memory m.hlo --assignment m-buffer-assignment.txt
+    """
+    if copies and (at_peak or assignment is not None or notation == "svg"):
+        raise click.UsageError("--copies cannot be used with --at-peak, --assignment and svg")
+    if notation != "svg":
+        question = MemoryQuestion(at_peak, copies, top, assignment, notation)
+        answer_files(reporter, corpus, question)
+        return
+    if corpus.workers is not None or corpus.journal is not None:
+        raise click.UsageError("--format svg cannot be used with --jobs, --scheduler and --resume")
+    from indexing.cli.pictures import draw_memory
+
+    draw_memory(reporter, corpus.files, top)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuestion(ValidModules):
+    """The buffers of each module.
+
+    Attributes:
+        at_peak: only those that are alive at the peak.
+        copies: the copies of each module instead.
+        top: the number of buffers of a memory space; None for the default of the format.
+        assignment: the file with XLA's buffer assignment, or None.
+        notation: the output format.
+    """
+
+    at_peak: bool
+    copies: bool
+    top: int | None
+    assignment: str | None
+    notation: str
+
+    def view(self, module: Module, progress: Progress, paint: Paint) -> View:
+        """Return tables of buffers, and their record."""
+        from indexing.memory.buffers.array_copies import copies
+        from indexing.memory.buffers.profile import memory_profile
+        from indexing.views.memory_tables import (
+            CopyTable,
+            MemoryTable,
+            unknown_lines,
+            unknown_record,
+        )
+        from simplifier.unknown import Unknown
+
+        if self.copies:
+            moved = CopyTable(module, copies(module))
+            return moved.lines(self.top or DEFAULT_ROWS, paint), map(moved.to_json, [self.top])
+        profile = memory_profile(module, load_assignment(self.assignment))
+        if isinstance(profile, Unknown):
+            known = module.filename, module, profile
+            return unknown_lines(*known), iter([unknown_record(*known)])
+        table = MemoryTable(module.filename, profile, self.at_peak)
+        return table.lines(self.top or DEFAULT_ROWS, paint), map(table.to_json, [self.top])

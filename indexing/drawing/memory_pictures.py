@@ -1,0 +1,66 @@
+"""Pictures of memory: the lives of buffers along the schedule, a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from indexing.drawing.figures import CellGrid, DrawnCell, Figure
+from indexing.drawing.traffic_pictures import bytes_text
+from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
+
+KINDS: Final = ("argument", "donated", "output", "constant", "temporary")
+MAX_COLUMNS: Final = 48
+DEFAULT_ROWS: Final = 16
+
+
+def memory_figure(profile: MemoryProfile, top: int | None = None) -> Figure:
+    """Return the lives of the largest buffers of each memory space.
+
+    Args:
+        top: the number of buffers of a space; by default `DEFAULT_ROWS`.
+    """
+    panels = []
+    for peak in profile.peaks.values():
+        own = [buffer for buffer in profile.buffers if buffer.space == peak.space]
+        if own:
+            panels.append(_panel(profile, peak, own, top or DEFAULT_ROWS))
+    return Figure(f"memory of {profile.module.name}", tuple(panels), ())
+
+
+def _panel(profile: MemoryProfile, peak: SpacePeak, own: Sequence[HloBuffer], top: int) -> CellGrid:
+    width = -(-len(profile.steps) // MAX_COLUMNS)
+    columns = -(-len(profile.steps) // width)
+    ranked = sorted(own, key=lambda buffer: -buffer.stored_bytes)
+    shown = sorted(ranked[:top], key=lambda buffer: buffer.life[0])
+    cells = [
+        DrawnCell(
+            row, column, f"step {column * width}", bytes_text(buffer.stored_bytes), _shade(buffer)
+        )
+        for row, buffer in enumerate(shown)
+        for column in range(columns)
+        if any(buffer.is_alive(s) for s in range(column * width, (column + 1) * width))
+    ]
+    step = profile.steps[peak.step].name
+    text = f"peak {bytes_text(peak.stored_bytes)} at step {peak.step}, {step}"
+    notes = [text] if width == 1 else [text, f"a column shows {width} steps"]
+    if len(ranked) > top:
+        rest = bytes_text(sum(buffer.stored_bytes for buffer in ranked[top:]))
+        notes.append(f"{len(ranked) - top:,} smaller buffers, {rest}, are not drawn")
+    return CellGrid(
+        f"{peak.name}: steps in which buffers are alive",
+        peak.name,
+        len(shown),
+        columns,
+        tuple(cells),
+        "class",
+        tuple((n + 1, kind) for n, kind in enumerate(KINDS) if any(b.kind == kind for b in shown)),
+        tuple(f"{buffer.name}  {bytes_text(buffer.stored_bytes)}" for buffer in shown),
+        tuple(str(column * width) for column in range(columns)),
+        ("buffer", "step"),
+        tuple(notes),
+    )
+
+
+def _shade(buffer: HloBuffer) -> int:
+    return KINDS.index(buffer.kind) + 1

@@ -1,0 +1,282 @@
+"""Copies: which two demands conflict, what a copy costs, and whether the program needs it.
+
+A copy changes the layout or the memory space of an array, or keeps a value that is overwritten.
+The array has its layout from what writes it, and gets another because of what reads the copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final, Literal, TypeAlias
+
+from hlo.arguments import checked
+from hlo.modules.module import Instruction, Module
+from hlo.shapes.shape import Shape
+from indexing.maps.arrays import ArrayRef, array_at, array_name
+from indexing.memory.buffers.values import Lives, Value, lives_of
+from indexing.memory.movement.writes import is_view, reads_of, viewed_array
+from indexing.memory.spaces import is_for_tpu, space_name, space_of
+from indexing.ops.base import MappedOp
+from indexing.ops.element import CopyRule, OpaqueRule, declarations_of, element_of
+from indexing.ops.scatter import Scatter
+from indexing.ops.structure import Copy
+from indexing.ops.structured_ops import InlineOp
+from indexing.ops.transfers import CopyStart
+from simplifier.unknown import Unknown
+
+CopyKind: TypeAlias = Literal["layout", "space", "value", "movement"]
+FREE: Final = "a loop that reads any layout"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCopy:
+    """An instruction that only moves the elements of an array.
+
+    Attributes:
+        instruction: the copy, or a fusion of copies, transposes, pads and the like.
+        kind: what it changes: the layout, the memory space, nothing but the place of the value, or
+            the places of elements in the array (`movement`).
+        source: the array that is copied.
+        bytes: the bytes in memory that are read and written, with padding.
+        written_by: what gives the source its layout and space.
+        read_by: what wants the other layout or space.
+        needed: False if the copy can go, True if it cannot, None if that is not known.
+        why: the reason.
+    """
+
+    instruction: Instruction
+    kind: CopyKind
+    source: ArrayRef
+    bytes: int
+    written_by: str
+    read_by: str
+    needed: bool | None
+    why: str
+
+    def __str__(self) -> str:
+        ends = f"{self.written_by} -> {self.read_by}"
+        need = "unknown" if self.needed is None else "needed" if self.needed else "not needed"
+        moved = f"{self.instruction.name}: {self.kind}, {self.bytes:,} bytes"
+        return f"{moved}: {ends}; {need}: {self.why}"
+
+
+@checked
+def copies(module: Module) -> tuple[ArrayCopy, ...]:
+    """Return the copies of a module outside of fusions, those that move the most bytes first.
+
+    Returns:
+        The copies; none if calls are nested too deep, or called too often.
+    Raises:
+        HloError: an instruction is invalid.
+
+    >>> import hlo
+    >>> module = hlo.parse('''HloModule m, is_scheduled=true
+    ... f { p = f32[64,32]{0,1} parameter(0)  ROOT n = f32[64,32]{0,1} negate(p) }
+    ... ENTRY e { x = f32[64,32]{1,0} parameter(0)  c = f32[64,32]{0,1} copy(x)
+    ...   ROOT r = f32[64,32]{0,1} fusion(c), kind=kLoop, calls=f }''')
+    >>> for each in copies(module):
+    ...     print(each)
+    c: layout, 16,384 bytes: parameter `x` of ENTRY -> fusion `r`; not needed: each reader is a \
+loop that reads any layout
+    """
+    lives = lives_of(module)
+    if isinstance(lives, Unknown):
+        return ()
+    memory = _Memory(lives)
+    answers = [
+        _explained(each, moved, memory)
+        for each in dict.fromkeys(lives.steps)
+        if (moved := _moved(each)) is not None
+    ]
+    order = {each: number for number, each in enumerate(module.instructions)}
+    return tuple(sorted(answers, key=lambda copy: (-copy.bytes, order[copy.instruction])))
+
+
+def _moved(each: Instruction) -> tuple[ArrayRef, Shape, Shape] | None:
+    """Return the source of an instruction that only moves elements, its shape, and the result's."""
+    if isinstance(each.op, Copy | CopyStart) or _is_movement(each):
+        source = ArrayRef(each.operands[0])
+        result = array_at(each.shape, (0,) if isinstance(each.op, CopyStart) else ())
+        if isinstance(source.shape, Shape) and result is not None:
+            return source, source.shape, result
+    return None
+
+
+def _is_movement(each: Instruction) -> bool:
+    """Return True for a fusion that moves the elements of one operand, and may pad them."""
+    if not isinstance(each.op, InlineOp) or not isinstance(each.shape, Shape):
+        return False
+    arrays = [operand for operand in each.operands if operand.shape.size > 1]  # type: ignore[union-attr]
+    inner = each.called_computations[0].instructions
+    moving = [i for i in inner if not declarations_of(i).is_given]
+    rules = [element_of(i) for i in moving]
+    copied = all(isinstance(rule, CopyRule) and rule.function is None for rule in rules)
+    return copied and bool(moving) and len(arrays) == 1 == len(each.operands)
+
+
+def _explained(
+    each: Instruction,
+    moved: tuple[ArrayRef, Shape, Shape],
+    memory: _Memory,
+) -> ArrayCopy:
+    source, shape, result = moved
+    kind = _kind(each, shape, result)
+    readers = _readers(each)
+    needed: bool | None = None
+    if kind == "value":
+        needed, why = _is_overwritten(each, viewed_array(source), memory)
+    elif kind == "space":
+        module = each.computation.module
+        why = f"XLA places it in {space_name(space_of(result), module)}"
+    else:
+        needed, why = _is_wanted(readers)
+    return ArrayCopy(
+        each,
+        kind,
+        viewed_array(source),
+        shape.physical_bytes + result.physical_bytes,
+        _writer_text(viewed_array(source)),
+        ", ".join([_reader_text(reader) for reader in readers]) or "nothing",
+        needed,
+        why,
+    )
+
+
+def _kind(each: Instruction, shape: Shape, result: Shape) -> CopyKind:
+    if not isinstance(each.op, Copy | CopyStart):
+        return "movement"
+    there, here = shape.layout_or_default, result.layout_or_default
+    if replace(there, memory_space=0) != replace(here, memory_space=0):
+        return "layout"
+    return "value" if there == here else "space"
+
+
+def _readers(each: Instruction) -> list[Instruction]:
+    """Return the instructions that read a copy, and the root if it is returned."""
+    array = ArrayRef(each, (0,) if isinstance(each.op, CopyStart) else ())
+    return [*_readers_of(array), *([each] if each.is_root else [])]
+
+
+def _readers_of(array: ArrayRef) -> list[Instruction]:
+    return list(dict.fromkeys([reader for reader, _ in reads_of(array)]))
+
+
+# ---------------------------------------------------------------- demands
+
+
+def _writer_text(source: ArrayRef) -> str:
+    writer = source.instruction
+    if writer.opcode == "parameter":
+        place = "ENTRY" if writer.computation.is_entry else f"`{writer.computation.name}`"
+        return f"parameter `{array_name(source)}` of {place}"
+    return f"{writer.opcode} `{array_name(source)}`"
+
+
+def _reader_text(reader: Instruction) -> str:
+    if reader.is_root and (is_view(reader) or _moved(reader) is not None):
+        place = "ENTRY" if reader.computation.is_entry else f"`{reader.computation.name}`"
+        return f"the result of {place}"
+    return f"{reader.opcode} `{reader.name}`"
+
+
+def _is_wanted(readers: list[Instruction]) -> tuple[bool | None, str]:
+    """Return whether a reader wants the layout of a copy, with the reason."""
+    for reader in readers:
+        if reader.is_root and (is_view(reader) or _moved(reader) is not None):
+            return True, f"{_reader_text(reader)} has this layout"
+        if is_for_tpu(reader.computation.module):
+            return None, f"{_reader_text(reader)} works on tiles, and may want this layout"
+        if not _reads_any_layout(reader):
+            return None, f"{_reader_text(reader)} may want this layout"
+    return False, f"each reader is {FREE}"
+
+
+def _reads_any_layout(reader: Instruction) -> bool:
+    """Return True for a loop over elements, whose reads are computed from indices."""
+    if isinstance(reader.op, InlineOp):
+        if getattr(reader.op, "kind", "") != "kLoop":
+            return False
+        inner = reader.called_computations[0].instructions
+        computed = [i for i in inner if not is_view(i) and not declarations_of(i).is_given]
+        return not any(isinstance(element_of(i), OpaqueRule) for i in computed)
+    return isinstance(element_of(reader), CopyRule)
+
+
+# ---------------------------------------------------------------- values that are overwritten
+
+
+class _Memory:
+    """The values of a module by array and by buffer."""
+
+    def __init__(self, lives: Lives) -> None:
+        self.by_array: dict[ArrayRef, list[Value]] = {}
+        self.by_buffer: dict[Value, list[Value]] = {}
+        self.arguments = set(lives.arguments)
+        self.results = {value.buffer for value in lives.results}
+        for value in lives.values:
+            self.by_array.setdefault(value.array, []).append(value)
+            self.by_buffer.setdefault(value.buffer, []).append(value)
+
+    def is_given(self, value: Value) -> bool:
+        """Return True for an argument, which no result replaces, or a constant."""
+        if value in self.arguments:
+            return value.buffer not in self.results
+        writer = value.array.instruction
+        return declarations_of(writer).is_given and writer.opcode != "parameter"
+
+
+def _is_overwritten(
+    each: Instruction, source: ArrayRef, memory: _Memory
+) -> tuple[bool | None, str]:
+    """Return whether the source and the copy must be two buffers, with the reason."""
+    path = (0,) if isinstance(each.op, CopyStart) else ()
+    mine = memory.by_array.get(ArrayRef(each, path), [])
+    theirs = memory.by_array.get(source, [])
+    if len(mine) != 1 or len(theirs) != 1:
+        return None, "it is executed in several places"
+    copied, original = mine[0], theirs[0]
+    if copied.buffer is original.buffer:
+        return False, f"it is in the memory of `{array_name(source)}` already"
+    if memory.is_given(original):
+        is_written = len(memory.by_buffer[copied.buffer]) > 1 or copied.buffer in memory.results
+        if is_written:
+            return True, f"`{array_name(source)}` is given, and its memory must not be written"
+    if copied.buffer in memory.results and original.buffer in memory.results:
+        return True, "both are results"
+    clash = _clash(copied, original, memory)
+    if clash is not None:
+        return clash
+    if any(_may_write(reader) for reader in [*_readers(each), *_readers_of(source)]):
+        return None, "a reader may write into the memory of its operand"
+    return False, "neither is written while the other is read"
+
+
+def _clash(copied: Value, original: Value, memory: _Memory) -> tuple[bool | None, str] | None:
+    """Return whether values would overwrite others in one buffer; None if none does."""
+    pairs = product(memory.by_buffer[copied.buffer], memory.by_buffer[original.buffer])
+    overlaps = [
+        sorted(pair, key=lambda each: each.first)
+        for pair in pairs
+        if pair != (copied, original) and _overlap(*pair)
+    ]
+    if not overlaps:
+        return None
+    first, second = min(overlaps, key=lambda pair: pair[1].first - pair[0].last)
+    later, read = array_name(second.array), array_name(first.array)
+    if second.first == first.last:
+        return None, f"`{later}` would be written into the memory of `{read}`, which it reads"
+    return True, f"`{later}` would be written into its memory while `{read}` is still read"
+
+
+def _overlap(value: Value, other: Value) -> bool:
+    return value.first <= other.last and other.first <= value.last
+
+
+def _may_write(reader: Instruction) -> bool:
+    """Return True if a reader may write over an operand in a way that `Lives` does not know."""
+    inner = reader
+    if isinstance(reader.op, InlineOp):
+        inner = viewed_array(ArrayRef(reader.called_computations[0].root)).instruction
+        inner = inner if isinstance(inner.op, MappedOp) else reader
+    return isinstance(element_of(inner), OpaqueRule) or isinstance(inner.op, Scatter)

@@ -1,0 +1,197 @@
+"""XLA's buffer assignment, as it dumps it: ``MODULE.*_after_optimizations-buffer-assignment.txt``.
+
+Source: XLA ``xla/service/buffer_assignment.cc``, ``BufferAllocation::ToString``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hlo.arguments import checked
+from hlo.formats.files import read_text
+from hlo.modules.module import Module
+from hlo.shapes.shape import AnyShape, Shape, parse_shape
+from hlo.text.source import HloError, Source
+from indexing.maps.arrays import ArrayRef, Path, array_at, array_name
+
+TITLE: Final = "BufferAssignment:"
+_ALLOCATION: Final = re.compile(r"allocation (\d+): size (\d+)((?:, .*)?):$")
+_VALUE: Final = re.compile(
+    r" value: <\d+ (?P<name>[^ {]+)(?:\{(?P<path>[\d,]*)\})?(?: \(phi\))? @\d+> "
+    r"\(size=(?P<size>\d+),offset=(?P<offset>\d+)\): (?P<shape>.*)$"
+)
+_PARAMETER: Final = re.compile(r"parameter (\d+), shape \|[^|]*\| at ShapeIndex \{([\d, ]*)\}")
+_SPACE: Final = re.compile(r", color (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedValue:
+    """The place of an array, or of the table of pointers of a tuple.
+
+    Attributes:
+        name: the name of the instruction that writes it.
+        path: the leaf of the instruction's value.
+        size, offset: its bytes, and those before it in the allocation.
+        shape: the shape of the leaf; a tuple's for a table of pointers.
+    """
+
+    name: str
+    path: Path
+    size: int
+    offset: int
+    shape: AnyShape
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Memory that XLA allocates as one piece.
+
+    Attributes:
+        number: its number.
+        size: its bytes.
+        space: the memory space, which XLA calls color.
+        parameter: the number of the parameter of ENTRY, and the leaf that it holds; or None.
+        is_output, is_constant, is_thread_local, is_temporary: what it is for.
+        values: what it holds, at different times.
+    """
+
+    number: int
+    size: int
+    space: int
+    parameter: tuple[int, Path] | None
+    is_output: bool
+    is_constant: bool
+    is_thread_local: bool
+    is_temporary: bool
+    values: tuple[AssignedValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BufferAssignment:
+    """The allocations of a compiled module.
+
+    >>> assignment = BufferAssignment.parse('''BufferAssignment:
+    ... allocation 0: size 512, parameter 0, shape |f32[]| at ShapeIndex {}:
+    ...  value: <3 p.1 @0> (size=512,offset=0): f32[]{:T(128)}
+    ... ''')
+    >>> assignment.allocations[0].parameter, assignment.bytes(0)
+    ((0, ()), 512)
+    """
+
+    allocations: tuple[Allocation, ...]
+
+    @classmethod
+    @checked
+    def parse(cls, text: str, filename: str = "<string>") -> BufferAssignment:
+        """Read the text of a buffer assignment.
+
+        Raises:
+            HloError: the text is not a buffer assignment.
+        """
+        return cls(tuple(_allocations(Source(text, filename))))
+
+    @classmethod
+    @checked
+    def load(cls, path: str | os.PathLike[str]) -> BufferAssignment:
+        """Read a file.
+
+        Raises:
+            HloError: as `parse`.
+            OSError: the file cannot be read.
+        """
+        return cls.parse(read_text(path), os.fspath(path))
+
+    @property
+    def spaces(self) -> list[int]:
+        """The numbers of the memory spaces."""
+        return sorted({each.space for each in self.allocations})
+
+    @checked
+    def bytes(self, space: int) -> int:
+        """Return the bytes of all allocations of a memory space, but those of threads.
+
+        The latter hold what the computations of reductions and the like compute.
+        """
+        return sum(a.size for a in self.allocations if a.space == space and not a.is_thread_local)
+
+    @checked
+    def mismatches(self, module: Module) -> Iterator[str]:
+        """Yield the arrays whose sizes differ from those in a module, or that it does not have."""
+        named = {each.name: each for each in module.instructions}
+        kept = [each for each in self.allocations if not each.is_thread_local]
+        for value in [value for each in kept for value in each.values]:
+            if not isinstance(value.shape, Shape):
+                continue  # a table of pointers, whose size XLA decides
+            instruction = named.get(value.name)
+            shape = None if instruction is None else array_at(instruction.shape, value.path)
+            if instruction is None or shape is None:
+                yield f"{value.name} is no array of {module.name}"
+            elif shape.physical_bytes != value.size:
+                name = array_name(ArrayRef(instruction, value.path))
+                yield f"{name} has {shape.physical_bytes:,} bytes here, {value.size:,} as assigned"
+
+
+def _allocations(source: Source) -> Iterator[Allocation]:
+    """Yield the allocations of a text."""
+    head: re.Match[str] | None = None
+    values: list[AssignedValue] = []
+    position, lines = 0, source.text.split("\n")
+    if not lines[0].startswith(TITLE):
+        span = source.span(0, max(len(lines[0]), 1))
+        label = f"expected `{TITLE}`, as XLA dumps it"
+        raise HloError("this is no buffer assignment", span, label=label)
+    for line in lines:
+        span = source.span(position, position + max(len(line), 1))
+        position += len(line) + 1
+        line = line.rstrip("\r")
+        if line.startswith(TITLE):
+            continue
+        if not line.strip():
+            break  # a summary follows
+        if (value := _VALUE.match(line)) and head is not None:
+            values.append(_value(value, span.start, source))
+        elif opened := _ALLOCATION.match(line):
+            if head is not None:
+                yield _allocation(head, values)
+            head, values = opened, []
+        else:
+            label = "expected an allocation, or a value with its size and offset"
+            raise HloError("this line is not part of a buffer assignment", span, label=label)
+    if head is not None:
+        yield _allocation(head, values)
+
+
+def _value(match: re.Match[str], start: int, source: Source) -> AssignedValue:
+    try:
+        shape = parse_shape(match["shape"])
+    except HloError as error:
+        at = start + match.start("shape")
+        span = source.span(at + error.span.start, at + error.span.end)
+        raise HloError(error.message, span, error.code, label=error.label) from None
+    return AssignedValue(
+        match["name"], _path(match["path"]), int(match["size"]), int(match["offset"]), shape
+    )
+
+
+def _allocation(head: re.Match[str], values: list[AssignedValue]) -> Allocation:
+    flags = head[3]
+    given, space = _PARAMETER.search(flags), _SPACE.search(flags)
+    return Allocation(
+        int(head[1]),
+        int(head[2]),
+        int(space[1]) if space else 0,
+        (int(given[1]), _path(given[2])) if given else None,
+        "maybe-live-out" in flags,
+        ", constant" in flags,
+        "thread-local" in flags,
+        "preallocated-temp" in flags,
+        tuple(values),
+    )
+
+
+def _path(text: str | None) -> Path:
+    return tuple([int(number) for number in (text or "").split(",") if number.strip()])

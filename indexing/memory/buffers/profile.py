@@ -1,0 +1,227 @@
+"""The memory that a module holds along its schedule: buffers, their lives, and the peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Literal, TypeAlias
+
+from hlo.arguments import checked
+from hlo.modules.module import Instruction, Module
+from hlo.shapes.shape import Shape
+from indexing.maps.arrays import ArrayRef, array_name
+from indexing.memory.buffers.assignment import BufferAssignment
+from indexing.memory.buffers.values import Value, lives_of
+from indexing.memory.spaces import DEFAULT_SPACE, space_name, space_of
+from indexing.ops.element import declarations_of
+from simplifier.unknown import Unknown
+
+Kind: TypeAlias = Literal["argument", "donated", "output", "constant", "temporary"]
+
+
+@dataclass(frozen=True, slots=True)
+class HloBuffer:
+    """The memory of an array, or of arrays that share it: a loop's state, an update in place.
+
+    Attributes:
+        arrays: the arrays that it holds, in the order in which they are written.
+        shape: the shape of the largest of them.
+        kind: what holds the memory: an argument, an argument whose memory an output takes
+            (`donated`), an output, a constant, or nothing outside of the program (`temporary`).
+        life: the steps in which it is alive, as disjoint intervals.
+    """
+
+    arrays: tuple[ArrayRef, ...]
+    shape: Shape
+    kind: Kind
+    life: tuple[tuple[int, int], ...]
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction that writes the first array."""
+        return self.arrays[0].instruction
+
+    @property
+    def name(self) -> str:
+        """The name of the first array: that of its instruction, with the leaf of a tuple."""
+        return array_name(self.arrays[0])
+
+    @property
+    def space(self) -> int:
+        """The number of the memory space."""
+        return space_of(self.shape)
+
+    @property
+    def dense_bytes(self) -> int:
+        """The bytes of the elements."""
+        return self.shape.bytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes in memory, with padding."""
+        return self.shape.physical_bytes
+
+    @property
+    def padding(self) -> int:
+        """The bytes in memory that hold no element."""
+        return self.stored_bytes - self.dense_bytes
+
+    @checked
+    def is_alive(self, step: int) -> bool:
+        """Return True if the buffer holds a value in a step."""
+        return any(first <= step <= last for first, last in self.life)
+
+
+@dataclass(frozen=True, slots=True)
+class SpacePeak:
+    """The step in which the buffers of one memory space hold the most bytes.
+
+    Attributes:
+        space: the number of the space.
+        name: what it is on the device.
+        step: the number of the first such step.
+        stored_bytes, dense_bytes: the bytes with and without padding.
+    """
+
+    space: int
+    name: str
+    step: int
+    stored_bytes: int
+    dense_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryProfile:
+    """The buffers of a module along its schedule, which is the order of the text.
+
+    Two instructions share memory where XLA's rules demand it: views, the state of loops, updates in
+    place, arguments that outputs alias.  A compiler may place more arrays in the memory of others.
+
+    Attributes:
+        module: the module.
+        steps: the instructions in the order of their execution, those of called computations
+            before their call.
+        buffers: all buffers, in the order in which they are first written.
+        assignment: the buffer assignment of XLA, if it is given.
+    """
+
+    module: Module
+    steps: tuple[Instruction, ...]
+    buffers: tuple[HloBuffer, ...]
+    assignment: BufferAssignment | None = None
+
+    @property
+    def peak(self) -> int:
+        """The largest number of stored bytes that are alive in the default memory."""
+        return self.peaks[DEFAULT_SPACE].stored_bytes
+
+    @property
+    def at_peak(self) -> tuple[HloBuffer, ...]:
+        """The buffers of the default memory that are alive at its peak, the largest first."""
+        return self.alive(self.peaks[DEFAULT_SPACE].step)
+
+    @cached_property
+    def peaks(self) -> Mapping[int, SpacePeak]:
+        """The peak of each memory space, by number."""
+        spaces = {DEFAULT_SPACE, *[buffer.space for buffer in self.buffers]}
+        return {space: self._peak(space) for space in sorted(spaces)}
+
+    @checked
+    def alive(self, step: int, space: int = DEFAULT_SPACE) -> tuple[HloBuffer, ...]:
+        """Return the buffers of a memory space that are alive in a step, the largest first."""
+        alive = [b for b in self.buffers if b.space == space and b.is_alive(step)]
+        return tuple(sorted(alive, key=lambda b: -b.stored_bytes))
+
+    @checked
+    def alive_bytes(self, space: int = DEFAULT_SPACE) -> list[int]:
+        """Return the stored bytes that are alive in each step."""
+        changes = [0] * (len(self.steps) + 1)
+        for buffer in self.buffers:
+            if buffer.space == space:
+                for first, last in buffer.life:
+                    changes[first] += buffer.stored_bytes
+                    changes[last + 1] -= buffer.stored_bytes
+        return list(accumulate(changes))[:-1]
+
+    def _peak(self, space: int) -> SpacePeak:
+        alive = self.alive_bytes(space)
+        most = max(alive, default=0)
+        step = alive.index(most) if alive else 0
+        dense = sum(buffer.dense_bytes for buffer in self.alive(step, space))
+        return SpacePeak(space, space_name(space, self.module), step, most, dense)
+
+
+@checked
+def memory_profile(
+    module: Module, assignment: BufferAssignment | None = None
+) -> MemoryProfile | Unknown:
+    """Return the buffers that a module holds along its schedule, and the peak of each memory space.
+
+    The schedule is the order of the text: that of a compiled module, whose header says
+    ``is_scheduled=true``, is the order of execution.  Sizes include the padding of tiled layouts.
+
+    Args:
+        assignment: XLA's buffer assignment of the module.
+    Returns:
+        The profile; `Unknown` if calls are nested too deep, or called too often.
+    Raises:
+        HloError: an instruction is invalid.
+
+    >>> import hlo
+    >>> profile = memory_profile(hlo.parse('''HloModule m, is_scheduled=true
+    ... ENTRY e {
+    ...   p = f32[64,10]{1,0:T(8,128)} parameter(0)
+    ...   n = f32[64,10]{1,0:T(8,128)} negate(p)
+    ...   ROOT r = f32[64,10]{1,0:T(8,128)} exponential(n)
+    ... }'''))
+    >>> profile.peak, profile.peaks[0]
+    (98304, SpacePeak(space=0, name='HBM', step=2, stored_bytes=98304, dense_bytes=7680))
+    >>> for buffer in profile.at_peak:
+    ...     print(buffer.name, buffer.kind, buffer.dense_bytes, buffer.stored_bytes, buffer.life)
+    p argument 2560 32768 ((0, 2),)
+    n temporary 2560 32768 ((1, 2),)
+    r output 2560 32768 ((2, 2),)
+
+    Source: XLA ``xla/hlo/utils/hlo_live_range.cc``.
+    """
+    lives = lives_of(module)
+    if isinstance(lives, Unknown):
+        return lives
+    held: dict[Value, list[Value]] = {}
+    for value in lives.values:
+        held.setdefault(value.buffer, []).append(value)
+    arguments = {value.buffer for value in lives.arguments}
+    results = {value.buffer for value in lives.results}
+    buffers = [
+        _buffer(values, _kind(values, buffer in arguments, buffer in results))
+        for buffer, values in held.items()
+    ]
+    return MemoryProfile(module, tuple(lives.steps), tuple(buffers), assignment)
+
+
+def _buffer(values: list[Value], kind: Kind) -> HloBuffer:
+    arrays = tuple(dict.fromkeys([value.array for value in values]))
+    shape = max([value.shape for value in values], key=lambda shape: shape.physical_bytes)
+    return HloBuffer(arrays, shape, kind, tuple(_joined([(v.first, v.last) for v in values])))
+
+
+def _joined(intervals: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the union of intervals as disjoint intervals."""
+    start, end = min(intervals)
+    for first, last in sorted(intervals):
+        if first > end + 1:
+            yield start, end
+            start, end = first, last
+        end = max(end, last)
+    yield start, end
+
+
+def _kind(values: list[Value], is_argument: bool, is_result: bool) -> Kind:
+    if is_argument:
+        return "donated" if is_result and len(values) > 1 else "argument"
+    if is_result:
+        return "output"
+    is_given = declarations_of(values[0].array.instruction).is_given
+    return "constant" if is_given else "temporary"

@@ -1,0 +1,252 @@
+"""The tables and the JSON of ``hlo-indexing memory``; `schemas/memory.json` is the JSON schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from os.path import basename
+from typing import Any, Final
+
+from hlo.modules.module import Module
+from indexing.memory.buffers.array_copies import ArrayCopy
+from indexing.memory.buffers.assignment import BufferAssignment
+from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
+from indexing.memory.spaces import space_name
+from indexing.views.map_tables import Paint, plain
+from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
+from indexing.views.tables import Table, align_columns
+from simplifier.unknown import Unknown
+
+COLUMNS = ("stored", "padding", "kind", "alive", "array", "shape", "from")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTable:
+    """The buffers of a module with the peaks of its memory spaces.
+
+    Attributes:
+        file: the name of the file.
+        profile: the buffers.
+        at_peak: only those that are alive at the peak of their memory space.
+    """
+
+    file: str
+    profile: MemoryProfile
+    at_peak: bool = False
+
+    def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
+        """Yield the lines of the text, with at most `top` buffers of each memory space."""
+        profile = self.profile
+        is_scheduled = profile.module.header("is_scheduled", False)
+        order = "" if is_scheduled else ", not scheduled: the order of the text"
+        name = paint(profile.module.name, "name")
+        yield f"{self.file}: HloModule {name}, {len(profile.steps):,} steps{order}"
+        for peak in profile.peaks.values():
+            if shown := self._shown(peak):
+                yield from self._space(peak, shown, top)
+        if profile.assignment is not None:
+            yield from _assignment_lines(profile.assignment, profile)
+
+    def _shown(self, peak: SpacePeak) -> tuple[HloBuffer, ...]:
+        if self.at_peak:
+            return self.profile.alive(peak.step, peak.space)
+        own = [buffer for buffer in self.profile.buffers if buffer.space == peak.space]
+        return tuple(sorted(own, key=lambda buffer: -buffer.stored_bytes))
+
+    def _space(self, peak: SpacePeak, shown: tuple[HloBuffer, ...], top: int) -> Iterator[str]:
+        step = self.profile.steps[peak.step].name
+        yield f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`"
+        yield f"  {_shares(self.profile.alive(peak.step, peak.space))}"
+        rows = [self._cells(buffer) for buffer in shown[:top]]
+        has_text = [any(column) for column in zip(*rows, strict=True)]
+        head = [name if has else "" for name, has in zip(COLUMNS, has_text, strict=True)]
+        table = align_columns([head, *rows], right=range(2), max_width=60)
+        yield from [f"  {line}" for line in table]
+        if len(shown) > top:
+            rest = sum(buffer.stored_bytes for buffer in shown[top:])
+            yield f"  … {len(shown) - top:,} more: {rest:,} bytes"
+
+    def _cells(self, buffer: HloBuffer) -> list[str]:
+        padding = f"{buffer.padding:,}" if buffer.padding else ""
+        others = len(buffer.arrays) - 1
+        more = f" and {others} more" if others else ""
+        life = ", ".join([f"{first}-{last}" for first, last in buffer.life[:3]])
+        if len(buffer.life) > 3:
+            life += ", …"
+        shape = str(buffer.shape)
+        frame = buffer.instruction.source.frame
+        place = "" if frame is None else f"{basename(frame.file)}:{frame.line}"
+        name = buffer.name + more
+        return [f"{buffer.stored_bytes:,}", padding, buffer.kind, life, name, shape, place]
+
+    def to_json(self, top: int | None = None) -> dict[str, Any]:
+        """Return the buffers as a value for JSON.
+
+        Args:
+            top: the maximum number of buffers of each memory space; by default, all.
+        """
+        profile, assignment = self.profile, self.profile.assignment
+        spaces = [peak for peak in profile.peaks.values() if self._shown(peak)]
+        return {
+            "file": self.file,
+            "module": profile.module.name,
+            "scheduled": bool(profile.module.header("is_scheduled", False)),
+            "steps": len(profile.steps),
+            "peaks": [_peak_record(peak, profile) for peak in spaces],
+            "buffers": [_record(b) for peak in spaces for b in self._shown(peak)[:top]],
+            "assignment": None if assignment is None else _assignment(assignment, profile),
+            "unknown": None,
+            "schema_version": SCHEMA_VERSION,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTable:
+    """The copies of a module.
+
+    Attributes:
+        module: the module.
+        copies: its copies, those that move the most bytes first.
+    """
+
+    module: Module
+    copies: tuple[ArrayCopy, ...]
+
+    def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
+        """Yield the lines of the text, with at most `top` copies."""
+        total = sum(copy.bytes for copy in self.copies)
+        spared = sum(copy.bytes for copy in self.copies if copy.needed is False)
+        name = paint(self.module.name, "name")
+        yield f"{self.module.filename}: HloModule {name}"
+        yield f"  {len(self.copies):,} copies move {total:,} bytes, {spared:,} of them not needed"
+        for copy in self.copies[:top]:
+            yield f"{copy.instruction.opcode} {copy.instruction.name}: {copy.bytes:,} bytes"
+            yield f"  {copy.kind}: {copy.written_by} -> {copy.read_by}"
+            yield f"  {_NEEDS[copy.needed]}: {copy.why}"
+        if len(self.copies) > top:
+            rest = sum(copy.bytes for copy in self.copies[top:])
+            yield f"… {len(self.copies) - top:,} more: {rest:,} bytes"
+
+    def to_json(self, top: int | None = None) -> dict[str, Any]:
+        """Return the copies as a value for JSON.
+
+        Args:
+            top: the maximum number of copies; by default, all.
+        """
+        return {
+            "file": self.module.filename,
+            "module": self.module.name,
+            "copies": [
+                {
+                    "instruction": copy.instruction.name,
+                    "computation": copy.instruction.computation.name,
+                    "kind": copy.kind,
+                    "bytes": copy.bytes,
+                    "written_by": copy.written_by,
+                    "read_by": copy.read_by,
+                    "needed": copy.needed,
+                    "why": copy.why,
+                    "source": source_record(copy.instruction.source),
+                }
+                for copy in self.copies[:top]
+            ],
+            "schema_version": SCHEMA_VERSION,
+        }
+
+
+_NEEDS: Final = {True: "needed", False: "not needed", None: "unknown whether needed"}
+
+
+def unknown_lines(file: str, module: Module, unknown: Unknown) -> Iterator[str]:
+    """Yield the lines of the text for a module whose buffers are unknown."""
+    yield f"{file}: HloModule {module.name}"
+    yield f"  unknown: {unknown}"
+
+
+def unknown_record(file: str, module: Module, unknown: Unknown) -> dict[str, Any]:
+    """Return a value for JSON for a module whose buffers are unknown."""
+    return {
+        "file": file,
+        "module": module.name,
+        "scheduled": bool(module.header("is_scheduled", False)),
+        "steps": None,
+        "peaks": [],
+        "buffers": [],
+        "assignment": None,
+        "unknown": str(unknown),
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def _shares(alive: tuple[HloBuffer, ...]) -> str:
+    """Return the bytes of buffers by kind, and those that are padding."""
+    ranked = sorted(alive, key=lambda buffer: buffer.kind)
+    kinds = groupby(ranked, lambda buffer: buffer.kind)
+    texts = [f"{sum(b.stored_bytes for b in own):,} {kind}" for kind, own in kinds]
+    if padding := sum(buffer.padding for buffer in alive):
+        texts.append(f"{padding:,} of them are padding")
+    return ", ".join(texts)
+
+
+def _assignment_lines(assignment: BufferAssignment, profile: MemoryProfile) -> Iterator[str]:
+    rows = [
+        (
+            space_name(space, profile.module),
+            assignment.bytes(space),
+            sum(a.size for a in assignment.allocations if a.space == space and a.is_temporary),
+            profile.peaks[space].stored_bytes if space in profile.peaks else 0,
+        )
+        for space in assignment.spaces
+    ]
+    columns = ("memory", "allocated", "for temporaries", "peak of arrays")
+    yield from str(Table("allocated by XLA", columns, rows, right=range(1, 4))).splitlines()
+    yield from [f"  note: {fault}" for fault in assignment.mismatches(profile.module)]
+
+
+def _peak_record(peak: SpacePeak, profile: MemoryProfile) -> dict[str, Any]:
+    return {
+        "space": peak.space,
+        "name": peak.name,
+        "step": peak.step,
+        "instruction": profile.steps[peak.step].name if profile.steps else None,
+        "stored_bytes": peak.stored_bytes,
+        "dense_bytes": peak.dense_bytes,
+    }
+
+
+def _record(buffer: HloBuffer) -> dict[str, Any]:
+    return {
+        "array": buffer.name,
+        "instruction": buffer.instruction.name,
+        "computation": buffer.instruction.computation.name,
+        "path": list(buffer.arrays[0].path),
+        "arrays": [array.instruction.name for array in buffer.arrays],
+        "shape": shape_record(buffer.shape),
+        "kind": buffer.kind,
+        "space": buffer.space,
+        "stored_bytes": buffer.stored_bytes,
+        "dense_bytes": buffer.dense_bytes,
+        "life": [list(interval) for interval in buffer.life],
+        "source": source_record(buffer.instruction.source),
+    }
+
+
+def _assignment(assignment: BufferAssignment, profile: MemoryProfile) -> dict[str, Any]:
+    return {
+        "allocations": [
+            {
+                "number": each.number,
+                "size": each.size,
+                "space": each.space,
+                "argument": None if each.parameter is None else each.parameter[0],
+                "output": each.is_output,
+                "constant": each.is_constant,
+                "thread_local": each.is_thread_local,
+                "temporary": each.is_temporary,
+                "values": len(each.values),
+            }
+            for each in assignment.allocations
+        ],
+        "mismatches": list(assignment.mismatches(profile.module)),
+    }

@@ -1,0 +1,104 @@
+"""``hlo-indexing memory``, and ``check --in-place``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from indexing import cli
+from indexing.views.records import SCHEMAS
+
+DATA = Path(__file__).parents[1] / "memory" / "data" / "buffers"
+FILE = str(DATA / "tpu_kv_cache_decode.hlo")
+ASSIGNMENT = str(DATA / "tpu_kv_cache_decode.buffer-assignment.txt")
+ROW_BEFORE = str(Path(__file__).parents[2] / "examples" / "memory" / "row_before.hlo")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    assert cli.run(list(arguments)) == status
+    return capsys.readouterr().out
+
+
+def test_each_space_has_a_peak(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "memory", FILE).splitlines()
+    heads = [line.partition(":")[0] for line in lines if " bytes at step " in line]
+    assert heads[:3] == ["HBM", "VMEM", "SMEM"]
+    assert any("donated" in line for line in lines)
+
+
+def test_the_assignment_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "memory", FILE, "--assignment", ASSIGNMENT)
+    assert "allocated by XLA" in text
+    assert "note: " not in text
+    other = str(DATA / "tpu_scan_rnn.hlo")
+    assert "is no array of" in printed(capsys, "memory", other, "--assignment", ASSIGNMENT)
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--at-peak",), ("--top", "1"), ("--assignment", ASSIGNMENT)]
+)
+def test_records_fit_the_schema(
+    options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads(printed(capsys, "memory", FILE, *options, "--format", "json"))
+    Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
+    by_space = {peak["space"]: peak for peak in record["peaks"]}
+    if options == ("--at-peak",):
+        for space, peak in by_space.items():
+            alive = [b["stored_bytes"] for b in record["buffers"] if b["space"] == space]
+            assert sum(alive) == peak["stored_bytes"]
+            assert alive == sorted(alive, reverse=True)
+
+
+def test_copies(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "memory", FILE, "--copies")
+    assert "copies move" in text
+    assert "XLA places it in VMEM" in text
+    record = json.loads(printed(capsys, "memory", FILE, "--copies", "--format", "json"))
+    Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
+    moved = [copy["bytes"] for copy in record["copies"]]
+    assert moved == sorted(moved, reverse=True)
+    assert cli.run(["memory", FILE, "--copies", "--at-peak"]) == 2
+
+
+def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    picture = printed(capsys, "memory", FILE, "--format", "svg")
+    assert picture.startswith("<svg")
+    assert "VMEM: steps in which buffers are alive" in picture
+
+
+def test_what_is_no_assignment_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["memory", FILE, "--assignment", FILE]) == 1
+    message = capsys.readouterr().err
+    assert "this is no buffer assignment" in message
+    assert f"{FILE}:1:1" in message
+    assert cli.run(["check", FILE, "--assignment", ASSIGNMENT]) == 2
+    assert "--in-place" in capsys.readouterr().err
+
+
+def test_results_in_the_memory_of_operands(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "check", FILE, "--in-place", "--assignment", ASSIGNMENT)
+    safe = int(text.split("in place: ")[1].split()[0])
+    assert safe >= 2
+    assert "0 not safe" in text
+    assert cli.run(["check", ROW_BEFORE, "--in-place"]) == 1
+    captured = capsys.readouterr()
+    assert "0 safe, 1 not safe" in captured.out
+    assert "error[in-place]: element [1, 0] of `r` reads [0, 0] of `p`" in captured.err
+    assert cli.run(["check", ROW_BEFORE]) == 0
+
+
+def test_records_of_results_in_place(capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Draft202012Validator(json.loads(SCHEMAS["check"].read_text()))
+    record = json.loads(
+        printed(capsys, "check", ROW_BEFORE, "--in-place", "--format", "json", status=1)
+    )
+    schema.validate(record)
+    assert [error["code"] for error in record["errors"]] == ["in-place"]
+    assert record["in_place"] == {"safe": 0, "undecided": []}
+    record = json.loads(printed(capsys, "check", ROW_BEFORE, "--format", "json"))
+    schema.validate(record)
+    assert record["in_place"] is None

@@ -1,0 +1,137 @@
+"""Copies explained: what they change, and whether they can go.
+
+Of the stored modules, each copy of a value that is called not needed is removed from the text: no
+array is then written while another in its memory is still read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import hlo
+import indexing
+from hlo import Module
+from indexing import ArrayCopy
+from indexing.memory.buffers.values import Lives, Value, lives_of
+from indexing.ops.control import While
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(
+    [
+        *(Path(__file__).parent / "data" / "buffers").glob("*.hlo"),
+        *(ROOT / "examples").glob("*.opt.hlo"),
+    ]
+)
+
+
+def copy_in(text: str) -> ArrayCopy:
+    """Return the only copy of a module."""
+    (copy,) = indexing.copies(hlo.parse(text))
+    return copy
+
+
+def clashes(module: Module) -> set[tuple[str, str]]:
+    """Return the pairs of arrays in one memory of which one is written while the other is read."""
+    lives = lives_of(module)
+    assert isinstance(lives, Lives)
+    held: dict[Value, list[Value]] = defaultdict(list)
+    for value in lives.values:
+        if not isinstance(value.array.instruction.op, While):  # the last state
+            held[value.buffer].append(value)
+    return {
+        (first.array.instruction.name, second.array.instruction.name)
+        for values in held.values()
+        for first, second in combinations(sorted(values, key=lambda value: value.first), 2)
+        if first.first < second.first <= first.last
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_copies_that_are_not_needed_can_be_removed(path: Path) -> None:
+    text = path.read_text()
+    module = hlo.parse(text)
+    before = clashes(module)
+    for copy in indexing.copies(module):
+        name, source = copy.instruction.name, copy.instruction.operands[0].name
+        if copy.kind == "value" and copy.needed is False and not copy.instruction.is_root:
+            uses = re.compile(rf"(?<![\w.%-])%?{re.escape(name)}(?![\w.-])(?! = )")
+            assert clashes(hlo.parse(uses.sub(f"%{source}", text))) <= before, copy
+
+
+def test_some_copies_are_explained() -> None:
+    kinds = [copy.kind for path in MODULES for copy in indexing.copies(hlo.load(path))]
+    assert {"layout", "space", "value"} <= set(kinds)
+
+
+FUSED = """HloModule m, is_scheduled=true
+f {{ p = f32[64,32]{{0,1}} parameter(0)  ROOT n = f32[64,32]{{0,1}} negate(p) }}
+less {{ a = f32[] parameter(0)  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT }}
+ENTRY e {{ x = f32[64,32]{{1,0}} parameter(0)  c = f32[64,32]{{0,1}} copy(x)
+  ROOT r = f32[64,32]{{0,1}} {reader} }}"""
+
+
+@pytest.mark.parametrize(
+    ("reader", "needed"),
+    [
+        ("fusion(c), kind=kLoop, calls=f", False),
+        ("fusion(c), kind=kCustom, calls=f", None),
+        ("sort(c), dimensions={0}, to_apply=less", None),
+    ],
+)
+def test_layouts(reader: str, needed: bool | None) -> None:
+    copy = copy_in(FUSED.format(reader=reader))
+    assert (copy.kind, copy.bytes, copy.needed) == ("layout", 2 * 4 * 64 * 32, needed)
+    assert copy.written_by == "parameter `x` of ENTRY"
+
+
+def test_the_layout_of_a_result_needs_its_copy() -> None:
+    copy = copy_in("ENTRY e { x = f32[64,32]{1,0} parameter(0)  ROOT c = f32[64,32]{0,1} copy(x) }")
+    assert (copy.needed, copy.read_by) == (True, "the result of ENTRY")
+
+
+def test_a_copy_to_another_memory() -> None:
+    copy = copy_in("""ENTRY e { x = f32[8,128]{1,0:T(8,128)} parameter(0)
+        c = f32[8,128]{1,0:T(8,128)S(1)} copy(x)
+        ROOT n = f32[8,128]{1,0:T(8,128)} negate(c) }""")
+    assert (copy.kind, copy.needed, copy.why) == ("space", None, "XLA places it in VMEM")
+
+
+VALUE = """HloModule m, is_scheduled=true
+ENTRY e {{ x = f32[64] parameter(0)  u = f32[2] parameter(1)  i = s32[] parameter(2)
+  n = f32[64] negate(x)  c = f32[64] copy(n)
+  d = f32[64] dynamic-update-slice(c, u, i)
+  ROOT r = f32[64] add(d, {other}) }}"""
+
+
+def test_a_value_that_is_overwritten_needs_its_copy() -> None:
+    needed = copy_in(VALUE.format(other="n"))
+    assert (needed.kind, needed.needed) == ("value", True)
+    assert "`d` would be written into its memory while `n` is still read" in needed.why
+    assert copy_in(VALUE.format(other="d")).needed is False
+
+
+def test_what_is_given_must_not_be_written() -> None:
+    copied = "n = f32[64] negate(x)  c = f32[64] copy(n)"
+    text = VALUE.format(other="d").replace(copied, "c = f32[64] copy(x)")
+    given = copy_in(text)
+    assert (given.needed, "given" in given.why) == (True, True)
+    alias = "is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }"
+    donated = copy_in(text.replace("is_scheduled=true", alias))
+    assert donated.needed is None
+    assert "which it reads" in donated.why
+
+
+def test_fusions_of_copies_move_elements() -> None:
+    copy = copy_in("""HloModule m, is_scheduled=true
+        f { p = f32[64,32] parameter(0)  t = f32[32,64] transpose(p), dimensions={1,0}
+          z = f32[] constant(0)  ROOT q = f32[40,64] pad(t, z), padding=0_8x0_0 }
+        g { p = f32[40,64] parameter(0)  ROOT n = f32[40,64] negate(p) }
+        ENTRY e { x = f32[64,32] parameter(0)  c = f32[40,64] fusion(x), kind=kLoop, calls=f
+          ROOT r = f32[40,64] fusion(c), kind=kLoop, calls=g }""")
+    assert (copy.kind, copy.needed) == ("movement", False)
