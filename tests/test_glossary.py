@@ -30,14 +30,14 @@ def words(text: str) -> set[str]:
 
 ENGLISH = words("""
     a accuracy add all an and any are as assume at beside best between by change checked command
-    copy compared completion constant continue contribute decision depth die difference documentation
-    drawn each errors every exactly executing fault faults find four from generated get glossary go
-    install know
+    copy compared completion constant continue contribute decision depth die difference
+    documentation drawn each errors every exactly executing fault faults find four
+    from generated get glossary go install know
     guarantee how in interrupted is it kind known large later level limit limits line many
     much
     method move needed next not number numbering of on once one or other own part place
-    quality question reason repair result run search several specified speed start supported term that the
-    through to together total trust two use value was what where with without your
+    quality question reason repair result run search several specified speed start supported
+    term that the through to together total trust two use value was what where with without your
     dependencies deprecation operating public releases stability systems version versions
 """)
 FIELD = words("""

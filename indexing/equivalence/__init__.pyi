@@ -1,5 +1,7 @@
 # Public names, loaded on first use (`__init__.py`).
 from .compare import equivalent as equivalent
+from .in_place import Hazard as Hazard
+from .in_place import in_place as in_place
 from .passes import PassResult as PassResult
 from .passes import passes as passes
 from .verdicts import Differs as Differs

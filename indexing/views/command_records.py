@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
     from hlo.modules.shardings import IgnoredSharding
     from indexing.codegen.findings import Report
+    from indexing.equivalence.in_place import SharedMemory
     from indexing.execution.values import Array
 
 Scope: TypeAlias = Literal["instruction", "module"]
@@ -50,6 +51,7 @@ def check_json(
     errors: Iterable[HloError],
     unknown: Sequence[tuple[Instruction, Sequence[str]]] = (),
     warnings: Iterable[IgnoredSharding] = (),
+    shared: SharedMemory | None = None,
 ) -> str:
     """Return the outcome of ``check`` for one module.
 
@@ -59,6 +61,7 @@ def check_json(
         errors: its errors.
         unknown: the first instruction of each unknown opcode, with similar opcodes.
         warnings: the faults that are ignored.
+        shared: what is decided about memory that is written in place; None if it is not asked.
     """
     opcodes = [
         {
@@ -78,6 +81,9 @@ def check_json(
         "errors": list(map(error_record, errors)),
         "warnings": list(map(_warning_record, warnings)),
         "unknown_opcodes": opcodes,
+        "in_place": None
+        if shared is None
+        else {"safe": shared.safe, "undecided": list(shared.undecided)},
         "schema_version": SCHEMA_VERSION,
     }
     return json.dumps(record)

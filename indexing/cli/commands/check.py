@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.assignment_option import assignment_option, load_assignment
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
@@ -24,15 +25,24 @@ from indexing.cli.tasks import Task, WholeFiles, answer_files
 if TYPE_CHECKING:
     from hlo import HloError
     from hlo.modules.module import Instruction, Module
+    from indexing.equivalence.in_place import SharedMemory
 
 
 @click.command("check")
 @files_argument
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Also check that results in the memory of operands do not overwrite what is still read",
+)
+@assignment_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @corpus_options
 @click.pass_obj
-def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
+def command(
+    reporter: Reporter, corpus: Corpus, in_place: bool, assignment: str | None, notation: str
+) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
     A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of
@@ -44,6 +54,11 @@ def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
     sharding among the frontend attributes that does not fit the array: a warning shows it, and
     the sharding is ignored.
 
+    With --in-place, results that are written into the memory of an operand are checked: updates of
+    slices and scatters, results that attributes alias with operands, and with --assignment the
+    pairs that XLA's buffer assignment gives the same memory. An element that is read after its
+    place is overwritten is an error.
+
     JSON has an object for each module, with its errors, its warnings and unknown opcodes.
 
     \b
@@ -51,8 +66,11 @@ def command(reporter: Reporter, corpus: Corpus, notation: str) -> None:
       hlo-indexing check m.hlo
       hlo-indexing check *.hlo --quiet
       hlo-indexing check dumps --stage before_optimizations
+      hlo-indexing check m.hlo --in-place
     """
-    answer_files(reporter, corpus, CheckQuestion(notation))
+    if assignment is not None and not in_place:
+        raise click.UsageError("--assignment requires --in-place")
+    answer_files(reporter, corpus, CheckQuestion(notation, in_place, assignment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +79,35 @@ class CheckQuestion(WholeFiles):
 
     Attributes:
         notation: the output format.
+        in_place: also check results in the memory of operands.
+        assignment: the file with XLA's buffer assignment, or None.
     """
 
     notation: str
+    in_place: bool = False
+    assignment: str | None = None
 
     def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
         """Print the errors of each module of a file."""
         import_module("indexing.ops")  # registers the ops
         bar.hide()
         if self.notation == "json":
-            check_as_json(reporter, task)
+            check_as_json(reporter, task, self)
         else:
-            check_as_text(reporter, task)
+            check_as_text(reporter, task, self)
+
+    def shared(self, module: Module, errors: Sequence[HloError]) -> SharedMemory | None:
+        """Return what is decided about memory that is written in place; None if not asked."""
+        from indexing.equivalence.in_place import SharedMemory, check_in_place
+
+        if not self.in_place:
+            return None
+        if errors:
+            return SharedMemory((), (), 0)
+        return check_in_place(module, load_assignment(self.assignment))
 
 
-def check_as_text(reporter: Reporter, task: Task) -> None:
+def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> None:
     """Report the errors of each module of a file, and print their number."""
     from hlo import verify
     from hlo.modules.shardings import sharding_warnings
@@ -83,6 +115,8 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
     for module in task.modules(reporter):
         with reporter.reporting(module.filename):
             errors = verify(module)
+            shared = question.shared(module, errors)
+            errors = [*errors, *(shared.errors if shared else ())]
             for error in errors:
                 reporter.hlo_error(error)
             for ignored in sharding_warnings(module):
@@ -93,9 +127,13 @@ def check_as_text(reporter: Reporter, task: Task) -> None:
             size = reporter.count_instructions(module)
             outcome = counted_noun(len(errors), "error") if errors else "ok"
             reporter.print(f"{module.filename}: {outcome}, {counted_noun(size, 'instruction')}")
+            if shared is not None:
+                reporter.print(f"  in place: {shared.safe:,} safe, {len(shared.errors):,} not safe")
+                for line in shared.undecided:
+                    reporter.print(f"  {line}")
 
 
-def check_as_json(reporter: Reporter, task: Task) -> None:
+def check_as_json(reporter: Reporter, task: Task, question: CheckQuestion) -> None:
     """Print the errors of each module of a file as JSON."""
     from hlo import HloError, verify
     from hlo.modules.shardings import sharding_warnings
@@ -112,11 +150,13 @@ def check_as_json(reporter: Reporter, task: Task) -> None:
             return
         for module in modules:
             errors = verify(module)
+            shared = question.shared(module, errors)
+            errors = [*errors, *(shared.errors if shared else ())]
             reporter.count_instructions(module)
             _count_errors(reporter, errors)
             unknown = [(each, similar(each.opcode, OPS)) for each in first_unregistered(module)]
             warnings = sharding_warnings(module)
-            reporter.print(check_json(module.filename, module, errors, unknown, warnings))
+            reporter.print(check_json(module.filename, module, errors, unknown, warnings, shared))
 
 
 def _count_errors(reporter: Reporter, errors: Sequence[HloError]) -> None:
