@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from hlo.arguments import checked
+from hlo.modules.bind import op_class
 from hlo.modules.calls import signature_errors
 from hlo.modules.instruction_checks import check_instruction, instruction_errors
 from hlo.modules.module import Computation, Instruction, Module
@@ -67,6 +68,40 @@ def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
             if instruction.declared_shape and (fault := layout_fault(instruction.declared_shape)):
                 message = f"the layout of `{instruction.name}` is invalid: {fault}"
                 yield HloError(message, instruction.span, "layout")
+    yield from _fused_layout_errors(module)
+
+
+def _fused_layout_errors(module: Module) -> Iterator[HloError]:
+    """Yield an error for each op in a fusion that must keep a layout, but has another.
+
+    The emitters of XLA compute an element and the elements that it reads at one position.
+    """
+    fusions = [each for each in module.instructions if each.opcode == "fusion"]
+    for fused in dict.fromkeys([called for each in fusions for called in each.called_computations]):
+        for instruction in fused.instructions:
+            cls, own = op_class(instruction), _order(instruction)
+            if own is None or cls is None or not cls.keeps_layout:
+                continue
+            if instruction.opcode != cls.opcode:
+                continue  # a copy that changes the type may change the layout, too
+            for operand in instruction.operands:
+                other = _order(operand)
+                if other is not None and len(other) == len(own) and other != own:
+                    here, there = (",".join(map(str, order)) for order in (own, other))
+                    yield HloError(
+                        f"`{instruction.name}` has the layout {{{here}}}, but its operand "
+                        f"`{operand.name}` has {{{there}}}",
+                        instruction.span,
+                        "layout",
+                        label=f"{instruction.opcode} in a fusion keeps the layout",
+                        help="copy the operand to the layout of the result",
+                    )
+
+
+def _order(instruction: Instruction) -> tuple[int, ...] | None:
+    """Return the order of dimensions of an array whose layout is printed, else None."""
+    shape = instruction.declared_shape
+    return shape.layout.minor_to_major if isinstance(shape, Shape) and shape.layout else None
 
 
 def _entry_layout_errors(module: Module) -> Iterator[HloError]:

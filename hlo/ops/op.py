@@ -120,6 +120,7 @@ class Op(metaclass=OpType):
         takes_partial: True if constraints and `infer_shape` support unknown sizes.
         has_effect: True if the op has side effects, and runs even if its result is unused.
         acts_as_others: True if some instructions are described by the op of another opcode.
+        keeps_layout: True if operands and results of one rank have one layout in a fusion.
     """
 
     __slots__ = ()
@@ -138,6 +139,7 @@ class Op(metaclass=OpType):
     takes_partial: ClassVar[bool] = False
     has_effect: ClassVar[bool] = False
     acts_as_others: ClassVar[bool] = False
+    keeps_layout: ClassVar[bool] = False
 
     def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """Return the operand shapes, each refined by the others (`hlo.ops.unify`) and by the op.

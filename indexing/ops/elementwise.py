@@ -100,6 +100,7 @@ class ElementwiseOp(MappedOp):
     __slots__ = ()
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
+    keeps_layout: ClassVar[bool] = True
     is_exact: ClassVar[bool] = False
 
     @property
