@@ -8,6 +8,7 @@ import pytest
 
 import hlo
 import indexing
+from indexing import cli
 from indexing.memory.warps.access import MemoryAccess
 from tests.cli.running import Run, runner, valid_records
 
@@ -118,3 +119,14 @@ def test_a_root_that_moves_no_bytes_is_an_error(run: Run) -> None:
         "error[access]: tuple.hlo: e: t: a tuple moves no bytes\n"
         "  = help: select an instruction that computes an array, such as -i n\n"
     )
+
+
+def test_a_module_of_a_tpu_has_no_warps(capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(Path(__file__).parents[2] / "examples" / "targets" / "attention.tpu_v5e.hlo")
+    assert cli.run(["access", file, "-i", "fusion"]) == 0
+    captured = capsys.readouterr()
+    assert "a TPU, which has no warps: `tile -i fusion --sizes 8,128`" in captured.err
+    assert cli.run(["tile", file, "-i", "fusion", "--sizes", "8,128"]) == 0
+    other = file.replace("tpu_v5e", "h100")
+    assert cli.run(["access", other]) == 0
+    assert "no warps" not in capsys.readouterr().err

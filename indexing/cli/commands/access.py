@@ -122,6 +122,8 @@ def command(
     elements that a mask hides: they are loaded, too. If the output needs fewer of the distinct
     bytes of an operand than are loaded, both numbers follow the table.
 
+    A TPU has no warps: for its modules, a note shows how `tile` counts the tiles of its layouts.
+
     \b
     Columns:
       requested       bytes of all lanes; an element that several lanes read counts several times
@@ -142,6 +144,7 @@ def command(
     """
     from indexing.drawing.warp_pictures import accesses_figure
     from indexing.memory.movement.writes import moves_bytes
+    from indexing.memory.spaces import is_for_tpu
     from indexing.memory.warps.access import access
     from indexing.views.access_tables import AccessSubject, access_lines, access_records
     from indexing.views.map_query import Query
@@ -152,6 +155,8 @@ def command(
         if not moves_bytes(instruction):
             _report_no_bytes(reporter, instruction, is_selected=bool(names))
             continue
+        if is_for_tpu(instruction.computation.module):
+            reporter.note(_tpu_note(instruction))
         subject = AccessSubject(instruction, threads, unroll, device, output)
         with reporter.reporting(place_of(instruction)):
             accesses = access(instruction, threads, unroll, device, output_id=output)
@@ -161,6 +166,22 @@ def command(
                 lines = access_lines(subject, accesses, reporter.paint)
                 reporter.print_answer(notation, lines, access_records(subject, accesses))
     print_figures(reporter, figures)
+
+
+def _tpu_note(instruction: Instruction) -> str:
+    """Return a note on a module whose layouts have tiles: what to ask instead."""
+    from hlo.shapes.shape import Shape
+    from indexing.memory.spaces import tile_sizes
+
+    shape = instruction.shape
+    sizes = ""
+    if isinstance(shape, Shape) and shape.rank:
+        sizes = f" --sizes {','.join(map(str, tile_sizes(shape)))}"
+    return (
+        f"note: {place_of(instruction)}: the module is for a TPU, which has no warps: "
+        f"`tile -i {instruction.name}{sizes}` counts what tiles of its layout need, `bytes` and "
+        "`memory` what is stored and moved"
+    )
 
 
 def _title(subject: AccessSubject) -> str:
