@@ -40,7 +40,6 @@ ERRORS = [
     ("Sw<3,0,2> o 0 o 4:1",
      "Sw<3,0,2>: the shift 2 is less than the 3 bits, so the "
      "bits read and written overlap", "Sw<3,0,2>"),
-    ("Sw<2,0,3> o 4:1", "expected `o` or `∘` after the offset, found `:`", ":"),
     ("Sw<1,0,1> o 0 o 4:-1", "a swizzle needs offsets of at least 0; the lowest is -3", "4:-1"),
     ("F2[1,5] o 0 o 4:1",
      "the matrix of a swizzle is square: with 2 columns, the image 5 is not in [0, 3]", "F2[1,5]"),
@@ -161,3 +160,57 @@ def test_swizzles_of_other_forms_are_refused() -> None:
         Swizzle.from_matrix([[2]])
     with pytest.raises(ValueError, match="at most 62"):
         Swizzle.xor(1, 60, 4)
+
+
+def byte_address(word: int, address: int, swizzle: tuple[int, int, int]) -> int:
+    """Return the element whose bytes a swizzle of the addresses of bytes moves an element to."""
+    bits, base, shift = swizzle
+    first = address * word // 8
+    moved = first ^ ((first >> shift) & (((1 << bits) - 1) << base))
+    return moved * 8 // word
+
+
+@pytest.mark.parametrize("word", [8, 16, 32, 64, 128])
+@pytest.mark.parametrize("form", ["Sw<{}> o smem_ptr[{}b](unset)", "Sw<{}>_smem_ptr[{}b](0x1000)"])
+@pytest.mark.parametrize("swizzle", [(3, 4, 3), (2, 4, 3), (1, 4, 3), (2, 5, 2)])
+def test_swizzles_of_pointers_move_bytes(word: int, form: str, swizzle: tuple[int, ...]) -> None:
+    text = form.format(",".join(map(str, swizzle)), word) + " o (8,64):(64,1)"
+    layout = parse_cute(text)
+    bits, base, shift = swizzle
+    expected = [
+        byte_address(word, 64 * i + j, (bits, base, shift)) for j in range(64) for i in range(8)
+    ]
+    assert [layout(i, j) for j in range(64) for i in range(8)] == expected
+
+
+def test_elements_of_four_bits_move_with_their_byte() -> None:
+    layout = parse_cute("Sw<3,4,3> o smem_ptr[4b](unset) o 4096:1")
+    swizzle = Swizzle.xor(3, 4, 3)
+    assert [layout(i) for i in range(4096)] == [2 * swizzle(i // 2) + i % 2 for i in range(4096)]
+
+
+def test_pointers_before_layouts_are_left_out() -> None:
+    for pointer in ("gmem_ptr[32b](0x7f00)", "ptr[16b](nullptr)", "smem_ptr[8b](unset)"):
+        assert parse_cute(f"{pointer} o (_8,_64):(_64,_1)") == parse_cute("(8,64):(64,1)")
+
+
+def test_the_offset_may_be_missing_and_swizzles_repeated() -> None:
+    assert parse_cute("Sw<2,0,3> o 8:1") == parse_cute("Sw<2,0,3> o 0 o 8:1")
+    outer, inner = Swizzle.xor(2, 4, 3), Swizzle.xor(3, 3, 3)
+    for text in ("Sw<2,4,3> o Sw<3,3,3> o 1024:1", "Sw<2,4,3> o 0 o Sw<3,3,3> o 0 o 1024:1"):
+        layout = parse_cute(text)
+        assert [layout(i) for i in range(1024)] == [outer(inner(i)) for i in range(1024)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Sw<1,1,1> o 3 o Sw<1,1,1> o 8:1", "after the offset 3 is not supported"),
+        ("Sw<3,4,3> o smem_ptr[6b](unset) o 8:1", "elements of 6 bits"),
+        ("Sw<3,4,3> o smem_ptr[16b](0x7f02) o 8:1", "not a multiple of 1024 bytes"),
+        ("smem_ptr[16b](unset) o Sw<1,1,1> o 8:1", "after a pointer is not supported"),
+    ],
+)
+def test_what_has_no_layout_of_elements_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(HloError, match=message):
+        parse_cute(text)

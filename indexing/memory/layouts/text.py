@@ -1,9 +1,15 @@
 """Parser of CuTe's notation of layouts: ``Sw<B,M,S> o offset o shape:stride``.
 
+The offset may be missing, several swizzles may follow each other, and a pointer may stand in place
+of the offset or before the layout: ``Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)``.  With a
+pointer, the swizzle permutes the addresses of bytes; the layout that is returned permutes elements,
+for memory that is aligned to the period of the swizzle.  The address itself is left out.
+
 Integers that are known at compile time have an underscore: ``(_4,(_2,3))``.  Matrices over F2 that
 are no XOR with a shift are written as their columns, ``F2[2,1]``; CuTe has no notation for them.
 
-Source: CUTLASS ``include/cute``, ``print`` of layouts, swizzles and composed layouts.
+Source: CUTLASS ``include/cute``, ``print`` of layouts, swizzles and composed layouts;
+``pointer_flagged.hpp``, ``as_position_independent_swizzle_layout``, for pointers.
 """
 
 from __future__ import annotations
@@ -17,7 +23,12 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.memory.layouts.cute import CuteLayout, IntTuple
 from indexing.memory.layouts.swizzle import Swizzle
 
-_TOKEN: Final = re.compile(r"\s*(_?-?\d+|Swizzle|Sw|S|F2|o|[():,<>\[\]]|∘)")
+_TOKEN: Final = re.compile(
+    r"\s*(_?-?\d+|Swizzle|Sw|S|F2|_?(?:\w+_)?ptr\[\d{1,4}b\]\((?:unset|0x[0-9a-fA-F]+|nullptr)\)|o"
+    r"|[():,<>\[\]]|∘)"
+)
+_POINTER: Final = re.compile(r"_?(?:\w+_)?ptr\[(\d+)b\]\((\w+)\)")
+_SWIZZLES: Final = ("Sw", "S", "Swizzle", "F2")
 _MAX_DIGITS: Final = 40
 _MAX_NESTING: Final = 50
 _HELP: Final = "for example (4,(2,3)):(2,(1,8)), or Sw<2,0,3> o 0 o (4,8):(8,1)"
@@ -35,6 +46,8 @@ def parse_cute(text: str, filename: str = "<layout>") -> CuteLayout:
     >>> layout = parse_cute("Sw<2,0,3> o 0 o (_4,(_2,_3)):(_2,(_1,_8))")
     >>> print(layout, layout(3, 5))
     Sw<2,0,3> o 0 o (4,(2,3)):(2,(1,8)) 21
+    >>> print(parse_cute("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)"))
+    Sw<3,3,3> o 0 o (8,64):(64,1)
     """
     return _Parser(Source(text, filename)).layout()
 
@@ -90,12 +103,7 @@ class _Parser:
         return int(token.removeprefix("_"))
 
     def layout(self) -> CuteLayout:
-        swizzle, offset = None, 0
-        if self.tokens[self.next][0] in ("Sw", "S", "Swizzle", "F2"):
-            swizzle = self.swizzle()
-            self.take("o", "∘", where="after a swizzle")
-            offset = self.integer("as the offset")
-            self.take("o", "∘", where="after the offset")
+        swizzle, offset = self.prefix()
         start = self.tokens[self.next][1]
         shape = self.int_tuple("a shape")
         self.take(":", where="after the shape")
@@ -109,6 +117,44 @@ class _Parser:
             return CuteLayout(shape, stride, swizzle, offset)
         except ValueError as error:
             raise self.error(str(error), start, at) from None
+
+    def prefix(self) -> tuple[Swizzle | None, int]:
+        """Return the swizzle of elements and the offset before a layout."""
+        swizzle, offset = None, 0
+        pointer: re.Match[str] | None = None
+        while (token := self.tokens[self.next])[0] in _SWIZZLES or _POINTER.match(token[0]):
+            if pointer or offset:
+                where = "a pointer" if pointer else f"the offset {offset}"
+                raise self.error(f"`{token[0]}` after {where} is not supported", *token[1:])
+            pointer = _POINTER.match(token[0])
+            if pointer:
+                self.next += 1
+            else:
+                inner = self.swizzle()
+                swizzle = inner if swizzle is None else inner.then(swizzle)
+            if not _POINTER.match(self.tokens[self.next][0]):  # as in Sw<3,4,3>_smem_ptr[16b](..)
+                self.take("o", "∘", where="after a pointer" if pointer else "after a swizzle")
+            if not pointer and self.is_offset():
+                offset = self.integer("as the offset")
+                self.take("o", "∘", where="after the offset")
+        if swizzle is not None and pointer:
+            swizzle = self.of_elements(swizzle, pointer)
+        return swizzle, offset
+
+    def of_elements(self, swizzle: Swizzle, pointer: re.Match[str]) -> Swizzle:
+        """Return a swizzle of the addresses of bytes as one of the elements of a pointer."""
+        bits, address, period = int(pointer[1]), pointer[2], 1 << len(swizzle.columns)
+        _, start, end = self.tokens[self.next - 2]
+        if bits & (bits - 1) or not bits:
+            raise self.error(f"elements of {bits} bits under a swizzle of bytes", start, end)
+        if address.startswith("0x") and int(address, 16) % period:
+            raise self.error(f"the address is not a multiple of {period} bytes", start, end)
+        return _of_elements(swizzle, bits)
+
+    def is_offset(self) -> bool:
+        """Return True if a number follows that is an offset, not a shape."""
+        number, after = self.tokens[self.next][0], self.tokens[self.next + 1 :]
+        return number.lstrip("_-").isdigit() and bool(after) and after[0][0] in ("o", "∘")
 
     def swizzle(self) -> Swizzle:
         (name, start, _), self.next = self.tokens[self.next], self.next + 1
@@ -140,6 +186,15 @@ class _Parser:
         while not entries or self.take(",", ")", where=f"after an entry of {kind}") == ",":
             entries.append(self.int_tuple(kind, depth + 1))
         return tuple(entries)
+
+
+def _of_elements(swizzle: Swizzle, bits: int) -> Swizzle:
+    """Return a swizzle of the addresses of bytes as one of elements of `bits` bits."""
+    columns, shift = swizzle.columns, (bits // 8).bit_length() - 1
+    if bits >= 8:
+        return Swizzle(tuple([column >> shift for column in columns[shift:]]))
+    shift = (8 // bits).bit_length() - 1
+    return Swizzle((*[1 << bit for bit in range(shift)], *[column << shift for column in columns]))
 
 
 def quoted_token(token: str) -> str:
