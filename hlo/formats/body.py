@@ -91,7 +91,7 @@ class BodyReader(ParserState):
                 break
             if not head[3] and not is_bare:
                 last = next(reversed(names.values()), None)
-                raise no_instruction(self.source, position, last)
+                raise no_instruction(self.source, position, last, computation)
             shape, position = find_shape(self.source, position)
             instruction, position = self.instruction(computation, names, head, shape, position)
             if head[2]:

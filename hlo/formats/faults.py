@@ -18,6 +18,7 @@ _NAMELESS = token(r"[,)]")
 _ELIDED = token(r"\.\.\.")
 _HEADER = token(r"HloModule\b")
 _ENTRY = re.compile(r"^[ \t]*ENTRY\b", re.MULTILINE)
+_COMPUTATION = token(rf"(?:ENTRY\b|%?{NAME}\s*(?:\([^\n]*)?\{{)")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _CONSTANT = re.compile(r"(?:\b([a-z]\w*)\[[^\]]*\](?:\{[^}]*\})?\s*)?\bconstant\s*\(\s*%?$")
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT\s+)?%?[A-Za-z_][\w.\-]*\s*=[^\n]*\(", re.MULTILINE)
@@ -146,8 +147,18 @@ def no_module_name(source: Source, position: int) -> HloError:
     return syntax_error("a name after HloModule", source, position, hint)
 
 
-def no_instruction(source: Source, position: int, last: Instruction | None = None) -> HloError:
-    """Return the error for text in a computation, after its `last` instruction, that is none."""
+def no_instruction(
+    source: Source,
+    position: int,
+    last: Instruction | None = None,
+    around: Computation | None = None,
+) -> HloError:
+    """Return the error for text in a computation that is no instruction.
+
+    Args:
+        last: the last instruction before it.
+        around: the computation.
+    """
     if comma := COMMA.match(source.text, position):
         return _no_attribute(source, comma.end())
     for name, value in last.attributes.items() if last else ():
@@ -157,9 +168,13 @@ def no_instruction(source: Source, position: int, last: Instruction | None = Non
             bracket = _CLOSING.get(span.text, "}")
             message = f"unclosed `{span.text}`: expected `{bracket}` before the next instruction"
             return HloError(message, span, label=label)
-    return syntax_error(
+    error = syntax_error(
         "an instruction such as `name = f32[2] add(a, b)`, or `}`", source, position
     )
+    if around is not None and _COMPUTATION.match(source.text, error.span.start):
+        place = source.span(around.start).place()
+        error.notes = (f"the body of `{around.name}` at {place} is not closed before it",)
+    return error
 
 
 def _no_attribute(source: Source, position: int) -> HloError:

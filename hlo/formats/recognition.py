@@ -110,6 +110,9 @@ TEXT_FORMATS: Final = (
 BINARY_FORMATS: Final = (
     BinaryFormat("an object file", (b"\x7fELF",), "pass the HLO module of the same dump"),
     BinaryFormat("a ZIP archive", (b"PK\x03\x04",), "pass a file of the archive"),
+    BinaryFormat("an image", (b"\x89PNG", b"\xff\xd8\xff", b"GIF8"), "pass the HLO module itself"),
+    BinaryFormat("a PDF document", (b"%PDF-",), "pass the HLO module itself"),
+    BinaryFormat("an array of NumPy", (b"\x93NUMPY",), "`run --inputs` reads arrays"),
 )
 """Formats of files that are not text, and are not read."""
 BYTECODE: Final = b"ML\xefR"

@@ -148,3 +148,20 @@ def test_an_error_in_a_later_module_has_its_location_in_the_whole_text() -> None
     with pytest.raises(hlo.HloError) as caught:
         hlo.parse_all(text, "two.hlo")
     assert caught.value.span.place() == "two.hlo:3:28"
+
+
+@pytest.mark.parametrize("next_line", ["ENTRY e {", "%g (q: f32[2]) -> f32[2] {", "g {"])
+def test_an_unclosed_computation_is_named(next_line: str) -> None:
+    text = f"f {{\n  p = f32[2] parameter(0)\n  ROOT n = f32[2] negate(p)\n\n{next_line}"
+    with pytest.raises(hlo.HloError) as caught:
+        hlo.parse(f"{text}\n  q = f32[2] parameter(0)\n}}", "m.hlo")
+    assert caught.value.span.place() == "m.hlo:5:1"
+    assert caught.value.notes == ("the body of `f` at m.hlo:1:1 is not closed before it",)
+
+
+def test_a_text_that_is_cut_off_says_so() -> None:
+    text = "ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT n = f32[2] negate(p), metadata={op_na"
+    for end in (len(text), len(text) - 14, 11):
+        with pytest.raises(hlo.HloError) as caught:
+            hlo.parse(text[:end])
+        assert "may be cut off" in caught.value.help, text[:end]

@@ -58,6 +58,9 @@ TEXTS: list[tuple[str, int, str, str]] = [
 BYTES = [
     ((FOLDER / "f.zip").read_bytes(),       "a ZIP archive",        "pass a file of the archive"),
     ((FOLDER / "f.o").read_bytes(),         "an object file",       "pass the HLO module of the same dump"),
+    (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",        "an image",             "pass the HLO module itself"),
+    (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",         "a PDF document",       "pass the HLO module itself"),
+    (b"\x93NUMPY\x01\0v\0",                  "an array of NumPy",    "`run --inputs` reads arrays"),
 ]
 # fmt: on
 
