@@ -70,6 +70,12 @@ class Commands(click.Group):
         command.help = command.help or COMMANDS[cmd_name]  # `python -OO` drops docstrings
         return with_common_options(command)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; ``help COMMAND`` stands for ``COMMAND --help``."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -132,7 +138,7 @@ def cli(reporter: Reporter, debug: bool) -> None:
       hlo-indexing ls m.hlo
       hlo-indexing maps m.hlo -i dot.7
       hlo-indexing maps m.hlo --to parameters
-      hlo-indexing maps --help
+      hlo-indexing help maps
 
     \b
     Exit status:

@@ -65,9 +65,9 @@ def test_at_most_top_rows_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], records: Records
 ) -> None:
     file = written(tmp_path, GEMM)
-    assert cli.run(["bytes", file, "--top", "1"]) == 0
+    assert cli.run(["bytes", file, "--limit", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "  … 1 more"
-    (record,) = records(file, "--top", "1")
+    (record,) = records(file, "--limit", "1")
     assert [each["instruction"] for each in record["instructions"]] == ["d"]
     assert record["peak"] is None
 

@@ -119,3 +119,12 @@ def test_help_lists_the_formats_of_input_files(
     assert "HLO text, a protobuf" in text
     assert "StableHLO" in text
     assert "`-` is standard input" in text
+
+
+def test_help_is_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["help", "maps"]) == 0
+    assert capsys.readouterr().out == help_of("maps", capsys)
+    assert cli.run(["help"]) == 0
+    assert capsys.readouterr().out == help_of("", capsys)
+    assert cli.run(["help", "mpas"]) == 2
+    assert "did you mean" in capsys.readouterr().err

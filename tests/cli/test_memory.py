@@ -38,7 +38,7 @@ def test_the_assignment_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--at-peak",), ("--top", "1"), ("--assignment", ASSIGNMENT)]
+    "options", [(), ("--at-peak",), ("--limit", "1"), ("--assignment", ASSIGNMENT)]
 )
 def test_records_fit_the_schema(
     options: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -88,7 +88,7 @@ def test_tile_access_bytes_and_shard(capsys: pytest.CaptureFixture[str]) -> None
     plotted = indexing.access(module.entry[COPY]).plot().svg
     assert cells(access, COPY) == cells(plotted, COPY)
     assert "128 threads, unroll 1, A100" in texts(access)
-    rates = ("--peak", "4.8TB/s,67TF/s", "--top", "3")
+    rates = ("--peak", "4.8TB/s,67TF/s", "--limit", "3")
     drawn = printed(capsys, "bytes", ATTENTION, *rates, "--format", "svg")
     assert drawn == indexing.traffic(module).plot("4.8TB/s,67TF/s", top=3).svg
     mesh = ("--mesh", "x=2", "--spec", "x.1=x,_,_")

@@ -240,7 +240,7 @@ def test_the_split_of_the_result_can_be_given(run: Run) -> None:
 
 def test_the_search_ranks_choices_by_bytes(run: Run) -> None:
     best = indexing.best_shardings(hlo.parse(MLP), "x=4", memory_limit=3000)
-    status, out, err = run("mlp.hlo --mesh x=4 --search --memory-limit 3000 --top 2")
+    status, out, err = run("mlp.hlo --mesh x=4 --search --memory-limit 3000 --limit 2")
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "mlp.hlo: shardings on x=4, at most 3,000 bytes held"

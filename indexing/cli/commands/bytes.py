@@ -58,7 +58,8 @@ class PeakText(ParsedText):
     "peak rates, such as 4.8TB/s,67TF/s",
 )
 @click.option(
-    "--top",
+    "--limit",
+    "top",
     metavar="N",
     type=IntegerRange(min=1),
     help=f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all",
@@ -108,7 +109,7 @@ def command(
     \b
     Examples:
       hlo-indexing bytes m.hlo
-      hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --top 5
+      hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --limit 5
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --format svg -o bytes.svg
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """

@@ -34,7 +34,8 @@ DEFAULT_ROWS = 12
     "--copies", is_flag=True, help="Print the copies, what they are for, and whether they can go"
 )
 @click.option(
-    "--top",
+    "--limit",
+    "top",
     metavar="N",
     type=IntegerRange(min=1),
     help=f"Print at most N buffers of each memory space; by default {DEFAULT_ROWS}, in JSON all",
@@ -80,7 +81,7 @@ def command(
     \b
     Examples:
       hlo-indexing memory m.hlo
-      hlo-indexing memory m.hlo --at-peak --top 30
+      hlo-indexing memory m.hlo --at-peak --limit 30
       hlo-indexing memory m.hlo --copies
       hlo-indexing memory m.hlo --format svg -o memory.svg
       hlo-indexing memory m.hlo --assignment m-buffer-assignment.txt

@@ -93,7 +93,8 @@ class SearchLimits:
     help="With --search, make at most N plans",
 )
 @click.option(
-    "--top",
+    "--limit",
+    "top",
     metavar="N",
     type=IntegerRange(min=1),
     default=5,
