@@ -79,23 +79,27 @@ def _fused_layout_errors(module: Module) -> Iterator[HloError]:
     fusions = [each for each in module.instructions if each.opcode == "fusion"]
     for fused in dict.fromkeys([called for each in fusions for called in each.called_computations]):
         for instruction in fused.instructions:
-            cls, own = op_class(instruction), _order(instruction)
-            if own is None or cls is None or not cls.keeps_layout:
-                continue
-            if instruction.opcode != cls.opcode:
-                continue  # a copy that changes the type may change the layout, too
-            for operand in instruction.operands:
-                other = _order(operand)
-                if other is not None and len(other) == len(own) and other != own:
-                    here, there = (",".join(map(str, order)) for order in (own, other))
-                    yield HloError(
-                        f"`{instruction.name}` has the layout {{{here}}}, but its operand "
-                        f"`{operand.name}` has {{{there}}}",
-                        instruction.span,
-                        "layout",
-                        label=f"{instruction.opcode} in a fusion keeps the layout",
-                        help="copy the operand to the layout of the result",
-                    )
+            cls = op_class(instruction)
+            # a copy that changes the type is a `convert` here, and may change the layout, too
+            if cls is not None and cls.keeps_layout and instruction.opcode == cls.opcode:
+                yield from _layout_changes(instruction)
+
+
+def _layout_changes(instruction: Instruction) -> Iterator[HloError]:
+    """Yield an error for each operand of the result's rank with another order of dimensions."""
+    own = _order(instruction)
+    for operand in instruction.operands:
+        other = _order(operand)
+        if own is not None and other is not None and len(other) == len(own) and other != own:
+            here, there = (",".join(map(str, order)) for order in (own, other))
+            yield HloError(
+                f"`{instruction.name}` has the layout {{{here}}}, but its operand "
+                f"`{operand.name}` has {{{there}}}",
+                instruction.span,
+                "layout",
+                label=f"{instruction.opcode} in a fusion keeps the layout",
+                help="copy the operand to the layout of the result",
+            )
 
 
 def _order(instruction: Instruction) -> tuple[int, ...] | None:

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 from indexing.cli import INTERRUPTED, end_with_messages
@@ -48,6 +49,32 @@ def ending_on_signals() -> Iterator[None]:
         os.close(writer)
         thread.join()
         os.close(reader)
+
+
+class TimeIsUp(BaseException):
+    """The time of `time_limited` is over; no handler of errors catches it."""
+
+
+@contextmanager
+def time_limited(seconds: float | None) -> Iterator[None]:
+    """Raise `TimeIsUp` in the main thread after some seconds; None is no limit.
+
+    Windows has no timers of this kind: there the limit does nothing.
+    """
+    if seconds is None or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _watch(reader: int) -> None:

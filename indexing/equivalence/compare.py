@@ -11,9 +11,10 @@ from hlo.arguments import checked
 from hlo.modules.compare import Facet, difference
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
+from indexing.devices.devices import Devices
 from indexing.equivalence.counts import compare_counts
 from indexing.equivalence.effects import effect_difference
-from indexing.equivalence.pairing import Pair, Program, Side, pair_of
+from indexing.equivalence.pairing import OtherOutputs, Pair, Program, Side, pair_of, root_of
 from indexing.equivalence.partitioned.levels import compare_partition
 from indexing.equivalence.partitioned.pairing import PartitionedPair, partitioned_pair
 from indexing.equivalence.reads import Comparison, compare_reads
@@ -66,8 +67,8 @@ def equivalent(
             ``x / c = x * (1 / c)``.
     Returns:
         `Proved`, the only truthy verdict; `Differs`, with an output element at which executions of
-        both programs differ; or `Undecided`, with the reason and the strongest level that is
-        proved nevertheless.
+        both programs differ, or an output of another shape; or `Undecided`, with the reason and the
+        strongest level that is proved nevertheless.
     Raises:
         HloError: an instruction is invalid.
 
@@ -102,6 +103,8 @@ def compare_programs(
     if isinstance(partition, PartitionedPair):
         return compare_partition(partition, level, formulas.exact_arithmetic)
     pair = pair_of(before, after, parameters) if partition is None else partition
+    if isinstance(pair, OtherOutputs) and not _run_on_devices(before, after):
+        return Differs(pair.output, (), pair.reason, level)
     if isinstance(pair, Unknown):
         return Undecided(pair.reason, pair.instruction)
     if level == "reads":
@@ -111,6 +114,12 @@ def compare_programs(
     if level == "numbers":
         return _by_numbers(pair)
     return _by_values(pair, formulas, parameters)
+
+
+def _run_on_devices(*programs: Program) -> bool:
+    """Return True if a program may be that of one of several devices, with shards as outputs."""
+    modules = [root_of(program).computation.module for program in programs]
+    return any(Devices.of(module).count > 1 for module in modules)
 
 
 def is_structurally_equal(before: Program, after: Program) -> bool:

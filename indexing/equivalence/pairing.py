@@ -49,6 +49,17 @@ class Pair:
     after: Side
 
 
+@dataclass(frozen=True, slots=True)
+class OtherOutputs(Unknown):
+    """The reason why two programs do not correspond: an output has another shape, or is missing.
+
+    Attributes:
+        output: the number of the first such output.
+    """
+
+    output: int = 0
+
+
 def pair_of(
     before: Program, after: Program, parameters: Mapping[int, int] | None = None
 ) -> Pair | Unknown:
@@ -105,12 +116,13 @@ def root_of(program: Program) -> Instruction:
 def _mismatch(word: str, before: list[Shape], after: list[Shape]) -> Unknown | None:
     if len(before) != len(after):
         counts = f"{len(before)} {word} arrays before, {len(after)} after"
-        return Unknown(f"the programs do not correspond: {counts}")
+        reason = f"the programs do not correspond: {counts}"
+        both = min(len(before), len(after))
+        return OtherOutputs(reason, output=both) if word == "output" else Unknown(reason)
     for number, (one, other) in enumerate(zip(before, after, strict=True)):
         if _plain(one) != _plain(other):
-            return Unknown(
-                f"{word} {number} is {_shape_text(one)} before and {_shape_text(other)} after"
-            )
+            reason = f"{word} {number} is {_shape_text(one)} before and {_shape_text(other)} after"
+            return OtherOutputs(reason, output=number) if word == "output" else Unknown(reason)
     return None
 
 

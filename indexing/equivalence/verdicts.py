@@ -17,6 +17,16 @@ from simplifier.unknown import Unknown
 
 Level: TypeAlias = Literal["reads", "counts", "values", "numbers"]
 
+Word: TypeAlias = Literal[
+    "equal to the last bit",
+    "equal over the reals",
+    "equal counts",
+    "equal reads",
+    "fewer reads",
+    "differs",
+    "undecided",
+]
+
 ElementIndex: TypeAlias = tuple[int, ...]
 
 
@@ -59,6 +69,19 @@ class Proved:
     fewer_reads: tuple[FewerReads, ...] = ()
     note: str = ""
 
+    @property
+    def word(self) -> Word:
+        """The proof in words.
+
+        At level values, "equal to the last bit" if no law was used that is inexact for floats, else
+        "equal over the reals"; "fewer reads" if the program after reads less.
+        """
+        if self.level == "values":
+            return "equal over the reals" if self.laws else "equal to the last bit"
+        if self.fewer_reads:
+            return "fewer reads"
+        return "equal counts" if self.level == "counts" else "equal reads"
+
     def __bool__(self) -> bool:
         return True
 
@@ -72,11 +95,11 @@ class Proved:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """An output element at which executions of both programs differ.
+    """An output element at which executions of both programs differ, or an output of another shape.
 
     Attributes:
         output: number of the output leaf.
-        element: index of the output element.
+        element: index of the output element; () if shapes differ.
         reason: the difference in words.
         level: the level whose comparison led to the witness.
         before: value of the output element in the program before, as text.
@@ -112,11 +135,17 @@ class Differs:
     equal_outputs: tuple[int, ...] = ()
     inputs: tuple[tuple[Array, ...], ...] = field(default=(), repr=False, compare=False)
 
+    @property
+    def word(self) -> Word:
+        """The verdict in words."""
+        return "differs"
+
     def __bool__(self) -> bool:
         return False
 
     def __str__(self) -> str:
-        return f"output {self.output} differs at {list(self.element)}: {self.reason}"
+        at = f" at {list(self.element)}" if self.before or self.element else ""
+        return f"output {self.output} differs{at}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +167,11 @@ class Undecided(Unknown):
     output: int | None = None
     note: str = ""
     equal_outputs: tuple[int, ...] = ()
+
+    @property
+    def word(self) -> Word:
+        """The verdict in words."""
+        return "undecided"
 
     def __bool__(self) -> bool:
         return False

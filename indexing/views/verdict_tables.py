@@ -17,6 +17,9 @@ from indexing.views.tables import align_columns
 MAX_ELEMENTS: Final = 8
 """Limit on the elements that a line lists."""
 
+MAX_LAWS: Final = 2
+"""Limit on the laws in the first line of a verdict."""
+
 MAX_UNDECIDED: Final = 8
 """Limit on the undecided pairs that are listed below the table of passes."""
 
@@ -62,7 +65,11 @@ def _title(verdict: Verdict) -> str:
     if not isinstance(verdict, Proved):
         return str(verdict)
     less = "; the program after reads less" if verdict.fewer_reads else ""
-    return f"proved at level {verdict.level}{less}"
+    counts = sorted(verdict.laws.items(), key=lambda law: -law[1])
+    shown = [f"{name} ({count:,})" for name, count in counts[:MAX_LAWS]]
+    more = [f"{len(counts) - MAX_LAWS} more laws"] if len(counts) > MAX_LAWS else []
+    laws = f" by {', '.join([*shown, *more])}" if shown else ""
+    return f"{verdict.word}{laws}: proved at level {verdict.level}{less}"
 
 
 def _law_lines(verdict: Proved) -> Iterator[str]:
@@ -96,6 +103,8 @@ def _outputs_text(numbers: Sequence[int]) -> str:
 
 
 def _witness_lines(verdict: Differs) -> Iterator[str]:
+    if not verdict.before:
+        return
     yield f"  value: {verdict.before} before, {verdict.after} after"
     if verdict.parameter is None:
         return
@@ -121,6 +130,7 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
     """Return the JSON keys of a verdict."""
     record: dict[str, Any] = {
         "verdict": "unknown",
+        "word": verdict.word,
         "level": verdict.level,
         "laws": {},
         "reason": None,

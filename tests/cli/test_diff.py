@@ -90,12 +90,12 @@ def test_a_file_with_two_modules_is_refused(run: Run) -> None:
 # fmt: off
 STATUSES = [
     # arguments                               status  begins with
-    ("diff a.hlo a.hlo",                      0,      "proved at level values"),
-    ("diff b.hlo twice.hlo --level reads",    0,      "proved at level reads"),
+    ("diff a.hlo a.hlo",                      0,      "equal to the last bit: proved at level"),
+    ("diff b.hlo twice.hlo --level reads",    0,      "equal reads: proved at level reads"),
     ("diff a.hlo b.hlo",                      1,      "output 0 differs at [0]"),
     ("diff a.hlo b.hlo --level numbers",      1,      "output 0 differs at [0]"),
-    ("diff a.hlo shape.hlo",                  3,      "undecided: output 0 is f32[3] before and"),
-    ("diff b.hlo b.hlo --parameters 1=2,2=1", 0,      "proved at level values"),
+    ("diff a.hlo shape.hlo",                  1,      "output 0 differs: output 0 is f32[3]"),
+    ("diff b.hlo b.hlo --parameters 1=2,2=1", 0,      "equal to the last bit: proved at level"),
     ("diff a.hlo a.hlo --parameters 1=2",     3,      "undecided: the parameters do not "),
     ("diff a.hlo bad.hlo",                    1,      ""),
     ("diff a.hlo missing.hlo",                1,      ""),
@@ -261,7 +261,10 @@ def test_a_partition_is_compared_by_global_index(run: Run) -> None:
         Path(f"{name}.hlo").write_text(local % pairs)
     note = "  note: compared by global index: 2 devices execute the program after"
     status, output, _ = run("diff whole.hlo right.hlo")
-    assert (status, output.splitlines()[:2]) == (0, ["proved at level values", note])
+    assert (status, output.splitlines()[:2]) == (
+        0,
+        ["equal to the last bit: proved at level values", note],
+    )
     status, output, _ = run("diff whole.hlo wrong.hlo")
     assert status == 1
     assert "at element [0] of device 0" in output.splitlines()[0]
@@ -269,3 +272,48 @@ def test_a_partition_is_compared_by_global_index(run: Run) -> None:
     record = json.loads(output)
     assert (record["verdict"], record["element"], record["note"]) == ("differs", [0], note[8:])
     assert record["bytes_read"][0] == 24
+
+
+TIMES = """HloModule m ENTRY e {{ p = f32[4] parameter(0)  c = f32[] constant(3)
+  b = f32[4] broadcast(c), dimensions={{}}  {} }}"""
+BY_REAL_LAW = (
+    "ROOT d = f32[4] divide(p, b)",
+    "k = f32[] constant(0.333333343)  i = f32[4] broadcast(k), dimensions={}  "
+    "ROOT d = f32[4] multiply(p, i)",
+)
+
+
+@pytest.mark.parametrize(("options", "status"), [("", 0), ("--bitwise", 1)])
+def test_laws_of_the_reals_are_named_in_the_headline(run: Run, options: str, status: int) -> None:
+    for name, text in zip(("x.hlo", "y.hlo"), BY_REAL_LAW, strict=True):
+        Path(name).write_text(TIMES.format(text))
+    exit_status, output, _ = run(f"diff x.hlo y.hlo {options}")
+    assert exit_status == status
+    assert output.startswith("equal over the reals by ")
+    assert "(1): proved at level values" in output.splitlines()[0]
+    record = json.loads(run("diff x.hlo y.hlo --format json")[1])
+    assert (record["word"], record["verdict"]) == ("equal over the reals", "proved")
+
+
+def test_fewer_reads_have_their_own_word(run: Run) -> None:
+    every = "z = f32[4] subtract(p, p)  ROOT s = f32[4] add(b, z)"
+    for name, text in (("x.hlo", every), ("y.hlo", "ROOT s = f32[4] copy(b)")):
+        Path(name).write_text(TIMES.format(text))
+    status, output, _ = run("diff x.hlo y.hlo --level reads")
+    if not output.startswith("fewer reads"):
+        pytest.fail(output)
+    assert status == 1
+    assert run("diff x.hlo y.hlo --level reads --allow-fewer")[0] == 0
+
+
+def test_a_limit_of_time_ends_in_undecided(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("indexing.equivalence.compare.compare_programs", never)
+    status, output, _ = run("diff a.hlo b.hlo --time-limit 200ms")
+    assert status == 3
+    assert output.startswith("undecided: time: the comparison took more than 0.2 s")
+    status, _, error = run("diff a.hlo b.hlo --time-limit soon")
+    assert (status, "'soon' is no time such as 60s or 2min" in error) == (2, True)

@@ -80,7 +80,7 @@ def test_pairs_that_are_equal_up_to_names_have_no_verdict(folder: Path) -> None:
     record = pass_record(results[-1])
     assert list(record) == [
         *("module", "pass", "before", "after", "invalid_between", "missing_between"),
-        *("verdict", "level", "laws", "reason"),
+        *("verdict", "word", "level", "laws", "reason"),
         *("output", "element", "note", "schema_version"),
     ]
     assert (record["pass"], record["verdict"], record["output"]) == ("algsimp", "differs", 0)

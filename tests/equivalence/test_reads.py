@@ -176,8 +176,23 @@ def test_parameters_correspond_by_a_mapping() -> None:
 def test_shapes_must_correspond() -> None:
     before, after = body("ROOT p = f32[3] parameter(0)"), body("ROOT p = f32[4] parameter(0)")
     verdict = equivalent(before, after)
-    assert isinstance(verdict, Undecided)
+    assert isinstance(verdict, Differs)
+    assert (verdict.output, verdict.element, verdict.word) == (0, (), "differs")
     assert verdict.reason == "output 0 is f32[3] before and f32[4] after"
+    assert isinstance(equivalent(before.entry, after.entry), Differs)
+    pair = body("p = f32[3] parameter(0)  ROOT t = (f32[3], f32[3]) tuple(p, p)")
+    more = equivalent(before, pair)
+    assert isinstance(more, Differs)
+    assert (more.output, more.reason) == (
+        1,
+        "the programs do not correspond: 1 output arrays before, 2 after",
+    )
+
+
+def test_shapes_of_shards_are_no_difference() -> None:
+    before = hlo.parse("HloModule m, num_partitions=2 ENTRY e { ROOT p = f32[4] parameter(0) }")
+    after = hlo.parse("HloModule m, num_partitions=2 ENTRY e { ROOT p = f32[3] parameter(0) }")
+    assert isinstance(equivalent(before, after), Undecided)
 
 
 def test_instructions_and_computations_are_programs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from indexing.cli.options import (
 from indexing.cli.parsed_text import ParsedText
 from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter
-from indexing.cli.signals import ending_on_signals
+from indexing.cli.signals import TimeIsUp, ending_on_signals, time_limited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,26 @@ class ParameterNumbers(ParsedText):
         return numbers
 
 
+class Seconds(ParsedText):
+    """A time, such as ``60s``, ``1.5min`` or ``500ms``.
+
+    >>> Seconds().convert("2min", None, None)
+    120.0
+    """
+
+    name = "time"
+
+    def parse(self, text: str) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(ms|s|min|h|)", text.strip(), re.ASCII)
+        seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+        if not 0 < seconds < 1e6:
+            raise ValueError(f"{text!r} is no time such as 60s or 2min")
+        return seconds
+
+
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
 @click.command("diff")
 @click.argument("before", metavar="A", type=InputPath())
 @click.argument("after", metavar="B", type=InputPath())
@@ -68,6 +89,22 @@ class ParameterNumbers(ParsedText):
 )
 @exact_arithmetic_option
 @click.option(
+    "--bitwise",
+    is_flag=True,
+    help="Exit with status 1 if the proof uses laws that are inexact for floats",
+)
+@click.option(
+    "--allow-fewer",
+    is_flag=True,
+    help="At level reads, exit with status 0 also if B reads fewer elements",
+)
+@click.option(
+    "--time-limit",
+    metavar="TIME",
+    type=Seconds(),
+    help="End the comparison after TIME, such as 60s or 2min: it is then undecided",
+)
+@click.option(
     "--save-inputs",
     metavar="IN.npz",
     type=OutputPath(),
@@ -84,6 +121,9 @@ def command(
     target: str,
     parameters: dict[int, int] | None,
     exact_arithmetic: bool,
+    bitwise: bool,
+    allow_fewer: bool,
+    time_limit: float | None,
     save_inputs: str | None,
     notation: str,
 ) -> None:
@@ -107,8 +147,13 @@ def command(
     strongest level that is proved, and the smallest subterms that are not. The last line has the
     bytes that both modules move.
 
-    The exit status is 0 if the modules are proved equal at the level, 1 if they differ, and 3 if
-    the comparison is undecided.
+    The first line has the verdict in words: `equal to the last bit`; `equal over the reals`, with
+    laws that floats obey up to rounding; `differs`, also if outputs differ in number or shape;
+    `undecided`. At other levels it is `equal reads`, `fewer reads` or `equal counts`.
+
+    The exit status is 0 if the modules are proved equal, 1 if they differ, and 3 if the comparison
+    is undecided. It is 1 for `fewer reads` without --allow-fewer, and for `equal over the reals`
+    with --bitwise.
 
     \b
     Examples:
@@ -117,7 +162,6 @@ def command(
       hlo-indexing diff before.hlo after.hlo --save-inputs in.npz
       hlo-indexing diff before.hlo after.hlo --exact-arithmetic --format json | jq .verdict
     """
-    from indexing.equivalence.compare import equivalent
     from indexing.equivalence.verdicts import Differs, Proved
     from indexing.views.verdict_tables import comparison_record, traffic_line, verdict_lines
 
@@ -128,13 +172,7 @@ def command(
     verdicts: list[Verdict] = []
     with ending_on_signals(), reporter.reporting(f"{before}, {after}"):
         verdicts.append(
-            equivalent(
-                first,
-                second,
-                level,
-                parameters=parameters,
-                exact_arithmetic=exact_arithmetic,
-            )
+            _compare(first, second, level, parameters or {}, exact_arithmetic, time_limit)
         )
     if not verdicts:
         return
@@ -151,6 +189,31 @@ def command(
         reporter.note(f"{save_inputs} is not written: no execution shows a difference")
     if not isinstance(verdict, Proved):
         reporter.verdict = UNDECIDED
+    elif (verdict.fewer_reads and not allow_fewer) or (bitwise and verdict.laws):
+        reporter.verdict = DIFFERENT
+
+
+def _compare(
+    before: Module,
+    after: Module,
+    level: Level,
+    parameters: dict[int, int],
+    exact_arithmetic: bool,
+    time_limit: float | None,
+) -> Verdict:
+    """Return the verdict of a comparison, which a limit on its time may end."""
+    from indexing.equivalence.compare import compare_programs
+    from indexing.equivalence.values.engine import ValueComparison
+    from indexing.equivalence.verdicts import Undecided
+
+    formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
+    try:
+        with time_limited(time_limit):
+            return compare_programs(before, after, level, formulas, parameters)
+    except TimeIsUp:
+        reason = f"time: the comparison took more than {time_limit:g} s"
+        equal = [number for number, result in enumerate(formulas.done) if result]
+        return Undecided(reason, equal_outputs=tuple(equal) if level == "values" else ())
 
 
 def _save(reporter: Reporter, path: str, verdict: Differs) -> None:

@@ -138,6 +138,8 @@ class ValueComparison:
 
     def __init__(self, *, exact_arithmetic: bool = False, expands: bool = False) -> None:
         self.exact_arithmetic, self.expands = exact_arithmetic, expands
+        self.done: list[ValueResult] = []
+        """The comparisons of the outputs of the last programs so far."""
         self._forget()
 
     def _forget(self) -> None:
@@ -191,7 +193,10 @@ class ValueComparison:
             return [EqualFormulas(is_structural=True)] * len(ours)
         self.arguments.update(self.elements.symbols([*ours, *theirs], "parameter"))
         self._modules = _module_of(before), _module_of(after)
-        return [self._compare_arrays(a, b) for a, b in zip(ours, theirs, strict=True)]
+        self.done = []
+        for mine, other in zip(ours, theirs, strict=True):
+            self.done.append(self._compare_arrays(mine, other))
+        return self.done
 
     def _number_program(
         self, program: Computation | Sequence[ArrayRef], parameters: Mapping[int, int]
