@@ -9,6 +9,7 @@ from .drawing.drawing import Backend as Backend
 from .drawing.layout_pictures import plot_cute as plot_cute
 from .drawing.layout_pictures import plot_linear as plot_linear
 from .drawing.layout_pictures import plot_swizzle as plot_swizzle
+from .drawing.memory_pictures import plot_memory as plot_memory
 from .drawing.plan_pictures import plot_plan as plot_plan
 from .drawing.region_pictures import plot_answer as plot_answer
 from .drawing.region_pictures import plot_region as plot_region
@@ -71,6 +72,7 @@ from .maps.relation import preimage as preimage
 from .maps.simplify import Rewrite as Rewrite
 from .maps.simplify import simplify_map as simplify_map
 from .maps.simplify import trace_steps as trace_steps
+from .memory.buffers.profile import MemoryProfile as MemoryProfile
 from .memory.layouts.algebra import coalesce_layout as coalesce_layout
 from .memory.layouts.algebra import complement as complement
 from .memory.layouts.algebra import composition as composition

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+from indexing.drawing.drawing import Backend, as_drawing
 from indexing.drawing.figures import CellGrid, DrawnCell, Figure
+from indexing.drawing.style import Theme
 from indexing.drawing.traffic_pictures import bytes_text
 from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
 
@@ -14,12 +16,21 @@ MAX_COLUMNS: Final = 48
 DEFAULT_ROWS: Final = 16
 
 
+def plot_memory(profile: MemoryProfile, limit: int, backend: Backend, theme: Theme) -> Any:
+    """Return a picture of a profile; see `MemoryProfile.plot`."""
+    return as_drawing(memory_figure(profile, limit), backend, theme)
+
+
 def memory_figure(profile: MemoryProfile, top: int | None = None) -> Figure:
     """Return the lives of the largest buffers of each memory space.
 
     Args:
         top: the number of buffers of a space; by default `DEFAULT_ROWS`.
+    Raises:
+        ValueError: the number is less than 1.
     """
+    if top is not None and top < 1:
+        raise ValueError(f"at least 1 buffer of each memory space is drawn, got {top}")
     panels = []
     for peak in profile.peaks.values():
         own = [buffer for buffer in profile.buffers if buffer.space == peak.space]

@@ -15,6 +15,7 @@ from indexing.codegen.nest import LoopNest
 from indexing.dataflow.queries import Groups
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
+from indexing.memory.buffers.profile import MemoryProfile
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.search import BestShardings
 from indexing.tiling.collapsing import Collapse, CollapsedArray
@@ -30,6 +31,7 @@ from indexing.views.map_tables import (
     runtime_text,
     shape_text,
 )
+from indexing.views.memory_tables import peak_table
 from indexing.views.plans import plan_table, shardings_table
 from indexing.views.tables import Table
 from indexing.views.tilings import best_tilings_table, comparison_table, tiling_table
@@ -71,6 +73,8 @@ def html_of(value: object) -> str:
             return plan_table(value).html()
         case BestShardings():
             return shardings_table(value).html()
+        case MemoryProfile():
+            return peak_table(value).html()
         case LoopNest() | MapLoopNest():
             return preformatted_html(value.source)
         case _:

@@ -179,6 +179,21 @@ def unknown_record(file: str, module: Module, unknown: Unknown) -> dict[str, Any
     }
 
 
+def peak_table(profile: MemoryProfile) -> Table:
+    """Return a table of what is alive at the peak of each memory space."""
+    rows = [
+        (peak.name, b.name, b.kind, str(b.shape), b.dense_bytes, b.stored_bytes, b.padding)
+        for peak in profile.peaks.values()
+        for b in profile.alive(peak.step, peak.space)
+    ]
+    notes = [
+        f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}"
+        for peak in profile.peaks.values()
+    ]
+    columns = ("memory", "array", "kind", "shape", "dense", "stored", "padding")
+    return Table(f"memory of {profile.module.name}", columns, rows, notes, right=(4, 5, 6))
+
+
 def _shares(alive: tuple[HloBuffer, ...]) -> str:
     """Return the bytes of buffers by kind, and those that are padding."""
     ranked = sorted(alive, key=lambda buffer: buffer.kind)

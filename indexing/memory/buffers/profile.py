@@ -13,6 +13,7 @@ from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape
 from indexing.maps.arrays import ArrayRef, array_name
 from indexing.memory.buffers.assignment import BufferAssignment
+from indexing.memory.buffers.drawn_memory import DrawnMemory
 from indexing.memory.buffers.values import Value, lives_of
 from indexing.memory.spaces import DEFAULT_SPACE, space_name, space_of
 from indexing.ops.element import declarations_of
@@ -68,6 +69,10 @@ class HloBuffer:
         """The bytes in memory that hold no element."""
         return self.stored_bytes - self.dense_bytes
 
+    def __str__(self) -> str:
+        padding = f" with {self.padding:,} of padding" if self.padding else ""
+        return f"{self.name}: {self.kind}, {self.stored_bytes:,} bytes{padding}, {self.shape}"
+
     @checked
     def is_alive(self, step: int) -> bool:
         """Return True if the buffer holds a value in a step."""
@@ -92,8 +97,8 @@ class SpacePeak:
     dense_bytes: int
 
 
-@dataclass(frozen=True)
-class MemoryProfile:
+@dataclass(frozen=True, repr=False)
+class MemoryProfile(DrawnMemory):
     """The buffers of a module along its schedule, which is the order of the text.
 
     Two instructions share memory where XLA's rules demand it: views, the state of loops, updates in
@@ -111,6 +116,17 @@ class MemoryProfile:
     steps: tuple[Instruction, ...]
     buffers: tuple[HloBuffer, ...]
     assignment: BufferAssignment | None = None
+
+    def __repr__(self) -> str:
+        return f"<memory of {self.module.name}: {self.peak:,} bytes at the peak>"
+
+    def __str__(self) -> str:
+        lines = [f"memory of {self.module.name}, {len(self.steps):,} steps"]
+        for peak in self.peaks.values():
+            step = self.steps[peak.step].name if self.steps else "none"
+            lines.append(f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`")
+            lines += [f"  {buffer}" for buffer in self.alive(peak.step, peak.space)]
+        return "\n".join(lines)
 
     @property
     def peak(self) -> int:
