@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from indexing.cli.completion import complete_instructions, complete_opcodes
+from indexing.cli.completion import complete_instructions
 from indexing.cli.integers import IntegerRange
 from indexing.cli.parsed_text import ParsedText
 from indexing.cli.paths import InputPath
 
 if TYPE_CHECKING:
-    from indexing.views.selection import Selection
+    pass
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -311,73 +311,6 @@ def operand_option(description: str) -> Callable[[F], F]:
 def exact_option(description: str) -> Callable[[F], F]:
     """The option ``--exact``; `description` is its help."""
     return click.option("--exact", is_flag=True, help=description)
-
-
-def _selection_class() -> type[Selection]:
-    from indexing.views.selection import Selection
-
-    return Selection
-
-
-def selection_options(command: F) -> F:
-    """The options that select instructions with ``--instruction``: the argument `selection`."""
-    from indexing.views.access_kinds import ACCESS_KINDS
-
-    options = [
-        click.option(
-            "--opcode",
-            "opcodes",
-            metavar="OPCODE",
-            multiple=True,
-            type=PatternText(),
-            shell_complete=complete_opcodes,
-            help="Select every instruction with this opcode, a glob or /regex/; may be repeated",
-        ),
-        click.option(
-            "--reads",
-            metavar="NAME",
-            multiple=True,
-            type=PatternText(),
-            shell_complete=complete_instructions,
-            help="Only instructions that read the value of NAME, an instruction or the argument "
-            "of a JAX function, also through tuples, loops and calls; may be repeated",
-        ),
-        click.option(
-            "--op-name",
-            "op_names",
-            metavar="PATTERN",
-            multiple=True,
-            type=PatternText(),
-            help="Only instructions whose metadata has this op_name, a glob or /regex/; may be "
-            "repeated",
-        ),
-        click.option(
-            "--kind",
-            "kinds",
-            multiple=True,
-            type=click.Choice(list(ACCESS_KINDS)),
-            help="Only instructions with a map of this kind; may be repeated",
-        ),
-        click.option(
-            "--all",
-            "everything",
-            is_flag=True,
-            help="Select every instruction of every computation",
-        ),
-        click.option(
-            "--sort",
-            "order",
-            type=click.Choice(["name", "bytes", "elements"]),
-            help="Order the instructions of each file by name, or with the largest result first",
-        ),
-        click.option(
-            "--limit",
-            metavar="N",
-            type=IntegerRange(min=1),
-            help="Print at most N instructions of each file",
-        ),
-    ]
-    return with_options(gather_options("selection", _selection_class)(command), options)
 
 
 def _limit_input(context: click.Context, parameter: click.Parameter, value: int | None) -> None:

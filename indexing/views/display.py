@@ -6,8 +6,8 @@ All text is escaped: names in programs are arbitrary.  Formulas are shown on req
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from hlo.html import preformatted_html
 from indexing.codegen.map_loops import MapLoopNest
@@ -47,6 +47,8 @@ def html_of(value: object) -> str:
     >>> print(html_of(IndexingMap.over((3,), lambda d: [d[0] // 2])).partition(">")[2])
     (d0) -&gt; (d0 floordiv 2), domain: d0 in [0, 2]</pre>
     """
+    if (table := _TABLES.get(type(value))) is not None:
+        return table(value).html()
     match value:
         case Answer():
             return "".join(map(_answer_table, tables_of(value)))
@@ -63,22 +65,21 @@ def html_of(value: object) -> str:
         case Collapse():
             rows = list(_collapsed_rows(value))
             return Table("", ("array", "shape", "collapsed"), rows).html()
-        case Tiling():
-            return tiling_table(value).html()
-        case BestTilings():
-            return best_tilings_table(value).html()
-        case RankComparison():
-            return comparison_table(value).html()
-        case Plan():
-            return plan_table(value).html()
-        case BestShardings():
-            return shardings_table(value).html()
-        case MemoryProfile():
-            return peak_table(value).html()
         case LoopNest() | MapLoopNest():
             return preformatted_html(value.source)
         case _:
             return preformatted_html(str(value))
+
+
+_TABLES: Final[dict[type, Callable[[Any], Table]]] = {
+    Tiling: tiling_table,
+    BestTilings: best_tilings_table,
+    RankComparison: comparison_table,
+    Plan: plan_table,
+    BestShardings: shardings_table,
+    MemoryProfile: peak_table,
+}
+"""The function that makes the table of values of a class."""
 
 
 def _answer_table(table: MapTable) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
@@ -11,7 +11,7 @@ from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
 from indexing.views.tables import align_columns
 
 if TYPE_CHECKING:
-    from hlo.modules.module import Computation, Instruction
+    from hlo.modules.module import Computation, Instruction, Module
 
 MAX_LISTED: Final = 6
 """Maximum number of operands, or elements of a tuple shape, that a line lists."""
@@ -47,6 +47,29 @@ def computation_lines(
     for instruction, line in zip(instructions, align_columns(rows), strict=True):
         mark = "ROOT" if instruction.is_root else "    "
         yield f"{mark} {line.replace(instruction.name, paint(instruction.name, 'name'), 1)}"
+
+
+def ranked_lines(
+    module: Module,
+    instructions: Sequence[Instruction],
+    paint: Paint = plain,
+    with_source: bool = False,
+) -> Iterator[str]:
+    """Yield a heading and one aligned line for each instruction, with its computation.
+
+    Args:
+        instructions: instructions of any computations of the module, in the order of the lines.
+        with_source: end each line with the source of the instruction.
+    """
+    count = sum(len(each.instructions) for each in module.computations.values())
+    noun = "instruction" if count == 1 else "instructions"
+    yield f"{module.filename}: {len(instructions):,} of {count:,} {noun}"
+    rows = []
+    for each in instructions:
+        name, *cells = _cells(each, with_source)
+        rows.append([f"{each.computation.name}/{name}", *cells])
+    for each, line in zip(instructions, align_columns(rows), strict=True):
+        yield f"  {line.replace(each.name, paint(each.name, 'name'), 1)}"
 
 
 def _cells(instruction: Instruction, with_source: bool) -> list[str]:

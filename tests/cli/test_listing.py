@@ -35,11 +35,16 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return status, *capsys.readouterr()
 
 
+def entry_first(module: hlo.Module) -> list[hlo.Computation]:
+    return sorted(module.computations.values(), key=lambda each: each is not module.entry)
+
+
 def test_every_instruction_has_an_aligned_line(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ran(capsys, "ls", EXAMPLE)
     assert (status, err) == (0, "")
     lines = iter(out.splitlines())
-    for computation in hlo.load(EXAMPLE).computations.values():
+    module = hlo.load(EXAMPLE)
+    for computation in entry_first(module):
         heading = next(lines)
         assert f"{computation.name}: {len(computation)} instruction" in heading
         assert ("ENTRY" in heading) == (computation.name == "main.5")
@@ -63,7 +68,13 @@ def test_every_instruction_has_a_record_that_fits_the_schema(
     for row in rows:
         valid.validate(row)
         assert row.keys() == schema["properties"].keys()
-    instructions = [i for file in (EXAMPLE, "wide.hlo") for i in hlo.load(file).instructions]
+    modules = [hlo.load(file) for file in (EXAMPLE, "wide.hlo")]
+    instructions = [
+        instruction
+        for module in modules
+        for computation in entry_first(module)
+        for instruction in computation.instructions
+    ]
     assert [(row["instruction"], row["operands"]) for row in rows] == [
         (i.name, [operand.name for operand in i.operands]) for i in instructions
     ]
@@ -77,7 +88,8 @@ def test_only_selected_instructions_are_listed_under_the_headings_of_their_compu
     status, out, err = ran(capsys, "ls", EXAMPLE, "-i", "dot*", "-i", "main.5/p*")
     assert (status, err) == (0, "")
     lines = iter(out.splitlines())
-    for computation in hlo.load(EXAMPLE).computations.values():
+    module = hlo.load(EXAMPLE)
+    for computation in entry_first(module):
         names = [
             each.name
             for each in computation.instructions
@@ -115,7 +127,7 @@ def test_sources_end_the_lines_of_instructions_that_record_them(
     _, out, _ = ran(capsys, "ls", EXAMPLE, "--source")
     instructions = [
         each
-        for computation in hlo.load(EXAMPLE).computations.values()
+        for computation in entry_first(hlo.load(EXAMPLE))
         for each in [None, *computation.instructions]  # a heading
     ]
     pairs = zip(out.splitlines(), plain.splitlines(), strict=True)
@@ -188,3 +200,30 @@ def test_what_is_selected_is_printed(
     status, out, err = ran(capsys, "maps", "wide.hlo", *options)
     assert (status, err) == (0, "")
     assert len(out.splitlines()) == count
+
+
+def test_instructions_of_one_opcode_are_ranked_by_size(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--opcode", "fusion", "--sort", "bytes", "--limit", "3")
+    status, out, err = ran(capsys, "ls", EXAMPLE, *options)
+    assert (status, err) == (0, "")
+    heading, *lines = out.splitlines()
+    module = hlo.load(EXAMPLE)
+    fusions = [each for each in module.instructions if each.opcode == "fusion"]
+    shapes = {each: each.shape for each in fusions if isinstance(each.shape, hlo.Shape)}
+    largest = sorted(shapes, key=lambda each: -shapes[each].bytes)[:3]
+    assert heading.startswith(f"{EXAMPLE}: 3 of ")
+    assert [line.split()[0] for line in lines] == [f"main.5/{each.name}" for each in largest]
+    _, out, _ = ran(capsys, "ls", EXAMPLE, *options, "--format", "json")
+    rows = [json.loads(line)["instruction"] for line in out.splitlines()]
+    assert rows == [each.name for each in largest]
+
+
+def test_instructions_of_one_computation(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = ran(capsys, "ls", EXAMPLE, "--computation", "main*", "--opcode", "parameter")
+    heading, *lines = out.splitlines()
+    assert "ENTRY main.5" in heading
+    assert all(line.split()[1] == "parameter" for line in lines)
+    status, _, err = ran(capsys, "ls", EXAMPLE, "--computation", "mian.5")
+    assert (status, "no computation named `mian.5`; did you mean `main.5`?" in err) == (1, True)
+    _, out, _ = ran(capsys, "ls", EXAMPLE, "--reads", "p['k']")
+    assert "1 of" in out

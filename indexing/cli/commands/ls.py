@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from indexing.cli.options import (
+    PatternText,
     files_argument,
     format_option,
     instruction_option,
     max_input_size_option,
     source_option,
+    with_options,
 )
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import note_matches, report_missed
+from indexing.cli.selection_options import listing_options
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Computation, Instruction, Module
+    from indexing.views.selection import Selection
 
 
 @click.command("ls")
 @files_argument
 @instruction_option
+@partial(with_options, options=listing_options)
+@click.option(
+    "--computation",
+    "computations",
+    metavar="NAME",
+    multiple=True,
+    type=PatternText(),
+    help="Only instructions of this computation, a glob or /regex/; may be repeated",
+)
 @source_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
@@ -28,7 +46,13 @@ from indexing.cli.selected import note_matches, report_missed
 def command(
     reporter: Reporter,
     files: Sequence[str],
-    names: Sequence[str],
+    names: tuple[str, ...],
+    opcodes: tuple[str, ...],
+    reads: tuple[str, ...],
+    op_names: tuple[str, ...],
+    order: Literal["name", "bytes", "elements"] | None,
+    limit: int | None,
+    computations: tuple[str, ...],
     with_source: bool,
     notation: str,
 ) -> None:
@@ -36,29 +60,67 @@ def command(
 
     A FILE is HLO text, a protobuf or StableHLO; `-` is standard input.
     Each computation has a heading, and each instruction a line with its name, opcode, shape and
-    operands; `->` precedes the computations that it calls. Shapes of many elements and long lists
-    of operands are elided. JSON has everything, an object for each instruction. With --instruction,
-    only the selected instructions are listed, and the headings of their computations.
+    operands; `->` precedes the computations that it calls. ENTRY comes first. Shapes of many
+    elements and long lists of operands are elided. JSON has everything, an object for each
+    instruction. With options that select, only the selected instructions are listed, and the
+    headings of their computations; with --sort and --limit, one list with the computation in each
+    line.
 
     \b
     Examples:
       hlo-indexing ls m.hlo
       hlo-indexing ls m.hlo -i 'dot*'
+      hlo-indexing ls m.hlo --opcode fusion --sort bytes --limit 5
       hlo-indexing ls m.hlo --source | less
     """
-    from indexing.views.listing import computation_lines, instruction_records
+    from indexing.views.listing import computation_lines, instruction_records, ranked_lines
     from indexing.views.selection import Selection
 
     import_module("indexing.ops")  # registers the ops, which infer missing shapes
-    selection, is_one_file = Selection(names=tuple(names)), len(files) == 1
+    is_all = not (names or opcodes or reads or op_names)
+    selection = Selection(names, opcodes, reads, op_names, (), is_all, order, limit)
+    is_one_file = len(files) == 1
     for module in reporter.modules(files):
         note_matches(reporter, module, selection.conditions, is_one_file)
-        for computation in module.computations.values():
-            selected = selection.instructions(module, [computation]) if names else None
-            if selected == []:
+        with reporter.reporting(module.filename):
+            inside = _computations(module, computations)
+            if order is not None or limit is not None:
+                chosen = selection.instructions(module, inside)[:limit]
+                lines = ranked_lines(module, chosen, reporter.paint, with_source)
+                records = instruction_records(chosen, with_source)
+                reporter.print_answer(notation, lines, records)
                 continue
+        for computation in inside:
             with reporter.reporting(f"{module.filename}: {computation.name}"):
+                selected = _selected(selection, module, computation)
+                if selected == []:
+                    continue
                 lines = computation_lines(computation, reporter.paint, with_source, selected)
                 records = instruction_records(selected or computation.instructions, with_source)
                 reporter.print_answer(notation, lines, records)
     report_missed(reporter, selection.conditions, is_one_file)
+
+
+def _computations(module: Module, patterns: Sequence[str]) -> list[Computation]:
+    """Return the computations with one of the names, ENTRY first.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    from hlo.modules.patterns import Pattern
+    from hlo.text.names import UnknownName
+
+    every = sorted(module.computations.values(), key=lambda each: each is not module.entry)
+    if not patterns:
+        return every
+    matched = [each for each in every if any(Pattern(p).matches(each.name) for p in patterns)]
+    if not matched:
+        raise UnknownName(patterns[0], "computation", [each.name for each in every])
+    return matched
+
+
+def _selected(
+    selection: Selection, module: Module, computation: Computation
+) -> list[Instruction] | None:
+    """Return the selected instructions of a computation; None for all."""
+    return None if selection.everything else selection.instructions(module, [computation])

@@ -24,7 +24,6 @@ from indexing.cli.options import (
     instruction_option,
     max_input_size_option,
     operand_option,
-    selection_options,
     source_option,
     target_option,
     values_option,
@@ -32,6 +31,7 @@ from indexing.cli.options import (
 )
 from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
 from indexing.cli.reporter import Reporter
+from indexing.cli.selection_options import selection_options
 from indexing.cli.tasks import answer_files
 from indexing.cli.unused_options import note_unused
 
