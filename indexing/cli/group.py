@@ -26,6 +26,7 @@ COMMANDS = {
     "bytes": "Count the bytes that instructions move, and their operations",
     "memory": "List the buffers of modules: sizes with padding, lives, peaks of memory spaces",
     "ls": "List the instructions of HLO modules",
+    "source": "Show what a line of a program became: kernels and their bytes",
     "simplify": "Simplify indexing maps",
     "compose": "Compose two indexing maps",
     "check": "Verify the syntax, attributes and shapes of HLO modules",

@@ -83,6 +83,7 @@ BASES: Final = {
     "bytes": ["m.hlo"],
     "memory": ["m.hlo"],
     "ls": ["m.hlo"],
+    "source": ["m.py", "m.hlo"],
     "check": ["m.hlo"],
     "tile": ["m.hlo"],
     "access": ["m.hlo"],

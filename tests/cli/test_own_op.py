@@ -37,7 +37,7 @@ FUSED = """HloModule own
 
 f {
   x = f32[8,6] parameter(0)
-  s = f32[8,6] acme-softsign(x)
+  s = f32[8,6] acme-softsign(x), metadata={source_file="own.py" source_line=3}
   ROOT t = f32[6,8] transpose(s), dimensions={1,0}
 }
 
@@ -66,6 +66,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "bytes": (("m.hlo",), "288 flops"),  # 2 instructions of 48 elements of 3 operations
     "memory": (("m.hlo",), "576 bytes at step"),  # 3 arrays of 48 elements
     "ls": (("m.hlo",), "acme-softsign"),
+    "source": (("own.py:3", "m.hlo"), "1 of 2  fusion e/r"),
     "simplify": ((HALVES[1],), HALVES[1]),
     "compose": (HALVES, "(d0) -> (d0), domain: d0 in [0, 3]"),
     "check": (("m.hlo",), "ok, 6 instructions"),

@@ -83,8 +83,8 @@ def command(
     for module in reporter.modules(files):
         note_matches(reporter, module, selection.conditions, is_one_file)
         with reporter.reporting(module.filename):
-            inside = _computations(module, computations)
-            if order is not None or limit is not None:
+            inside = _computations(reporter, module, computations)
+            if inside and (order is not None or limit is not None):
                 chosen = selection.instructions(module, inside)[:limit]
                 lines = ranked_lines(module, chosen, reporter.paint, with_source)
                 records = instruction_records(chosen, with_source)
@@ -101,21 +101,22 @@ def command(
     report_missed(reporter, selection.conditions, is_one_file)
 
 
-def _computations(module: Module, patterns: Sequence[str]) -> list[Computation]:
-    """Return the computations with one of the names, ENTRY first.
-
-    Raises:
-        UnknownName: there is none.
-    """
+def _computations(reporter: Reporter, module: Module, patterns: Sequence[str]) -> list[Computation]:
+    """Return the computations with one of the names, ENTRY first; report an error for none."""
     from hlo.modules.patterns import Pattern
-    from hlo.text.names import UnknownName
+    from hlo.text.names import did_you_mean, similar
 
     every = sorted(module.computations.values(), key=lambda each: each is not module.entry)
     if not patterns:
         return every
     matched = [each for each in every if any(Pattern(p).matches(each.name) for p in patterns)]
     if not matched:
-        raise UnknownName(patterns[0], "computation", [each.name for each in every])
+        names = ", ".join([f"`{pattern}`" for pattern in patterns])
+        question = did_you_mean(similar(patterns[0], [each.name for each in every]))
+        reporter.error(
+            f"error[name]: {module.filename}: no computation named {names}",
+            *([f"  = help: {question}"] if question else []),
+        )
     return matched
 
 

@@ -1,0 +1,80 @@
+"""``hlo-indexing source``: what lines of a program became."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.cli.options import files_argument, format_option, max_input_size_option
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from indexing.views.source_tables import SourcePlace
+
+
+@click.command("source")
+@click.argument("place", metavar="FILE.py[:LINE]")
+@files_argument
+@click.option(
+    "--innermost",
+    is_flag=True,
+    help="Only instructions that the line made itself, not functions that it calls",
+)
+@max_input_size_option
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(
+    reporter: Reporter, place: str, files: Sequence[str], innermost: bool, notation: str
+) -> None:
+    """Show what a line of a program became in the modules in FILE...
+
+    The place is a file of Python, or the end of its path, with or without the number of a line. A
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input. The metadata of instructions
+    record the lines that made them, and their callers.
+
+    Each kernel, an instruction that is executed, has a row: the bytes that it moves in all
+    executions, how many of its instructions the place made, and their names. Without a number, each
+    line of the file has a row, with the bytes of the kernels that have a part of it: a kernel of
+    several lines counts for each. XLA keeps the metadata of one instruction where it replaces
+    several, so that lines may be missing.
+
+    \b
+    Examples:
+      hlo-indexing source models.py:167 m.hlo
+      hlo-indexing source models.py m.hlo --innermost
+      hlo-indexing source models.py:167 m.hlo --format json | jq '.kernels[].instruction'
+    """
+    from indexing.cli.printing import reported_valid
+    from indexing.views.source_tables import SourcePlace, SourceTable, kernels_of_place
+
+    import_module("indexing.ops")  # registers the ops
+    where, is_found = SourcePlace.parse(place), False
+    for module in reporter.modules(files):
+        with reporter.reporting(module.filename):
+            if reported_valid(module, reporter):
+                kernels = kernels_of_place(module, where, callers=not innermost)
+                is_found |= bool(kernels)
+                table = SourceTable(module, where, kernels)
+                reporter.print_answer(notation, table.lines(reporter.paint), [table.to_json()])
+    if not is_found and not reporter.failed:
+        _report_missing(reporter, where, files)
+
+
+def _report_missing(reporter: Reporter, place: SourcePlace, files: Sequence[str]) -> None:
+    """Report that no instruction records the place, with lines that some do."""
+    from hlo.text.names import did_you_mean, similar
+    from indexing.views.source_tables import lines_of
+
+    known: dict[str, None] = {}
+    for module in reporter.modules(files):
+        known |= dict.fromkeys(lines_of(module.entry.instructions))
+    question = did_you_mean(similar(str(place), known))
+    lines = [f"error[name]: no instruction records the place `{place}`"]
+    if not known:
+        lines.append("  = note: no instruction records a line: print the module with its metadata")
+    elif question:
+        lines.append(f"  = help: {question}")
+    reporter.error(*lines)

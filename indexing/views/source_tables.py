@@ -1,0 +1,207 @@
+"""Where lines of a program went: instructions by the lines that made them, with their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from hlo.modules.module import Instruction, Module
+from hlo.modules.op_source import StackFrame
+from indexing.memory.movement.amounts import TotalBounds
+from indexing.memory.movement.analysis import traffic
+from indexing.memory.movement.traffic_values import InstructionTraffic
+from indexing.ops.structured_ops import InlineOp
+from indexing.views.map_tables import Paint, plain
+from indexing.views.records import SCHEMA_VERSION
+from indexing.views.tables import align_columns
+
+MAX_NAMED: Final = 4
+"""Limit on the instructions that a line names."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlace:
+    """A line of a file, or all of its lines.
+
+    Attributes:
+        file: the file, or the end of its path.
+        line: the number of the line; None for all lines.
+    """
+
+    file: str
+    line: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> SourcePlace:
+        """Read ``FILE:LINE`` or ``FILE``.
+
+        >>> SourcePlace.parse("models/layers.py:14")
+        SourcePlace(file='models/layers.py', line=14)
+        """
+        file, _, line = text.rpartition(":")
+        return cls(file, int(line)) if file and line.isdecimal() else cls(text)
+
+    def has(self, frame: StackFrame) -> bool:
+        """Return True for a frame in the place."""
+        is_file = frame.file == self.file or frame.file.endswith(f"/{self.file}")
+        if not is_file or self.line is None or frame.line is None:
+            return is_file and self.line is None
+        return frame.line <= self.line <= (frame.end_line or frame.line)
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class SourceKernel(NamedTuple):
+    """An instruction that is executed, with the instructions in it that a place made.
+
+    Attributes:
+        traffic: the bytes that it moves.
+        made: itself, or instructions of its fusion, that the place made.
+        size: the number of instructions in it.
+    """
+
+    traffic: InstructionTraffic
+    made: tuple[Instruction, ...]
+    size: int
+
+    @property
+    def bytes(self) -> TotalBounds:
+        """Bounds of the bytes of all executions."""
+        return self.traffic.totals.bytes
+
+
+def kernels_of_place(
+    module: Module, place: SourcePlace, *, callers: bool = True
+) -> list[SourceKernel]:
+    """Return the instructions that a place made, by the kernel that computes them.
+
+    Args:
+        callers: instructions that functions made which the place calls count, too.
+    """
+    kernels = []
+    for each in traffic(module).instructions:
+        inner = list(_inner(each.instruction))
+        made = [i for i in inner if any(map(place.has, frames_of(i, callers)))]
+        if made:
+            kernels.append(SourceKernel(each, tuple(made), len(inner)))
+    return sorted(kernels, key=lambda kernel: -kernel.bytes.lower)
+
+
+def lines_of(instructions: Iterable[Instruction]) -> dict[str, list[Instruction]]:
+    """Return instructions by the innermost line that made them, those inside of fusions too."""
+    lines: dict[str, list[Instruction]] = {}
+    for each in instructions:
+        for inner in _inner(each):
+            frame = inner.source.frame
+            if frame is not None:
+                lines.setdefault(f"{frame.file}:{frame.line}", []).append(inner)
+    return lines
+
+
+def frames_of(instruction: Instruction, callers: bool) -> Sequence[StackFrame]:
+    """Return the places that made an instruction: the innermost, perhaps with its callers."""
+    frames = instruction.source.frames
+    return frames if callers else frames[:1]
+
+
+def _inner(instruction: Instruction) -> Iterator[Instruction]:
+    """Yield an instruction, and those inside of it."""
+    if not isinstance(instruction.op, InlineOp):
+        yield instruction
+        return
+    for called in instruction.called_computations:
+        for each in called.instructions:
+            if each.opcode != "parameter":
+                yield from _inner(each)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """The kernels that a place of a program made in a module."""
+
+    module: Module
+    place: SourcePlace
+    kernels: Sequence[SourceKernel]
+
+    def lines(self, paint: Paint = plain) -> Iterator[str]:
+        """Yield the lines of the text."""
+        total = TotalBounds(0, 0)
+        for kernel in self.kernels:
+            total = total.plus(kernel.bytes)
+        count = sum(len(kernel.made) for kernel in self.kernels)
+        made, kernels = _counted(count, "instruction"), _counted(len(self.kernels), "kernel")
+        place = paint(str(self.place), "name")
+        yield f"{self.module.filename}: {place}: {made} in {kernels}, {total} bytes moved"
+        if self.place.line is None:
+            yield from self._by_line()
+            return
+        rows = [
+            [
+                str(kernel.bytes),
+                f"{len(kernel.made)} of {kernel.size}",
+                f"{kernel.traffic.instruction.opcode} {_name(kernel.traffic.instruction)}",
+                _named(kernel.made),
+            ]
+            for kernel in self.kernels
+        ]
+        if rows:
+            head = ["bytes", "made", "kernel", "instructions"]
+            yield from align_columns([head, *rows], right=[0], max_width=60)
+
+    def _by_line(self) -> Iterator[str]:
+        """Yield a row for each line that made instructions, the innermost of their places."""
+        rows: dict[str, list[tuple[SourceKernel, int]]] = {}
+        for kernel in self.kernels:
+            for line, made in lines_of(kernel.made).items():
+                if self.place.has(StackFrame(line.rpartition(":")[0])):
+                    rows.setdefault(line, []).append((kernel, len(made)))
+        cells = []
+        for line, kernels in rows.items():
+            moved = TotalBounds(0, 0)
+            for kernel, _ in kernels:
+                moved = moved.plus(kernel.bytes)
+            count = sum(number for _, number in kernels)
+            cells.append((moved.lower, [str(moved), str(len(kernels)), str(count), line]))
+        cells.sort(key=lambda each: -each[0])
+        head = ["bytes of kernels", "kernels", "made", "line"]
+        if cells:
+            yield from align_columns([head, *[row for _, row in cells]], right=range(3))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kernels as a value for JSON; `schemas/source.json` is its schema."""
+        return {
+            "file": self.module.filename,
+            "module": self.module.name,
+            "place": str(self.place),
+            "kernels": [
+                {
+                    "computation": kernel.traffic.instruction.computation.name,
+                    "instruction": kernel.traffic.instruction.name,
+                    "opcode": kernel.traffic.instruction.opcode,
+                    "bytes": list(kernel.bytes),
+                    "made": [
+                        {"computation": each.computation.name, "instruction": each.name}
+                        for each in kernel.made
+                    ],
+                    "instructions": kernel.size,
+                }
+                for kernel in self.kernels
+            ],
+            "schema_version": SCHEMA_VERSION,
+        }
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _name(instruction: Instruction) -> str:
+    return f"{instruction.computation.name}/{instruction.name}"
+
+
+def _named(instructions: Sequence[Instruction]) -> str:
+    names = [each.name for each in instructions[:MAX_NAMED]]
+    more = len(instructions) - MAX_NAMED
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
