@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.paths import InputPath
+
 if TYPE_CHECKING:
     from indexing.memory.buffers.assignment import BufferAssignment
 
 assignment_option = click.option(
     "--assignment",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=InputPath(),
     help="XLA's buffer assignment of the module, as dumped: *-buffer-assignment.txt",
 )
 

@@ -150,6 +150,10 @@ class OutputPath(FilePath):
                 check_writable(path)
             except OSError as error:
                 paths.refuse(path, error)
+            except UnicodeEncodeError:
+                self.fail(
+                    f"the path {path!r} has a character that no file name has", param, context
+                )
         if not is_stream:
             paths.writes(param.opts[0], path)
         return path

@@ -39,6 +39,9 @@ LINES = {
     "bytes m.hlo --format svg":                      ["m.hlo"],
     "bytes dumps":                                   MODULES,
     "ls m.hlo other.hlo":                            ["m.hlo", "other.hlo"],
+    "memory m.hlo --assignment buffers.txt":         ["m.hlo", "buffers.txt"],
+    "memory dumps":                                  MODULES,
+    "source m.py m.hlo other.hlo":                   ["m.hlo", "other.hlo"],
     "check m.hlo":                                   ["m.hlo"],
     "check dumps":                                   MODULES,
     "validate m.hlo --no-xla":                       ["m.hlo"],
@@ -77,6 +80,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         text = (OTHER if "other" in name or "0002" in name else MODULE).encode()
         Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     np.savez("in.npz", in0=np.zeros((3, 5), np.float32))
+    Path("buffers.txt").write_text("BufferAssignment:\n")
     return tmp_path
 
 
