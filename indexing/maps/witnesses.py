@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import inf
 from typing import TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_copies import (
+    MapCopy,
+    SourceRead,
+    consistent_values,
+    less_than,
+    read_values,
+    same_element,
+)
 from indexing.maps.relation import MapList
-from indexing.maps.runtime_variable import RuntimeVariable, source_text
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import unions
 from simplifier.exact.unions import Clause
-from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, as_expr
+from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown, with_query
 
@@ -47,133 +51,27 @@ class Witness:
     runtime: tuple[tuple[str, int], ...] = ()
 
 
-# ---------------------------------------------------------------- runtime values
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A runtime variable at one point: the index of its source element, and its value."""
-
-    of: RuntimeVariable
-    index: tuple[Expr, ...]
-    variable: Variable
-
-    @property
-    def value(self) -> Expr:
-        """The value of the runtime variable."""
-        return self.variable.as_expr()
-
-    @property
-    def array(self) -> object:
-        """The source array, or the name of a runtime variable without a source."""
-        if self.of.array is None:
-            return self.of.name, len(self.index)
-        return self.of.array, len(self.index)
-
-
-def _consistent(reads: Sequence[_Read]) -> Iterator[Clause]:
-    """Clauses: reads of the same element with the same clamp have the same value."""
-    for a, b in combinations(reads, 2):
-        if a.array == b.array and a.of.clamp == b.of.clamp:
-            same = [Constraint(a.value - b.value, 0, 0)]
-            ways = [_unequal(i, j) for i, j in zip(a.index, b.index, strict=True)]
-            yield [same, *[way for pair in ways for way in pair]]
-
-
-def _unequal(a: Affine, b: Affine) -> list[list[Constraint]]:
-    return [_less(a, b), _less(b, a)]
-
-
-def _less(a: Affine, b: Affine) -> list[Constraint]:
-    gap = as_expr(b) - as_expr(a)
-    return [Constraint(gap, 1, max(1, gap.bounds[1]))]
-
-
-def _values(
-    reads: Sequence[_Read], at: dict[Variable, int]
-) -> tuple[tuple[str, int], ...] | Unknown:
-    """The values at a point, by element.
-
-    Unknown if two variables read one element with different clamps, and no value of the element
-    clamps to both of theirs.
-    """
-    unclamped: dict[tuple[object, tuple[int, ...]], tuple[float, float]] = {}
-    named: dict[str, int] = {}
-    for read in reads:
-        index = tuple([i.value(at) for i in read.index])
-        value = read.value.value(at)
-        low, high = _unclamped_bounds(value, read.of.clamp)
-        before = unclamped.get((read.array, index), (-inf, inf))
-        unclamped[read.array, index] = low, high = max(low, before[0]), min(high, before[1])
-        if low > high:
-            return Unknown(
-                f"element {list(index)} of `{read.of.source_name}` is clamped to different bounds"
-            )
-        named[source_text(read.of, index)] = value
-    return tuple(named.items())
-
-
-def _unclamped_bounds(value: int, clamp: Interval | None) -> tuple[float, float]:
-    """Bounds of the values that clamp to `value`."""
-    if clamp is None:
-        return value, value
-    return (-inf if value == clamp[0] else value), (inf if value == clamp[1] else value)
-
-
 # ---------------------------------------------------------------- pairs of points
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """A copy of a map with fresh variables and one runtime variable for each source element."""
-
-    variables: tuple[Variable, ...]
-    dims: tuple[Variable, ...]
-    results: tuple[Expr, ...]
-    constraints: tuple[Constraint, ...]
-    reads: tuple[_Read, ...]
-
-    @classmethod
-    def of(cls, m: IndexingMap, prefix: str) -> _Copy:
-        new = {v: v.renamed(prefix + v.name) for v in m.variables}
-        constraints = list(m.constraints)
-        reads: list[_Read] = []
-        for rt in m.runtime:
-            read = _Read(rt, rt.index, rt.variable)
-            twin = next((other for other in reads if _same_element(read, other)), None)
-            if twin is None:
-                reads.append(read)
-            else:
-                new[rt.variable] = new[twin.variable]
-                constraints.append(Constraint(twin.value, *rt.variable.bounds))
-        swap = Substitution({v: n.as_expr() for v, n in new.items()})
-        return cls(
-            tuple(dict.fromkeys(new.values())),
-            tuple([new[v] for v in m.dims]),
-            tuple(map(swap, m.results)),
-            tuple([c.with_expr(swap(c.expr)) for c in constraints]),
-            tuple([_Read(r.of, tuple(map(swap, r.index)), new[r.variable]) for r in reads]),
-        )
-
-
-PairProperty: TypeAlias = Callable[[_Copy, _Copy, bool], tuple[list[Constraint], Clause]]
+PairProperty: TypeAlias = Callable[[MapCopy, MapCopy, bool], tuple[list[Constraint], Clause]]
 """A property of two related points: constraints, and a disjunction that must hold as well."""
 
 
-def shares_result(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], Clause]:
+def shares_result(a: MapCopy, b: MapCopy, twice: bool) -> tuple[list[Constraint], Clause]:
     """Two points with one result; `twice`: both of one map, so the first may be the smaller."""
-    ways = [_less(i, j) for i, j in zip(a.dims, b.dims, strict=True)]
+    ways = [less_than(i, j) for i, j in zip(a.dims, b.dims, strict=True)]
     if not twice:
-        ways += [_less(j, i) for i, j in zip(a.dims, b.dims, strict=True)]
+        ways += [less_than(j, i) for i, j in zip(a.dims, b.dims, strict=True)]
     same = [Constraint(i - j, 0, 0) for i, j in zip(a.results, b.results, strict=True)]
     return same, ways
 
 
-def has_two_results(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], Clause]:
+def has_two_results(a: MapCopy, b: MapCopy, twice: bool) -> tuple[list[Constraint], Clause]:
     """One point with two results; `twice`: both of one map, so the first may be the smaller."""
-    ways = [_less(i, j) for i, j in zip(a.results, b.results, strict=True)]
+    ways = [less_than(i, j) for i, j in zip(a.results, b.results, strict=True)]
     if not twice:
-        ways += [_less(j, i) for i, j in zip(a.results, b.results, strict=True)]
+        ways += [less_than(j, i) for i, j in zip(a.results, b.results, strict=True)]
     return [Constraint(i - j.as_expr(), 0, 0) for i, j in zip(a.dims, b.dims, strict=True)], ways
 
 
@@ -181,7 +79,7 @@ def pair_of_points(
     first: IndexingMap, second: IndexingMap, counterexample: PairProperty, property_name: str
 ) -> Witness | Unknown | None:
     """A point of each map such that both are a counterexample, for some runtime values."""
-    a, b = _Copy.of(first, "a."), _Copy.of(second, "b.")
+    a, b = MapCopy.of(first, "a."), MapCopy.of(second, "b.")
     constraints, ways = counterexample(a, b, first is second)
     ways = [way for way in ways if not any(c.is_false for c in way)]
     if not ways or any(c.is_false for c in constraints):
@@ -189,7 +87,7 @@ def pair_of_points(
     reads = (*a.reads, *b.reads)
     variables = (*a.variables, *b.variables)
     every = [*constraints, *a.constraints, *b.constraints]
-    point = unions.point(variables, every, [ways, *_consistent(reads)])
+    point = unions.point(variables, every, [ways, *consistent_values(reads)])
     if isinstance(point, Unknown):
         maps = f"{first}\n  {second}" if first is not second else str(first)
         return with_query(
@@ -200,7 +98,7 @@ def pair_of_points(
     at = dict(zip(variables, point, strict=True))
     points = {tuple([at[d] for d in copy.dims]) for copy in (a, b)}
     results = {tuple([r.value(at) for r in copy.results]) for copy in (a, b)}
-    return _witness(sorted(points), sorted(results), _values(reads, at))
+    return _witness(sorted(points), sorted(results), read_values(reads, at))
 
 
 def _witness(
@@ -223,7 +121,7 @@ def unreached_element(
     element is reached then, an opponent chooses the values, which may differ from point to point.
     If every element is still reached, every element is reached in every program.
     """
-    copies = [_Copy.of(m, f"m{k}.") for k, m in enumerate(maps)]
+    copies = [MapCopy.of(m, f"m{k}.") for k, m in enumerate(maps)]
     reads = _distinct_reads(copies)
     query = "cannot decide which elements are unreached by", MapList(maps)
     witness = _unreached_with_constants(copies, reads, target)
@@ -242,7 +140,7 @@ def unreached_element(
 
 
 def _unreached_with_constants(
-    copies: Sequence[_Copy], reads: Sequence[_Read], target: tuple[Variable, ...]
+    copies: Sequence[MapCopy], reads: Sequence[SourceRead], target: tuple[Variable, ...]
 ) -> Witness | Unknown | None:
     """An element of `target` that no map reaches if each of `reads` has a constant value."""
     values = tuple([_free(read, f"v{k}") for k, read in enumerate(reads)])
@@ -256,32 +154,29 @@ def _unreached_with_constants(
     return Witness(results=(point[: len(target)],), runtime=tuple(named))
 
 
-def _pair_reads(reads: Sequence[_Read], point: tuple[int, ...]) -> Iterable[tuple[_Read, int]]:
+def _pair_reads(
+    reads: Sequence[SourceRead], point: tuple[int, ...]
+) -> Iterable[tuple[SourceRead, int]]:
     return zip(reads, point[len(point) - len(reads) :], strict=True)
 
 
-def _distinct_reads(copies: Sequence[_Copy]) -> list[_Read]:
+def _distinct_reads(copies: Sequence[MapCopy]) -> list[SourceRead]:
     """The runtime variables of all copies, one for each source element."""
-    reads: list[_Read] = []
+    reads: list[SourceRead] = []
     for copy in copies:
         for read in copy.reads:
-            if not any(_same_element(read, other) for other in reads):
+            if not any(same_element(read, other) for other in reads):
                 reads.append(read)
     return reads
 
 
-def _same_element(a: _Read, b: _Read) -> bool:
-    """True if both always read the same element; across copies only constant indices are equal."""
-    return (a.array, a.index, a.of.clamp) == (b.array, b.index, b.of.clamp)
-
-
-def _free(read: _Read, name: str) -> Variable:
+def _free(read: SourceRead, name: str) -> Variable:
     """A variable with the bounds of all values that the program can have there."""
     return Variable(name, *(read.of.clamp or read.of.variable.bounds))
 
 
 def _with_constants(
-    copy: _Copy, reads: Sequence[_Read], values: Sequence[Variable]
+    copy: MapCopy, reads: Sequence[SourceRead], values: Sequence[Variable]
 ) -> exact.Relation:
     """``() -> (results, values)`` where each runtime variable is replaced by its value."""
     bound: dict[Variable, Expr] = {}
@@ -291,7 +186,7 @@ def _with_constants(
         value = next(
             v
             for read, v in zip(reads, values, strict=True)
-            if read is mine or _same_element(read, mine)
+            if read is mine or same_element(read, mine)
         )
         bound[variable] = value.as_expr()
         inside.append(Constraint(value.as_expr(), *variable.bounds))
@@ -307,7 +202,7 @@ def _with_constants(
 
 
 def _against_opponent(
-    copy: _Copy, target: tuple[Variable, ...]
+    copy: MapCopy, target: tuple[Variable, ...]
 ) -> tuple[exact.Relation, exact.Relation, int]:
     """The relation with the opponent's variables last, and the box of all values."""
     theirs = [read.variable for read in copy.reads]
@@ -335,8 +230,8 @@ def _change_of_results(
     maps: Sequence[IndexingMap], first: Sequence[Variable], second: Sequence[Variable]
 ) -> Witness | Unknown | None:
     """A result of the point `first` that the point `second` lacks."""
-    here = [_Copy.of(m, f"m{n}.") for n, m in enumerate(maps)]
-    there = [_Copy.of(m, f"n{n}.") for n, m in enumerate(maps)]
+    here = [MapCopy.of(m, f"m{n}.") for n, m in enumerate(maps)]
+    there = [MapCopy.of(m, f"n{n}.") for n, m in enumerate(maps)]
     sides = [*[(copy, first) for copy in here], *[(copy, second) for copy in there]]
     reads = [read for copy, side in sides for read in _move_reads(copy, side)]
     values = [read.variable for copy, _ in sides for read in copy.reads]
@@ -344,13 +239,13 @@ def _change_of_results(
     point = unions.only_first(
         [_at(copy, first, inputs) for copy in here],
         [_at(copy, second, inputs) for copy in there],
-        list(_consistent(reads)),
+        list(consistent_values(reads)),
     )
     if point is None or isinstance(point, Unknown):
         return point
     at = dict(zip(inputs, point, strict=False))
     points = [tuple([at[v] for v in side]) for side in (first, second)]
-    return _witness(points, [point[len(inputs) :]], _values(reads, at))
+    return _witness(points, [point[len(inputs) :]], read_values(reads, at))
 
 
 def _bounds_by_dimension(maps: Sequence[IndexingMap]) -> Iterator[list[int]]:
@@ -362,7 +257,7 @@ def _reads_by_range(m: IndexingMap) -> bool:
     return any(v in m.ranges for rt in m.runtime for i in rt.index for v in i.variables())
 
 
-def _at(copy: _Copy, point: Sequence[Variable], inputs: tuple[Variable, ...]) -> exact.Relation:
+def _at(copy: MapCopy, point: Sequence[Variable], inputs: tuple[Variable, ...]) -> exact.Relation:
     """``inputs -> results`` of a copy whose dimensions are `point`."""
     own = copy.dims
     swap = Substitution(dict(zip(own, [v.as_expr() for v in point], strict=True)))
@@ -373,10 +268,10 @@ def _at(copy: _Copy, point: Sequence[Variable], inputs: tuple[Variable, ...]) ->
     return exact.Relation(inputs, tuple(hidden), results, (*inside, *constraints))
 
 
-def _move_reads(copy: _Copy, point: Sequence[Variable]) -> Iterator[_Read]:
+def _move_reads(copy: MapCopy, point: Sequence[Variable]) -> Iterator[SourceRead]:
     swap = Substitution(dict(zip(copy.dims, [v.as_expr() for v in point], strict=True)))
     for read in copy.reads:
-        yield _Read(read.of, tuple(map(swap, read.index)), read.variable)
+        yield SourceRead(read.of, tuple(map(swap, read.index)), read.variable)
 
 
 def _change_of_elements(
@@ -385,9 +280,9 @@ def _change_of_elements(
     """`None` if each map has the same results through the same source elements at both points."""
     inputs = (*first, *[v for v in second if v not in first])
     for m in maps:
-        copy = _Copy.of(m, "m.")
+        copy = MapCopy.of(m, "m.")
         elements = [e for read in copy.reads for e in (read.value, *read.index)]
-        full = _Copy(copy.variables, copy.dims, (*copy.results, *elements), copy.constraints, ())
+        full = MapCopy(copy.variables, copy.dims, (*copy.results, *elements), copy.constraints, ())
         here, there = (_at(full, side, inputs) for side in (first, second))
         point = unions.only_first([here], [there])
         if isinstance(point, Unknown):

@@ -54,8 +54,12 @@ def point(
     constraints: Iterable[Constraint],
     clauses: Iterable[Clause] = (),
     budget: int = BUDGET,
+    is_first: bool = False,
 ) -> Point | Unknown | None:
     """Return a point of the box that satisfies all constraints and clauses; `None` without one.
+
+    Args:
+        is_first: return the first point in lexicographic order.
 
     >>> d0, d1 = Variable("d0", 0, 3), Variable("d1", 0, 3)
     >>> unequal = [[Constraint(d0 - d1, 1, 3)], [Constraint(d0 - d1, -3, -1)]]
@@ -67,7 +71,9 @@ def point(
     stated = [c for clause in choices for choice in clause for c in choice]
     every = replace(box, constraints=(*box.constraints, *stated))
     answer = within_budget(
-        lambda ctx: _sample(lambda formulas: _restrict_domain(ctx, box, choices, formulas)),
+        lambda ctx: _sample(
+            lambda formulas: _restrict_domain(ctx, box, choices, formulas), is_first
+        ),
         isl_budget(budget, every, limit=MAX_AT_ONCE),
     )
     if should_enumerate_after(answer, budget, every, limit=MAX_AT_ONCE):
@@ -80,10 +86,13 @@ def only_first(
     second: Sequence[Relation],
     clauses: Iterable[Clause] = (),
     budget: int = BUDGET,
+    is_first: bool = False,
 ) -> Point | Unknown | None:
     """Return inputs and results that only the first union relates; `None` without any.
 
-    The inputs satisfy the `clauses`, which are over the inputs of ``first[0]``.
+    Args:
+        clauses: conditions on the inputs of ``first[0]``.
+        is_first: return the first point in lexicographic order.
     """
     inputs = Relation(first[0].inputs, (), (), ())
     conditions = tuple(clauses)
@@ -97,7 +106,7 @@ def only_first(
             yours = as_map(ctx, *second, use_formulas=use_formulas)
             return mine.subtract(yours).wrap().flatten()
 
-        return _sample(points)
+        return _sample(points, is_first)
 
     answer = within_budget(compute, isl_budget(budget, *first, *second))
     if should_enumerate_after(answer, budget, *first, *second):
@@ -228,11 +237,12 @@ def _restrict_domain(
     return domain
 
 
-def _sample(points: Callable[[bool], isl.Set]) -> Point | None:
+def _sample(points: Callable[[bool], isl.Set], is_first: bool = False) -> Point | None:
     """Return a point of a set that can be read from matrices or from formulas (`as_set`)."""
-    if points(False).is_empty():
+    matrices = points(False)
+    if matrices.is_empty():
         return None
-    sampled = points(True)
+    sampled = matrices.lexmin() if is_first else points(True)
     point = sampled.sample_point()
     count = sampled.dim(isl.dim_type.set)
     coordinates = [point.get_coordinate_val(isl.dim_type.set, k) for k in range(count)]
