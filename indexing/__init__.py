@@ -8,7 +8,8 @@
 ``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
 `indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.sharding`,
 `indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.drawing`,
-`indexing.views`) and is also available as ``indexing.NAME``.  All names are loaded on first use.
+`indexing.views`) and is also available as ``indexing.NAME``.  `indexing.pallas` has names of its
+own.  All names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
     *("codegen", "equivalence", "frontends", "drawing", "views"),
 )
+_WITH_OWN_NAMES = ("pallas",)
 
 
 def __getattr__(name: str) -> Any:
@@ -35,6 +37,8 @@ def __getattr__(name: str) -> Any:
 
     if name == "__all__" or name in _PUBLIC.names():
         return _PUBLIC.lookup(name)
+    if name in _WITH_OWN_NAMES:
+        return import_module(f"indexing.{name}")
     for room in () if name.startswith("_") else _ROOMS:
         module = import_module(f"indexing.{room}")
         if name in module.__all__:

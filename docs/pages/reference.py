@@ -27,12 +27,15 @@ ROOMS: Final = {
     "indexing.execution": "Modules executed on NumPy arrays",
     "indexing.codegen": "Loop nests",
     "indexing.frontends": "Functions of JAX",
+    "indexing.pallas": "Blocks of Pallas calls",
     "indexing.views": "Summaries",
     "indexing.drawing": "Pictures of answers",
     "hlo": "Modules, instructions, shapes, layouts, shardings, errors",
     "simplifier": "Expressions in normal form",
 }
 """The packages with public names, in the order of the reference."""
+
+_WITH_OWN_NAMES: Final = ("indexing.execution", "indexing.pallas")
 
 OWN_OPS: Final = {
     "hlo.ops.op": ("op", "custom_call", "configured", "attribute", "constraint", "Op"),
@@ -72,7 +75,7 @@ def documented_as(room: str, name: str) -> str:
     >>> documented_as("indexing.maps", "Box"), documented_as("indexing.execution", "run")
     ('indexing.Box', 'indexing.execution.run')
     """
-    is_short = room.startswith("indexing.") and room != "indexing.execution"
+    is_short = room.startswith("indexing.") and room not in _WITH_OWN_NAMES
     return f"indexing.{name}" if is_short else f"{room}.{name}"
 
 

@@ -124,20 +124,24 @@ def _of_traced(
     return LoweredFunction(name, _bytecode(module), paths, is_flat, devices, lowered)
 
 
-def load_jax() -> Any:
+def load_jax(function: str = "from_jax") -> Any:
     """Return the package jax.
 
+    Args:
+        function: the function that needs it.
     Raises:
         ImportError: jax is not installed; the message says what to do.
     """
     try:
         return import_module("jax")
     except ImportError:
-        message = (
-            "from_jax requires jax, which is not installed: pip install 'hlo-indexing[xla]'. "
-            "Without jax here, save jax.jit(f).lower(...).as_text(dialect='hlo') to a file where "
-            "jax is installed, and read the file with hlo.load"
-        )
+        repair = "pip install 'hlo-indexing[xla]'"
+        message = f"{function} requires jax, which is not installed: {repair}"
+        if function == "from_jax":
+            message += (
+                ". Without jax here, save jax.jit(f).lower(...).as_text(dialect='hlo') to a file "
+                "where jax is installed, and read the file with hlo.load"
+            )
         raise ImportError(message, name="jax") from None
 
 

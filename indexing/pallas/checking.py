@@ -1,0 +1,157 @@
+"""`check`: the block specifications of all Pallas calls of a function, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from indexing.pallas.block_maps import PlacedOperand
+from indexing.pallas.bounds import bounds_verdict
+from indexing.pallas.calls import BlockSpecification, KernelCall
+from indexing.pallas.coverage import coverage_verdict
+from indexing.pallas.grid_orders import best_order
+from indexing.pallas.races import hazard_verdict, race_verdict
+from indexing.pallas.report import BlockReport, CallReport, PallasReport
+from indexing.pallas.scalar_reads import scalar_bounds_verdict
+from indexing.pallas.tracing import traced_calls
+from indexing.pallas.traffic import transfers
+from indexing.pallas.value_ranges import ValueRange
+from indexing.pallas.visits import visits_verdict
+from indexing.pallas.vmem import refused_block, vmem_bytes
+from simplifier.unknown import Unknown
+
+
+def check(
+    f: Any,
+    *args: Any,
+    ranges: Mapping[str | int, ValueRange] | None = None,
+    vmem_limit: int | None = None,
+) -> PallasReport:
+    """Return what the block specifications of the Pallas calls of a function do.
+
+    The function is traced, and nothing runs.
+
+    Args:
+        f: a function of JAX; its calls within jit, scan, while, cond and custom derivatives count.
+        args: its arguments: arrays, or ``jax.ShapeDtypeStruct``, which may have symbolic sizes.
+        ranges: the values of scalar-prefetch operands and of symbolic sizes, by their names in
+            index maps: the first and the last, perhaps with a step.
+        vmem_limit: bytes of VMEM that a call may need; without it, there is no limit.
+    Raises:
+        ImportError: jax is not installed.
+        ValueError: a name in `ranges` is that of no scalar and of no size.
+    """
+    traced = traced_calls(f, args, ranges or {})
+    calls = tuple([check_call(call, vmem_limit) for call in traced.calls])
+    notes = [f"`{name}` has no blocks and is not checked" for name in traced.without_blocks]
+    return PallasReport(calls, tuple(notes))
+
+
+def check_call(call: KernelCall, vmem_limit: int | None = None) -> CallReport:
+    """Return the answers about one call."""
+    placed = [PlacedOperand.of(call, spec) for spec in call.operands]
+    reports = tuple([_block_report(call, k, spec, placed) for k, spec in enumerate(call.operands)])
+    vmem = vmem_bytes(call)
+    known = [o for o in placed if isinstance(o, PlacedOperand)]
+    order = best_order(call, known) if len(known) == len(placed) else None
+    moved = [each.bytes for each in reports]
+    notes = [f"vmem: {vmem}"] if isinstance(vmem, Unknown) else []
+    return CallReport(
+        call.name,
+        call.target,
+        tuple([d.size.constant if d.size.is_constant else str(d.size) for d in call.grid]),
+        tuple([d.semantics for d in call.grid]),
+        reports,
+        None if None in moved else sum(n for n in moved if n is not None),
+        None if isinstance(vmem, Unknown) else vmem,
+        vmem_limit,
+        order,
+        tuple(notes),
+    )
+
+
+def _block_report(
+    call: KernelCall,
+    number: int,
+    spec: BlockSpecification,
+    placed: list[PlacedOperand | Unknown],
+) -> BlockReport:
+    operand = placed[number]
+    names = spec.origin, spec.source, spec.is_output, *_texts(spec)
+    refused = refused_block(call, spec)
+    if isinstance(operand, Unknown):
+        is_aliased = any(o == number for _, o in call.aliases)
+        own: dict[str, Any] = dict.fromkeys(("covered", "visits", "race"), "may")
+        own |= {"hazard": "may"} if is_aliased else {}
+        return BlockReport(
+            *names,
+            operand,
+            operand,
+            "may",
+            refused=refused,
+            notes=(operand.reason,),
+            may_revisit=spec.may_revisit,
+            **(own if spec.is_output else {}),
+        )
+    bounds, moves = bounds_verdict(operand), transfers(operand)
+    known = None if isinstance(moves, Unknown) else moves
+    reads = scalar_bounds_verdict(operand)
+    fields, symbols, notes = _output_fields(operand, number, placed)
+    notes = [bounds.reason, str(moves) if isinstance(moves, Unknown) else "", *notes]
+    return BlockReport(
+        *names,
+        operand.elements,
+        operand.starts,
+        bounds.word,
+        bounds.at,
+        bounds.overhang,
+        None if known is None else known.count,
+        None if known is None else known.bytes,
+        refused=refused,
+        condition=bounds.condition,
+        scalar_bounds=None if reads is None else reads.word,
+        scalar_bounds_at=None if reads is None else reads.at,
+        symbols=next((s for s in (bounds.symbols, *symbols) if s), ()),
+        notes=tuple(dict.fromkeys([note for note in notes if note])),
+        may_revisit=spec.may_revisit,
+        **fields,
+    )
+
+
+def _texts(spec: BlockSpecification) -> tuple[str, str]:
+    """Return the block and the array as texts."""
+    block = spec.block
+    text = str(block) if isinstance(block, Unknown) else f"({', '.join(map(str, block))})"
+    return text, f"{spec.element_type}[{','.join(map(str, spec.sizes))}]"
+
+
+def _output_fields(
+    operand: PlacedOperand, number: int, placed: list[PlacedOperand | Unknown]
+) -> tuple[dict[str, Any], list[tuple[tuple[str, int], ...]], list[str]]:
+    """Return the answers about an output, the symbols at its faults, and reasons."""
+    if not operand.spec.is_output:
+        return {}, [], []
+    call = operand.call
+    coverage, visits = coverage_verdict(operand), visits_verdict(operand)
+    race = race_verdict(operand)
+    fields: dict[str, Any] = {
+        "covered": coverage.covered,
+        "hole": coverage.hole,
+        "visits": visits.word,
+        "visits_at": visits.at,
+        "race": race.word,
+        "race_at": race.at,
+        "race_dimension": "" if race.dimension is None else call.grid[race.dimension].name,
+    }
+    symbols = [coverage.symbols, visits.symbols, race.symbols]
+    notes = [coverage.reason, visits.reason, race.reason]
+    for source in [placed[i] for i, o in call.aliases if o == number]:
+        if isinstance(source, Unknown):
+            fields |= {"hazard": "may"}
+            notes.append(source.reason)
+            continue
+        hazard = hazard_verdict(source, operand)
+        fields |= {"hazard": hazard.word, "hazard_at": hazard.at}
+        symbols.append(hazard.symbols)
+        notes.append(hazard.reason)
+    return fields, symbols, notes

@@ -1,0 +1,199 @@
+"""The answers about Pallas calls: a report of calls, each with its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.pallas.bounds import ArrayIndex, BoundsWord, GridPoint
+from indexing.pallas.grid_orders import GridOrder
+from indexing.pallas.races import Meeting
+from indexing.pallas.visits import VisitsWord
+from simplifier.unknown import Unknown
+
+Truth = bool | Literal["may"] | None
+"""True, False, "may", or `None` where the question does not apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReport:
+    """The answers about the blocks of one operand of a call.
+
+    Attributes:
+        origin: JAX's name of the operand, such as ``args[0]`` or ``outputs``.
+        source: the function and the line of its index map.
+        is_output: True for an output.
+        block, sizes: the block and the array, as texts.
+        map: the map from the grid to the elements of the array in the block; `Unknown` without a
+            formula.
+        start: the map from the grid to the first element of the block.
+        bounds: "inside", "padded", "out" or "may".
+        bounds_at: the first grid point whose block is out, and its first element that is out.
+        overhang: for each dimension, the largest number of elements outside the array.
+        fetches: the number of copies in, or of writes back of an output; `None` if unknown.
+        bytes: their bytes.
+        covered: of an output, True if each element is in a block; "may" if that depends on scalars.
+        hole: the first element that is in no block.
+        visits: of an output, "once", "consecutive", "apart", "overlap" or "may".
+        visits_at: two steps for "apart" and "overlap".
+        race: of an output, True if steps that differ in a parallel dimension write one element.
+        race_at: the two steps, and the element.
+        hazard: of an output that aliases an input, True if a step reads what another has written.
+        hazard_at: the step that writes, the step that reads, and the element.
+        refused: why Mosaic refuses the block, or "".
+        condition: for bounds "may", what scalars must satisfy.
+        scalar_bounds: whether the index map reads scalars within their array.
+        scalar_bounds_at: a grid point, and the element of the scalar array that is out.
+        symbols: the smallest symbolic sizes with a fault.
+        notes: reasons and conditions.
+        may_revisit: True if the specification allows visits apart.
+    """
+
+    origin: str
+    source: str
+    is_output: bool
+    block: str
+    sizes: str
+    map: IndexingMap | Unknown
+    start: IndexingMap | Unknown
+    bounds: BoundsWord
+    bounds_at: tuple[GridPoint, ArrayIndex] | None = None
+    overhang: tuple[int, ...] = ()
+    fetches: int | None = None
+    bytes: int | None = None
+    covered: Truth = None
+    hole: ArrayIndex | None = None
+    visits: VisitsWord | None = None
+    visits_at: tuple[GridPoint, GridPoint] | None = None
+    race: Truth = None
+    race_at: Meeting | None = None
+    race_dimension: str = ""
+    hazard: Truth = None
+    hazard_at: Meeting | None = None
+    refused: str = ""
+    condition: str = ""
+    scalar_bounds: BoundsWord | None = None
+    scalar_bounds_at: tuple[GridPoint, ArrayIndex] | None = None
+    symbols: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    may_revisit: bool = False
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """The faults, in words with their witnesses."""
+        return (*self._block_faults(), *self._step_faults())
+
+    def _block_faults(self) -> Iterator[str]:
+        if self.bounds == "out" and self.bounds_at is not None:
+            step, element = self.bounds_at
+            yield f"the block of step {step} is out of the array at element {element}"
+        if self.scalar_bounds == "out" and self.scalar_bounds_at is not None:
+            step, element = self.scalar_bounds_at
+            yield f"step {step} reads element {element}, outside of a scalar array"
+        if self.covered is False and self.hazard is None:
+            yield f"no step visits element {self.hole}"
+
+    def _step_faults(self) -> Iterator[str]:
+        if self.visits == "apart" and not self.may_revisit and self.visits_at is not None:
+            first, second = self.visits_at
+            yield f"steps {first} and {second} visit one block, with others in between"
+        if self.visits == "overlap" and self.visits_at is not None:
+            first, second = self.visits_at
+            yield f"the blocks of steps {first} and {second} overlap"
+        if self.race is True and self.race_at is not None:
+            first, second, element = self.race_at
+            yield f"steps {first} and {second} write element {element} in parallel"
+        if self.hazard is True and self.hazard_at is not None:
+            writer, reader, element = self.hazard_at
+            yield f"step {reader} reads element {element}, which step {writer} has written"
+
+    @property
+    def is_undecided(self) -> bool:
+        """True if an answer is "may"."""
+        answers = (self.bounds, self.covered, self.visits, self.race, self.hazard)
+        return "may" in (*answers, self.scalar_bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """The answers about one ``pallas_call``.
+
+    Attributes:
+        name: the name of the kernel.
+        target: "tpu" or "gpu".
+        grid: the sizes of the grid: integers, or texts of symbolic and dynamic sizes.
+        semantics: the semantics of its dimensions.
+        operands: inputs, then outputs.
+        bytes: the bytes that the pipeline moves; `None` if unknown.
+        vmem_bytes: the bytes of VMEM that blocks and scratch need at most; `None` if unknown.
+        vmem_limit: the limit that was given; `None` without one.
+        best_order: the order of the grid that moves fewest bytes; `None` without one.
+        notes: what is not known.
+    """
+
+    name: str
+    target: str
+    grid: tuple[int | str, ...]
+    semantics: tuple[str, ...]
+    operands: tuple[BlockReport, ...]
+    bytes: int | None
+    vmem_bytes: int | None
+    vmem_limit: int | None = None
+    best_order: GridOrder | Unknown | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[BlockReport, ...]:
+        """The inputs."""
+        return tuple([o for o in self.operands if not o.is_output])
+
+    @property
+    def outputs(self) -> tuple[BlockReport, ...]:
+        """The outputs."""
+        return tuple([o for o in self.operands if o.is_output])
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """The faults of all operands, with their names, and that of VMEM."""
+        faults = [f"{o.origin}: {fault}" for o in self.operands for fault in o.faults]
+        if self.vmem_limit is not None and (self.vmem_bytes or 0) > self.vmem_limit:
+            faults.append(
+                f"VMEM: {self.vmem_bytes:,} bytes are more than the limit of {self.vmem_limit:,}"
+            )
+        return tuple(faults)
+
+    @property
+    def is_undecided(self) -> bool:
+        """True if an answer is "may"."""
+        return any(o.is_undecided for o in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class PallasReport:
+    """The answers about all Pallas calls of a function, in program order.
+
+    Attributes:
+        calls: the calls.
+        notes: primitives of Pallas without blocks, which are not checked.
+    """
+
+    calls: tuple[CallReport, ...]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __getitem__(self, number: int) -> CallReport:
+        return self.calls[number]
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """The faults of all calls, with their names."""
+        return tuple([f"{call.name}: {fault}" for call in self.calls for fault in call.faults])
+
+    @property
+    def is_undecided(self) -> bool:
+        """True if an answer is "may"."""
+        return any(call.is_undecided for call in self.calls)

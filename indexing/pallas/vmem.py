@@ -1,0 +1,129 @@
+"""VMEM of a call: blocks times buffers, and scratch, with the padding of tiles.
+
+The bytes are an upper bound: Mosaic shrinks the tiles of arrays with few rows.
+
+Source: JAX ``docs/pallas/tpu/details.rst``, "Array Layouts"; Mosaic's tiling of the last two
+dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
+from indexing.pallas.calls import BlockSpecification, KernelCall
+from simplifier.linear import Expr, as_expr
+from simplifier.unknown import Unknown
+
+LANES: Final = 128
+SUBLANES: Final = 8
+_PLACES: Final = ("second to last", "last")
+
+CAPACITY_MIB: Final = {
+    **dict.fromkeys(("v2", "v3", "v4"), 16),
+    **dict.fromkeys(("v5e", "v6e"), 128),
+    **dict.fromkeys(("v5p", "v7", "v7x"), 64),
+}
+"""VMEM of one core in MiB, by TPU."""
+
+
+def capacity_bytes(chip: str) -> int:
+    """Return the bytes of VMEM of one core.
+
+    Raises:
+        ValueError: the chip is not known.
+
+    >>> capacity_bytes("v5e")
+    134217728
+    """
+    name = chip.lower().removeprefix("tpu:").removeprefix("tpu").strip()
+    if name not in CAPACITY_MIB:
+        raise ValueError(f"unknown TPU {chip!r}: expected one of {', '.join(CAPACITY_MIB)}")
+    return CAPACITY_MIB[name] << 20
+
+
+def padded_bytes(sizes: Sequence[int], element_type: str, bits: int) -> int:
+    """Return the bytes of an array in VMEM, with the last two dimensions padded to tiles.
+
+    >>> padded_bytes((8, 1), "f32", 32), padded_bytes((3, 200), "bf16", 16)
+    (4096, 8192)
+    """
+    if element_type == "pred":  # stored as int32
+        bits = 32
+    rows = SUBLANES * 32 // bits if bits < 32 else SUBLANES
+    *outer, second, last = (1, 1, *sizes)
+    tiled = (-(-second // rows) * rows) * (-(-last // LANES) * LANES)
+    return prod(outer) * tiled * bits // 8
+
+
+def buffer_count(call: KernelCall, spec: BlockSpecification) -> int:
+    """Return the number of buffers of an operand."""
+    if not call.grid or spec.is_whole:
+        return 1
+    return spec.buffer_count or 2
+
+
+def vmem_bytes(call: KernelCall) -> int | Unknown:
+    """Return the bytes of VMEM that a call needs at most."""
+    total = 0
+    for spec in call.operands:
+        if spec.space != "vmem":
+            continue
+        if isinstance(spec.block, Unknown):
+            return spec.block
+        sizes = [each.size for each in spec.block]
+        total += buffer_count(call, spec) * padded_bytes(sizes, spec.element_type, spec.bits)
+    for scratch in call.scratch:
+        if scratch.space == "vmem" and scratch.bits:
+            total += padded_bytes(scratch.sizes, scratch.element_type, scratch.bits)
+    return total
+
+
+def refused_block(call: KernelCall, spec: BlockSpecification) -> str:
+    """Return why Mosaic refuses a block, or "".
+
+    The last two sizes must be multiples of 8 and 128, or those of the array; a block of rank 1
+    must be the array, a multiple of 1,024, or a power of 2 of at least 128 words.
+
+    Source: JAX ``jax/_src/pallas/mosaic/lowering.py``, ``_check_block_mappings``.
+    """
+    block = spec.block
+    if (
+        call.target != "tpu"
+        or isinstance(block, Unknown)
+        or (spec.space == "smem" and spec.is_whole)
+    ):
+        return ""
+    if not block:
+        return "the block has rank 0: expected a dimension at least"
+    if spec.space == "none":
+        is_semaphore = not spec.is_whole and "sem" in spec.element_type
+        if spec.is_whole or is_semaphore:
+            return ""
+        return (
+            "a block outside of VMEM and SMEM must be the array, with an index map that returns 0"
+        )
+    last = [(b.size, size) for b, size in zip(block, spec.sizes, strict=True)]
+    if len(last) == 1:
+        return _refused_row(*last[0], spec)
+    for (size, whole), tile, name in zip(last[-2:], (SUBLANES, LANES), _PLACES, strict=True):
+        if size % tile and as_expr(size) != whole:
+            return (
+                f"block size {size} of the {name} dimension is neither a multiple of {tile} nor "
+                f"the size {whole} of the array"
+            )
+    return ""
+
+
+def _refused_row(size: int, whole: Expr, spec: BlockSpecification) -> str:
+    bits = 32 if spec.element_type == "pred" else spec.bits
+    least = LANES * max(1, 32 // bits)
+    if as_expr(size) == whole or size % (SUBLANES * LANES) == 0:
+        return ""
+    if size >= least and size & (size - 1) == 0:
+        return ""
+    return (
+        f"block size {size} of the only dimension is neither the size {whole} of the array, a "
+        f"multiple of {SUBLANES * LANES}, nor a power of 2 of at least {least}"
+    )
