@@ -35,7 +35,8 @@ ROOMS: Final = {
 }
 """The packages with public names, in the order of the reference."""
 
-_WITH_OWN_NAMES: Final = ("indexing.execution", "indexing.pallas")
+WITH_OWN_NAMES: Final = ("indexing.execution", "indexing.pallas")
+"""The rooms whose names are not names of `indexing`."""
 
 OWN_OPS: Final = {
     "hlo.ops.op": ("op", "custom_call", "configured", "attribute", "constraint", "Op"),
@@ -75,7 +76,7 @@ def documented_as(room: str, name: str) -> str:
     >>> documented_as("indexing.maps", "Box"), documented_as("indexing.execution", "run")
     ('indexing.Box', 'indexing.execution.run')
     """
-    is_short = room.startswith("indexing.") and room not in _WITH_OWN_NAMES
+    is_short = room.startswith("indexing.") and room not in WITH_OWN_NAMES
     return f"indexing.{name}" if is_short else f"{room}.{name}"
 
 

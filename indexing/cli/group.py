@@ -37,6 +37,7 @@ COMMANDS = {
     "validate": "Check maps by executing them, and modules against XLA",
     "diff": "Compare two HLO modules: proved equal, or an output element that differs",
     "dump": "Compile a function of JAX for any target, and write what XLA dumps",
+    "pallas": "Check the blocks of the Pallas calls of a function of JAX",
     "passes": "Validate each compiler pass of a folder of dumps",
     "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
     "ops": "List the supported ops and the grades of their maps",
@@ -146,7 +147,7 @@ def cli(reporter: Reporter, debug: bool) -> None:
       0        success
       1        an error in the input
       2        a usage error
-      3        undecided (diff, passes)
+      3        undecided (diff, pallas, passes)
       130      interrupted by Ctrl-C
       141      the reader of the output closed it
       128 + N  ended by signal N

@@ -12,9 +12,11 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,11 +25,12 @@ from typing import Any, Final
 
 import hlo
 from hlo.shapes.array_shape import Shape
-from hlo.shapes.element_type import dtype
+from hlo.shapes.element_type import ELEMENT_TYPES, dtype
 from hlo.text.names import did_you_mean, similar
 from indexing.frontends.function_names import split_name
 
 _MAX_LISTED: Final = 8
+_SYMBOLIC: Final = re.compile(r"\s*(\w+)\[(.+)\]\s*")
 
 
 def load_function(name: str) -> Any:
@@ -76,10 +79,20 @@ def _load_file(path: str) -> ModuleType:
     return module
 
 
-def arguments(text: str) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class SymbolicShape:
+    """A shape with symbolic sizes, as text: ``f32[8*n,128]``."""
+
+    element_type: str
+    sizes: tuple[str, ...]
+
+
+def arguments(text: str, is_symbolic: bool = False, constraints: Sequence[str] = ()) -> list[Any]:
     """Return the arguments of a function, given as shapes of HLO.
 
     Args:
+        is_symbolic: sizes may be symbols and formulas of them.
+        constraints: conditions on symbols, as ``jax.export.SymbolicScope`` takes them.
         text: shapes with commas between them, such as ``bf16[8,128], s32[]``, or a list of JSON
             with one item for each argument.  In JSON, a text is a shape, lists and objects are
             pytrees, and numbers, booleans and null stand for themselves, for static arguments.
@@ -90,11 +103,17 @@ def arguments(text: str) -> list[Any]:
     >>> parsed[0]["w"].dims, parsed[1]
     ((5, 7), 3)
     """
-    return [_argument(each) for each in shape_trees(text)]
+    trees = shape_trees(text, is_symbolic)
+    scope = import_module("jax.export").SymbolicScope(constraints) if is_symbolic else None
+    return [_argument(each, scope) for each in trees]
 
 
-def shape_trees(text: str) -> list[Any]:
-    """Return the arguments of `arguments`, with shapes of `hlo` as leaves."""
+def shape_trees(text: str, is_symbolic: bool = False) -> list[Any]:
+    """Return the arguments of `arguments`, with shapes of `hlo` as leaves.
+
+    >>> shape_trees("f32[n,128]", is_symbolic=True)
+    [SymbolicShape(element_type='f32', sizes=('n', '128'))]
+    """
     if not text.strip():
         return []
     if text.lstrip().startswith("["):
@@ -105,8 +124,8 @@ def shape_trees(text: str) -> list[Any]:
                 f"{text!r} is not JSON: {error}: expected a list with an item for each argument, "
                 """such as '[{"w": "f32[5,7]"}, "bf16[8,128]"]'"""
             ) from None
-        return [_tree(each) for each in trees]
-    return [_shape(each) for each in _split(text)]
+        return [_tree(each, is_symbolic) for each in trees]
+    return [_shape(each, is_symbolic) for each in _split(text)]
 
 
 def _split(text: str) -> Iterator[str]:
@@ -120,17 +139,22 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _tree(value: Any) -> Any:
+def _tree(value: Any, is_symbolic: bool) -> Any:
     if isinstance(value, str):
-        return _shape(value)
+        return _shape(value, is_symbolic)
     if isinstance(value, list):
-        return [_tree(each) for each in value]
+        return [_tree(each, is_symbolic) for each in value]
     if isinstance(value, dict):
-        return {key: _tree(each) for key, each in value.items()}
+        return {key: _tree(each, is_symbolic) for key, each in value.items()}
     return value
 
 
-def _shape(text: str) -> Shape:
+def _shape(text: str, is_symbolic: bool) -> Shape | SymbolicShape:
+    match = _SYMBOLIC.fullmatch(text) if is_symbolic else None
+    if match is not None and match[1] in ELEMENT_TYPES and not match[2].isdecimal():
+        sizes = tuple([size.strip() for size in _split(match[2])])
+        if not all(size.isdecimal() for size in sizes):
+            return SymbolicShape(match[1], sizes)
     try:
         shape = hlo.parse_shape(text.strip())
     except hlo.HloError as error:
@@ -142,13 +166,16 @@ def _shape(text: str) -> Shape:
     return shape
 
 
-def _argument(tree: Any) -> Any:
+def _argument(tree: Any, scope: Any) -> Any:
     if isinstance(tree, Shape):
         return import_module("jax").ShapeDtypeStruct(tree.dims, dtype(tree.element_type))
+    if isinstance(tree, SymbolicShape):
+        sizes = import_module("jax.export").symbolic_shape(",".join(tree.sizes), scope=scope)
+        return import_module("jax").ShapeDtypeStruct(sizes, dtype(tree.element_type))
     if isinstance(tree, list):
-        return [_argument(each) for each in tree]
+        return [_argument(each, scope) for each in tree]
     if isinstance(tree, dict):
-        return {key: _argument(each) for key, each in tree.items()}
+        return {key: _argument(each, scope) for key, each in tree.items()}
     return tree
 
 

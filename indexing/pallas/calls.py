@@ -149,6 +149,7 @@ class KernelCall:
         aliases: pairs of an input and an output in one buffer, as numbers of operands.
         scalars: the scalar-prefetch operands.
         scratch: the scratch buffers.
+        vmem_limit: the limit of VMEM that the call states, in bytes.
     """
 
     name: str
@@ -161,6 +162,7 @@ class KernelCall:
     aliases: tuple[tuple[int, int], ...] = ()
     scalars: tuple[ScalarOperand, ...] = ()
     scratch: tuple[ScratchBuffer, ...] = ()
+    vmem_limit: int | None = None
 
     @property
     def static_grid(self) -> tuple[int, ...] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indexing.pallas.block_maps import PlacedOperand
@@ -17,7 +17,7 @@ from indexing.pallas.tracing import traced_calls
 from indexing.pallas.traffic import transfers
 from indexing.pallas.value_ranges import ValueRange
 from indexing.pallas.visits import visits_verdict
-from indexing.pallas.vmem import refused_block, vmem_bytes
+from indexing.pallas.vmem import capacity_bytes, least_vmem_bytes, refused_block, vmem_bytes
 from simplifier.unknown import Unknown
 
 
@@ -25,6 +25,7 @@ def check(
     f: Any,
     *args: Any,
     ranges: Mapping[str | int, ValueRange] | None = None,
+    chip: str | None = None,
     vmem_limit: int | None = None,
 ) -> PallasReport:
     """Return what the block specifications of the Pallas calls of a function do.
@@ -36,38 +37,48 @@ def check(
         args: its arguments: arrays, or ``jax.ShapeDtypeStruct``, which may have symbolic sizes.
         ranges: the values of scalar-prefetch operands and of symbolic sizes, by their names in
             index maps: the first and the last, perhaps with a step.
-        vmem_limit: bytes of VMEM that a call may need; without it, there is no limit.
+        chip: a TPU, such as "v5e", whose VMEM is a limit.
+        vmem_limit: bytes of VMEM that a call may need, if it states no limit itself.
     Raises:
         ImportError: jax is not installed.
-        ValueError: a name in `ranges` is that of no scalar and of no size.
+        ValueError: a name in `ranges` is that of no scalar and of no size; the chip is not known.
     """
+    capacity = None if chip is None else capacity_bytes(chip)
     traced = traced_calls(f, args, ranges or {})
-    calls = tuple([check_call(call, vmem_limit) for call in traced.calls])
+    calls = tuple([check_call(call, vmem_limit, capacity) for call in traced.calls])
     notes = [f"`{name}` has no blocks and is not checked" for name in traced.without_blocks]
     return PallasReport(calls, tuple(notes))
 
 
-def check_call(call: KernelCall, vmem_limit: int | None = None) -> CallReport:
+def check_call(
+    call: KernelCall, vmem_limit: int | None = None, capacity: int | None = None
+) -> CallReport:
     """Return the answers about one call."""
     placed = [PlacedOperand.of(call, spec) for spec in call.operands]
-    reports = tuple([_block_report(call, k, spec, placed) for k, spec in enumerate(call.operands)])
+    reports = [_block_report(call, k, spec, placed) for k, spec in enumerate(call.operands)]
+    known = [operand for operand in placed if isinstance(operand, PlacedOperand)]
+    limits = [n for n in (call.vmem_limit or vmem_limit, capacity) if n is not None]
     vmem = vmem_bytes(call)
-    known = [o for o in placed if isinstance(o, PlacedOperand)]
-    order = best_order(call, known) if len(known) == len(placed) else None
-    moved = [each.bytes for each in reports]
-    notes = [f"vmem: {vmem}"] if isinstance(vmem, Unknown) else []
     return CallReport(
         call.name,
         call.target,
         tuple([d.size.constant if d.size.is_constant else str(d.size) for d in call.grid]),
+        tuple([d.name for d in call.grid]),
         tuple([d.semantics for d in call.grid]),
-        reports,
-        None if None in moved else sum(n for n in moved if n is not None),
+        tuple(reports),
+        _total_bytes(reports),
         None if isinstance(vmem, Unknown) else vmem,
-        vmem_limit,
-        order,
-        tuple(notes),
+        least_vmem_bytes(call),
+        min(limits, default=None),
+        best_order(call, known) if len(known) == len(placed) else None,
+        (f"VMEM: {vmem}",) if isinstance(vmem, Unknown) else (),
     )
+
+
+def _total_bytes(reports: Sequence[BlockReport]) -> int | None:
+    """Return the bytes that all operands move; `None` if those of one are unknown."""
+    known = [report.bytes for report in reports if report.bytes is not None]
+    return sum(known) if len(known) == len(reports) else None
 
 
 def _block_report(

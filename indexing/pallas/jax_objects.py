@@ -29,9 +29,9 @@ def array_of(block: Any) -> Any:
     return block.array_shape_dtype if array is None else array
 
 
-def argument_names(block: Any) -> list[str]:
-    """Return the names of the arguments of an index map."""
-    info = getattr(getattr(block.index_map_jaxpr, "jaxpr", None), "debug_info", None)
+def argument_names(jaxpr: Any) -> list[str]:
+    """Return the names of the arguments of an index map or of a kernel."""
+    info = getattr(getattr(jaxpr, "jaxpr", jaxpr), "debug_info", None)
     return [str(name) for name in getattr(info, "arg_names", None) or ()]
 
 

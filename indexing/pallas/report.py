@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.pallas.bounds import ArrayIndex, BoundsWord, GridPoint
 from indexing.pallas.grid_orders import GridOrder
@@ -117,18 +118,20 @@ class BlockReport:
 
 
 @dataclass(frozen=True, slots=True)
-class CallReport:
+class CallReport(Displayed):
     """The answers about one ``pallas_call``.
 
     Attributes:
         name: the name of the kernel.
         target: "tpu" or "gpu".
         grid: the sizes of the grid: integers, or texts of symbolic and dynamic sizes.
+        dimensions: the names of its dimensions in index maps.
         semantics: the semantics of its dimensions.
         operands: inputs, then outputs.
         bytes: the bytes that the pipeline moves; `None` if unknown.
         vmem_bytes: the bytes of VMEM that blocks and scratch need at most; `None` if unknown.
-        vmem_limit: the limit that was given; `None` without one.
+        least_vmem_bytes: the bytes that they need at least: one buffer each, without padding.
+        vmem_limit: the limit that was given, or that the call states; `None` without one.
         best_order: the order of the grid that moves fewest bytes; `None` without one.
         notes: what is not known.
     """
@@ -136,10 +139,12 @@ class CallReport:
     name: str
     target: str
     grid: tuple[int | str, ...]
+    dimensions: tuple[str, ...]
     semantics: tuple[str, ...]
     operands: tuple[BlockReport, ...]
     bytes: int | None
     vmem_bytes: int | None
+    least_vmem_bytes: int = 0
     vmem_limit: int | None = None
     best_order: GridOrder | Unknown | None = None
     notes: tuple[str, ...] = ()
@@ -158,11 +163,30 @@ class CallReport:
     def faults(self) -> tuple[str, ...]:
         """The faults of all operands, with their names, and that of VMEM."""
         faults = [f"{o.origin}: {fault}" for o in self.operands for fault in o.faults]
-        if self.vmem_limit is not None and (self.vmem_bytes or 0) > self.vmem_limit:
-            faults.append(
-                f"VMEM: {self.vmem_bytes:,} bytes are more than the limit of {self.vmem_limit:,}"
-            )
+        if self.fits is False:
+            faults.append(f"VMEM: at least {self.least_vmem_bytes:,} bytes{self._over_limit}")
         return tuple(faults)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Blocks that Mosaic refuses, and VMEM that may not suffice."""
+        warnings = [f"{o.origin}: Mosaic refuses: {o.refused}" for o in self.operands if o.refused]
+        if self.fits == "may":
+            warnings.append(f"VMEM: up to {self.vmem_bytes:,} bytes{self._over_limit}")
+        return tuple(warnings)
+
+    @property
+    def _over_limit(self) -> str:
+        return f", more than the limit of {self.vmem_limit:,}"
+
+    @property
+    def fits(self) -> Truth:
+        """True if the blocks fit into the limit of VMEM, "may" if only without padding."""
+        if self.vmem_limit is None or self.vmem_bytes is None:
+            return None
+        if self.vmem_bytes <= self.vmem_limit:
+            return True
+        return False if self.least_vmem_bytes > self.vmem_limit else "may"
 
     @property
     def is_undecided(self) -> bool:
@@ -171,7 +195,7 @@ class CallReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PallasReport:
+class PallasReport(Displayed):
     """The answers about all Pallas calls of a function, in program order.
 
     Attributes:
@@ -192,6 +216,11 @@ class PallasReport:
     def faults(self) -> tuple[str, ...]:
         """The faults of all calls, with their names."""
         return tuple([f"{call.name}: {fault}" for call in self.calls for fault in call.faults])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of all calls, with their names."""
+        return tuple([f"{call.name}: {each}" for call in self.calls for each in call.warnings])
 
     @property
     def is_undecided(self) -> bool:

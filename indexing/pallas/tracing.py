@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from hlo.shapes.element_type import range_of
 from indexing.frontends.lowering import load_jax
@@ -42,6 +44,12 @@ MAX_SIZE: Final = (1 << 31) - 1
 """The maximum of a symbolic size or of a dynamic grid without a given range."""
 
 _WITHOUT_BLOCKS: Final = frozenset(("core_map", "mpmd_map", "pallas_call_mesh"))
+_LOOPS: Final = frozenset(("scan", "while"))
+"""Primitives whose jaxprs get other values in each iteration."""
+
+KnownValue: TypeAlias = "str | np.ndarray[Any, Any]"
+"""A value that is known before the program runs: a symbolic size as text, or integers."""
+
 _DYNAMIC: Final = "grid"  # begins the name of the variable of a dynamic dimension of a grid
 
 
@@ -68,12 +76,12 @@ def traced_calls(
     closed = jax.make_jaxpr(function)(*args)
     traced = TracedCalls()
     used: set[str | int] = set()
-    known: dict[Any, str | int] = {}
-    for jaxpr, eqn in _equations(closed.jaxpr, known):
+    known = _constants(closed.jaxpr, closed.consts)
+    for _, eqn in _equations(closed.jaxpr, known):
         if eqn.primitive.name in _WITHOUT_BLOCKS:
             traced.without_blocks.append(eqn.primitive.name)
         elif eqn.primitive.name == "pallas_call":
-            reader = _CallReader(eqn, _sizes_by_variable(jaxpr, known), ranges)
+            reader = _CallReader(eqn, known, ranges)
             traced.calls.append(reader.call())
             used |= reader.used
     unused = [name for name in ranges if name not in used]
@@ -92,54 +100,64 @@ def _known_names(calls: Sequence[KernelCall]) -> str:
     return f"the names are {listed}" if listed else "it has none"
 
 
-def _equations(jaxpr: Any, known: dict[Any, str | int]) -> Iterator[tuple[Any, Any]]:
+def _equations(jaxpr: Any, known: dict[Any, KnownValue]) -> Iterator[tuple[Any, Any]]:
     """Yield the equations of a jaxpr and of those within it, in order, without kernels' bodies.
 
-    `known` gets symbolic sizes, as texts, and constants of the variables of called jaxprs.
+    `known` gets the values of variables: of symbolic sizes, of constants, of arguments of calls.
     """
     for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dim_as_value":
+            known[eqn.outvars[0]] = str(eqn.params["dim"])
         yield jaxpr, eqn
         if eqn.primitive.name == "pallas_call":
             continue
-        for inner in _inner_jaxprs(eqn):
-            if len(inner.invars) == len(eqn.invars):
-                sizes = _sizes_by_variable(jaxpr, known)
-                for outside, inside in zip(eqn.invars, inner.invars, strict=True):
-                    value = _size_of(outside, sizes)
-                    if value is not None:
-                        known[inside] = value
+        for inner, consts in _inner_jaxprs(eqn):
+            known.update(_constants(inner, consts))
+            outside = eqn.invars if len(inner.invars) == len(eqn.invars) else ()
+            values = [known_value(atom, known) for atom in outside]
+            if not values or eqn.primitive.name in _LOOPS:
+                values = [None] * len(inner.invars)
+            for inside, value in zip(inner.invars, values, strict=True):
+                known.pop(inside, None)  # the value in another call of the jaxpr
+                if value is not None:
+                    known[inside] = value
             yield from _equations(inner, known)
 
 
-def _inner_jaxprs(eqn: Any) -> Iterator[Any]:
+def _inner_jaxprs(eqn: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
     for parameter in eqn.params.values():
         for each in parameter if isinstance(parameter, list | tuple) else (parameter,):
             inner = getattr(each, "jaxpr", each)
             if hasattr(inner, "eqns"):
-                yield inner
+                yield inner, getattr(each, "consts", ())
 
 
-def _sizes_by_variable(jaxpr: Any, known: Mapping[Any, str | int]) -> dict[Any, str | int]:
-    sizes = dict(known)
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "dim_as_value":
-            sizes[eqn.outvars[0]] = str(eqn.params["dim"])
-    return sizes
+def _constants(jaxpr: Any, consts: Sequence[Any]) -> dict[Any, KnownValue]:
+    """Return the values of the integer constants of a jaxpr."""
+    pairs = zip(jaxpr.constvars, consts, strict=False)
+    return {var: np.asarray(value) for var, value in pairs if is_integer_array(value)}
 
 
-def _size_of(atom: Any, sizes: Mapping[Any, str | int]) -> str | int | None:
+def known_value(atom: Any, known: Mapping[Any, KnownValue]) -> KnownValue | None:
+    """Return the value of a variable or literal if it is known before the program runs."""
     if hasattr(atom, "val"):
-        return int(atom.val) if getattr(atom.val, "size", 1) == 1 else None
-    return sizes.get(atom)
+        return np.asarray(atom.val) if is_integer_array(atom.val) else None
+    return known.get(atom)
+
+
+def is_integer_array(value: Any) -> bool:
+    """Return True for an array of integers, or for an integer."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    return kind in ("i", "u") or (isinstance(value, int) and not isinstance(value, bool))
 
 
 class _CallReader:
     """The reader of one ``pallas_call``."""
 
     def __init__(
-        self, eqn: Any, sizes: Mapping[Any, str | int], ranges: Mapping[str | int, ValueRange]
+        self, eqn: Any, known: Mapping[Any, KnownValue], ranges: Mapping[str | int, ValueRange]
     ) -> None:
-        self.eqn, self.sizes, self.ranges = eqn, sizes, ranges
+        self.eqn, self.known, self.ranges = eqn, known, ranges
         self.mapping: Any = eqn.params["grid_mapping"]
         self.symbols: dict[str, Variable] = {}
         self.dynamic: list[str] = []
@@ -160,7 +178,7 @@ class _CallReader:
             Variable(f"d{k}", 0, each.size.bounds[1] - 1).as_expr() for k, each in enumerate(grid)
         ]
         reader = IndexMapReader(
-            scalars, [self._scalar_range(k, s) for k, s in enumerate(scalars)], self.symbolic
+            scalars, [self._scalar_range(k) for k in range(len(scalars))], self.symbolic
         )
         inputs = mapping.num_inputs
         operands = tuple(
@@ -180,6 +198,7 @@ class _CallReader:
             tuple([(i, o) for i, o in aliases if i >= 0]),
             scalars,
             tuple([scratch_of(aval) for aval in mapping.scratch_avals]),
+            getattr(self.eqn.params["compiler_params"], "vmem_limit_bytes", None),
         )
 
     def _name(self) -> str:
@@ -230,16 +249,16 @@ class _CallReader:
             if isinstance(size, int):
                 sizes.append(as_expr(size))
                 continue
-            value = _size_of(next(operands), self.sizes)
+            value = known_value(next(operands), self.known)
             expr = self._known_size(value)
             sizes.append(self._dynamic_size(k) if isinstance(expr, Unknown) else expr)
         return sizes
 
-    def _known_size(self, value: str | int | None) -> Expr | Unknown:
+    def _known_size(self, value: KnownValue | None) -> Expr | Unknown:
         if value is None:
             return Unknown("the size is computed at run time")
-        if isinstance(value, int):
-            return as_expr(value)
+        if not isinstance(value, str):
+            return as_expr(int(value))
         scopes = [d.scope for d in self._dimensions() if hasattr(d, "scope")]
         return self._from_text(value, scopes[0] if scopes else None)
 
@@ -259,20 +278,26 @@ class _CallReader:
 
     def _names(self) -> list[str]:
         """The names of program ids and scalars in index maps; ``i0``, ``s0``, ... without any."""
+        count = len(self.mapping.grid)
+        names = [self._names_at(k) for k in range(count + self.mapping.num_index_operands)]
+        own: list[str] = []
+        for k, known in enumerate(names):
+            default = f"i{k}" if k < count else f"s{k - count}"
+            own.append(next((name for name in known if name not in own), default))
+        return own
+
+    def _names_at(self, place: int) -> list[str]:
+        """The names that index maps and the kernel have for a program id or a scalar."""
         mapping = self.mapping
-        count, scalars = len(mapping.grid), mapping.num_index_operands
-        names = [*[f"i{k}" for k in range(count)], *[f"s{k}" for k in range(scalars)]]
-        vmapped = mapping.vmapped_dims
-        places = [k for k in range(count) if k not in vmapped]
-        places += range(count, count + scalars)
-        for block in mapping.block_mappings:
-            own = argument_names(block)
-            if len(own) == len(places) and all(n.isidentifier() for n in own):
-                if len(set(own)) == len(own) and not any(n.startswith("_") for n in own):
-                    for place, name in zip(places, own, strict=True):
-                        names[place] = name
-                    break
-        return names
+        count = len(mapping.grid)
+        own = [k for k in range(count) if k not in mapping.vmapped_dims]
+        places = [*own, *range(count, count + mapping.num_index_operands)]
+        lists = [argument_names(block.index_map_jaxpr) for block in mapping.block_mappings]
+        names = [each[places.index(place)] for each in lists if len(each) == len(places)
+                 if place in places]  # fmt: skip
+        if place >= count:
+            names += argument_names(self.eqn.params["jaxpr"])[place - count :][:1]
+        return [name for name in dict.fromkeys(names) if name and not name.startswith("_")]
 
     def _scalars(self, names: Sequence[str]) -> tuple[ScalarOperand, ...]:
         avals = self.mapping.index_map_avals[len(self.mapping.grid) :]
@@ -281,10 +306,17 @@ class _CallReader:
             for name, aval in zip(names, avals, strict=True)
         )
 
-    def _scalar_range(self, number: int, scalar: ScalarOperand) -> Interval:
-        aval = self.mapping.index_map_avals[len(self.mapping.grid) + number]
+    def _scalar_range(self, number: int) -> Interval:
+        """The values of a scalar operand: those that are given, or those of a constant."""
+        count = len(self.mapping.grid)
+        aval = self.mapping.index_map_avals[count + number]
         limits = range_of(HLO_NAMES.get(str(aval.dtype), "s32")) or (-MAX_SIZE - 1, MAX_SIZE)
-        given = self._given(scalar.name, number)
+        dynamic = sum(not isinstance(size, int) for size in self.mapping.grid)
+        constant = known_value(self.eqn.invars[dynamic + number], self.known)
+        if isinstance(constant, np.ndarray) and constant.size:
+            limits = int(constant.min()), int(constant.max())
+        names: list[str | int] = [*self._names_at(count + number), f"s{number}", number]
+        given = self._given(*names)
         return limits if given is None else intersect(limits, given.bounds)
 
     # ------------------------------------------------------------ operands

@@ -70,6 +70,8 @@ class BlockTable:
     @classmethod
     def of(cls, operand: PlacedOperand) -> BlockTable | Unknown:
         """Return the table of an operand; `Unknown` for symbolic or too many blocks."""
+        if operand.call.target == "gpu":
+            return Unknown("blocks on a GPU are pointers, which no pipeline copies")
         if operand.scalars:
             return Unknown("the blocks depend on scalars")
         grid, sizes = operand.call.static_grid, constant_sizes(operand.spec.sizes)

@@ -63,6 +63,24 @@ def values_of(ranges: Mapping[str | int, ValueRange], name: str | int) -> GivenV
     return GivenValues(bounds, step)
 
 
+def size_conditions(ranges: Mapping[str | int, ValueRange], names: Sequence[str]) -> list[str]:
+    """Return the conditions on symbolic sizes as JAX writes them.
+
+    >>> size_conditions({"n": (8, 64, 8), "s": (0, 9)}, ["n"])
+    ['n >= 8', 'n <= 64', 'mod(n, 8) == 0']
+    """
+    conditions: list[str] = []
+    for name in names:
+        if name in ranges:
+            given = values_of(ranges, name)
+            conditions.append(f"{name} >= {given.bounds[0]}")
+            if given.bounds[1] < _MAX:
+                conditions.append(f"{name} <= {given.bounds[1]}")
+            if given.step > 1:
+                conditions.append(f"mod({name}, {given.step}) == {given.bounds[0] % given.step}")
+    return conditions
+
+
 def parse_ranges(text: str) -> dict[str | int, ValueRange]:
     """Return ranges given as text: ``name: first:last`` or ``name: first:last:step``.
 

@@ -66,6 +66,8 @@ def buffer_count(call: KernelCall, spec: BlockSpecification) -> int:
 
 def vmem_bytes(call: KernelCall) -> int | Unknown:
     """Return the bytes of VMEM that a call needs at most."""
+    if call.target == "gpu":
+        return Unknown("a GPU has no VMEM")
     total = 0
     for spec in call.operands:
         if spec.space != "vmem":
@@ -78,6 +80,17 @@ def vmem_bytes(call: KernelCall) -> int | Unknown:
         if scratch.space == "vmem" and scratch.bits:
             total += padded_bytes(scratch.sizes, scratch.element_type, scratch.bits)
     return total
+
+
+def least_vmem_bytes(call: KernelCall) -> int:
+    """Return bytes of VMEM that a call needs at least: those of one buffer, without padding."""
+    blocks = [
+        (prod([each.size for each in spec.block]), spec.bits)
+        for spec in call.operands
+        if spec.space == "vmem" and not isinstance(spec.block, Unknown)
+    ]
+    scratch = [(prod(s.sizes), s.bits) for s in call.scratch if s.space == "vmem"]
+    return sum([count * bits // 8 for count, bits in (*blocks, *scratch)])
 
 
 def refused_block(call: KernelCall, spec: BlockSpecification) -> str:

@@ -16,6 +16,7 @@ from indexing.dataflow.queries import Groups
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
 from indexing.memory.buffers.profile import MemoryProfile
+from indexing.pallas.report import CallReport, PallasReport
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.search import BestShardings
 from indexing.tiling.collapsing import Collapse, CollapsedArray
@@ -32,6 +33,7 @@ from indexing.views.map_tables import (
     shape_text,
 )
 from indexing.views.memory_tables import peak_table
+from indexing.views.pallas_tables import call_tables
 from indexing.views.plans import plan_table, shardings_table
 from indexing.views.tables import Table
 from indexing.views.tilings import best_tilings_table, comparison_table, tiling_table
@@ -65,6 +67,8 @@ def html_of(value: object) -> str:
         case Collapse():
             rows = list(_collapsed_rows(value))
             return Table("", ("array", "shape", "collapsed"), rows).html()
+        case CallReport() | PallasReport():
+            return "".join([table.html() for table in call_tables(value)])
         case LoopNest() | MapLoopNest():
             return preformatted_html(value.source)
         case _:

@@ -59,7 +59,8 @@ def test_the_examples_of_the_help_run(
     monkeypatch.chdir(tmp_path)
     for copied in ("m.hlo", "before.hlo", "after.hlo"):
         shutil.copy(MODULE, copied)
-    shutil.copy(MODULE.with_name("layers.py"), "layers.py")
+    for copied in ("layers.py", "blocks.py"):
+        shutil.copy(MODULE.with_name(copied), copied)
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")
     write_dumps(Path("dumps"))
     Path("m-buffer-assignment.txt").write_text("BufferAssignment:\n")

@@ -102,7 +102,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_has_a_case() -> None:
-    assert CASES.keys() == COMMANDS.keys() - {"dump"}  # which reads no module
+    assert CASES.keys() == COMMANDS.keys() - {"dump", "pallas"}  # which read no module
 
 
 @pytest.mark.parametrize("command", CASES)

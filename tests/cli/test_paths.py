@@ -56,7 +56,7 @@ LINES = {
     "report dumps":                                  DUMPS,
 }
 # fmt: on
-WITHOUT_FILES = {"simplify", "compose", "ops", "explain"}
+WITHOUT_FILES = {"simplify", "compose", "ops", "explain", "pallas"}
 LINKS = ["itself", "./", "absolute", "symbolic", "hard", "chain"]
 
 

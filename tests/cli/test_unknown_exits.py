@@ -98,6 +98,7 @@ def test_no_command_is_missing() -> None:
     assert {line.split()[0] for line, *_ in ROWS} == COMMANDS.keys() - read_no_modules - {
         "report",
         "dump",
+        "pallas",
     }
 
 
