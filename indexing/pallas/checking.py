@@ -91,9 +91,8 @@ def _block_report(
     names = spec.origin, spec.source, spec.is_output, *_texts(spec)
     refused = refused_block(call, spec)
     if isinstance(operand, Unknown):
-        is_aliased = any(o == number for _, o in call.aliases)
         own: dict[str, Any] = dict.fromkeys(("covered", "visits", "race"), "may")
-        own |= {"hazard": "may"} if is_aliased else {}
+        own["hazard"] = "may" if any(o == number for _, o in call.aliases) else False
         return BlockReport(
             *names,
             operand,
@@ -156,7 +155,9 @@ def _output_fields(
     }
     symbols = [coverage.symbols, visits.symbols, race.symbols]
     notes = [coverage.reason, visits.reason, race.reason]
-    for source in [placed[i] for i, o in call.aliases if o == number]:
+    sources = [placed[i] for i, o in call.aliases if o == number]
+    fields |= {"hazard": False, "is_aliased": bool(sources)}
+    for source in sources:
         if isinstance(source, Unknown):
             fields |= {"hazard": "may"}
             notes.append(source.reason)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from indexing.pallas.block_maps import PlacedOperand, at_most
+from indexing.pallas.enumerated import EnumeratedBlocks
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.exact import unions
@@ -33,6 +34,9 @@ class CoverageVerdict:
 def coverage_verdict(operand: PlacedOperand) -> CoverageVerdict:
     """Return the verdict about the coverage of an output."""
     hole = _hole(operand, operand.symbols)
+    if isinstance(hole, Unknown):
+        blocks = EnumeratedBlocks.of(operand)
+        hole = hole if isinstance(blocks, Unknown) else blocks.hole()
     if isinstance(hole, Unknown):
         return CoverageVerdict("may", reason=str(hole))
     if hole is not None:

@@ -13,8 +13,9 @@ from math import factorial, prod
 from typing import Final
 
 from indexing.pallas.block_maps import PlacedOperand
+from indexing.pallas.block_tables import BlockTable
 from indexing.pallas.calls import KernelCall
-from indexing.pallas.traffic import BlockTable
+from indexing.pallas.traffic import table_transfers
 from simplifier.unknown import Unknown
 
 MAX_WORK: Final = 1 << 24
@@ -95,7 +96,7 @@ def _bytes_in_order(tables: Sequence[BlockTable], order: Sequence[int]) -> int |
     """Return the bytes in an order; `None` if the visits of an output are not consecutive."""
     total = 0
     for table in tables:
-        moves = table.transfers(order)
+        moves = table_transfers(table, order)
         if isinstance(moves, Unknown):
             return moves
         spec = table.operand.spec

@@ -53,6 +53,19 @@ def _shift_left(x: Sequence[Expr]) -> Cases | None:
     return [(value * (1 << bits.constant), ())]
 
 
+def _quotient(x: Sequence[Expr]) -> Cases | None:
+    return [(x[0] // x[1], ())] if _is_floor(x) else integer_rules.quotient(x)
+
+
+def _remainder(x: Sequence[Expr]) -> Cases | None:
+    return [(x[0] % x[1], ())] if _is_floor(x) else integer_rules.remainder(x)
+
+
+def _is_floor(x: Sequence[Expr]) -> bool:
+    """True if a division by a variable rounds down: nothing is negative, and no divisor is 0."""
+    return not x[1].is_constant and x[0].bounds[0] >= 0 and x[1].bounds[0] >= 1
+
+
 def _of(function: Any) -> Callable[[str], IntegerRule | None]:
     return lambda element_type: integer_rules.rule_of(function, element_type)
 
@@ -71,8 +84,8 @@ RULES: Final[Mapping[str, Callable[[str], IntegerRule | None]]] = {
     "clamp": _always(_clamp),
     "abs": _always(_absolute),
     "sign": _of(numerics.sign),
-    "div": _of(numerics.divide),
-    "rem": _of(numerics.remainder),
+    "div": _always(_quotient),
+    "rem": _always(_remainder),
     "and": _of(np.bitwise_and),
     "or": _of(np.bitwise_or),
     "xor": _of(np.bitwise_xor),

@@ -14,6 +14,7 @@ from indexing.maps.map_copies import MapCopy
 from indexing.pallas.block_maps import PlacedOperand, at_least, before, equal, unequal
 from indexing.pallas.bounds import ArrayIndex, GridPoint
 from indexing.pallas.calls import PIPELINED
+from indexing.pallas.enumerated import EnumeratedBlocks
 from indexing.pallas.visits import blocks_meet, first_shared, of_pair, place, symbol_values
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -56,17 +57,38 @@ def race_verdict(operand: PlacedOperand) -> SharingVerdict:
         differ = at_least(b.dims[k], a.dims[k] + 1)
         point = of_pair(operand, a, b, [*shared, differ])
         if isinstance(point, Unknown):
-            return SharingVerdict("may", reason=str(point))
+            return _on_device(operand, _enumerated_race(operand, point))
         if point is not None and (best is None or _key(point) < _key(best[1])):
             best = k, point
     if best is None:
         return SharingVerdict(False)
     k, at = best
     verdict = SharingVerdict(True, _meeting(a, b, at), k, symbol_values(operand, at))
-    if operand.call.target == "gpu" or operand.spec.space not in PIPELINED:
-        reason = "a race only if the kernel writes what the programs share"
-        return _as_may(verdict, reason)
-    return _or_may([operand], verdict)
+    return _or_may([operand], _on_device(operand, verdict))
+
+
+def _enumerated_race(operand: PlacedOperand, reason: Unknown) -> SharingVerdict:
+    """Return the verdict from all blocks where isl does not decide."""
+    blocks = EnumeratedBlocks.of(operand)
+    if isinstance(blocks, Unknown):
+        return SharingVerdict("may", reason=str(reason))
+    race = blocks.race()
+    if race is None:
+        return SharingVerdict(False)
+    k, first, second, element = race
+    return SharingVerdict(True, (first, second, element), k)
+
+
+def _on_device(operand: PlacedOperand, verdict: SharingVerdict) -> SharingVerdict:
+    """Return a race as "may" where blocks are pointers."""
+    if verdict.word is True and not _is_copied(operand):
+        return _as_may(verdict, "a race only if the kernel writes what the programs share")
+    return verdict
+
+
+def _is_copied(operand: PlacedOperand) -> bool:
+    """True if a pipeline copies the blocks; otherwise they are pointers."""
+    return operand.call.target == "tpu" and operand.spec.space in PIPELINED
 
 
 def _key(at: dict[Variable, int]) -> list[int]:
@@ -83,7 +105,8 @@ def _as_may(verdict: SharingVerdict, reason: str) -> SharingVerdict:
 
 def _or_may(operands: list[PlacedOperand], verdict: SharingVerdict) -> SharingVerdict:
     """Return a verdict that holds for some scalars or grids, as "may" if there are any."""
-    if any(o.scalars for o in operands) or operands[0].call.dynamic:
+    is_sure = not any(o.scalars for o in operands) and not operands[0].call.dynamic
+    if verdict.word is True and not is_sure:
         return _as_may(verdict, "it happens for some scalars or grids")
     return verdict
 
@@ -111,7 +134,7 @@ def hazard_verdict(source: PlacedOperand, output: PlacedOperand) -> SharingVerdi
     verdict = SharingVerdict(
         True, _meeting(writer, reader, best), None, symbol_values(output, best)
     )
-    if output.call.target == "gpu" or output.spec.space not in PIPELINED:
+    if not (_is_copied(source) and _is_copied(output)):
         return _as_may(verdict, "a hazard only if the kernel writes and reads what they share")
     return _or_may([source, output], verdict)
 
@@ -133,9 +156,9 @@ def _ways(
 def copies_in(operand: PlacedOperand, step: MapCopy) -> list[tuple[list[Constraint], list[Clause]]]:
     """Return when a step after the first one has another block than the step before.
 
-    If the block depends on scalars, every step counts.
+    If the block depends on scalars, or if it is a pointer, every step counts.
     """
-    if operand.scalars:
+    if operand.scalars or not _is_copied(operand):
         return [([], [])]
     cases: list[tuple[list[Constraint], list[Clause]]] = []
     sizes = [each.size for each in operand.call.grid]

@@ -50,6 +50,7 @@ class BlockReport:
         symbols: the smallest symbolic sizes with a fault.
         notes: reasons and conditions.
         may_revisit: True if the specification allows visits apart.
+        is_aliased: True if an output has the buffer of an input: a hole keeps the input's values.
     """
 
     origin: str
@@ -80,6 +81,7 @@ class BlockReport:
     symbols: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
     may_revisit: bool = False
+    is_aliased: bool = False
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ class BlockReport:
         if self.scalar_bounds == "out" and self.scalar_bounds_at is not None:
             step, element = self.scalar_bounds_at
             yield f"step {step} reads element {element}, outside of a scalar array"
-        if self.covered is False and self.hazard is None:
+        if self.covered is False and not self.is_aliased:
             yield f"no step visits element {self.hole}"
 
     def _step_faults(self) -> Iterator[str]:
@@ -211,6 +213,9 @@ class PallasReport(Displayed):
 
     def __getitem__(self, number: int) -> CallReport:
         return self.calls[number]
+
+    def __iter__(self) -> Iterator[CallReport]:
+        return iter(self.calls)
 
     @property
     def faults(self) -> tuple[str, ...]:

@@ -72,6 +72,8 @@ def traced_calls(
         ImportError: jax is not installed.
         ValueError: a name in `ranges` is that of no scalar and of no size.
     """
+    for name in ranges:
+        values_of(ranges, name)
     jax = load_jax("pallas.check")
     closed = jax.make_jaxpr(function)(*args)
     traced = TracedCalls()

@@ -10,22 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
-from typing import Any, Final, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
 
 from indexing.pallas.block_maps import PlacedOperand
-from indexing.pallas.calls import PIPELINED, constant_sizes
-from simplifier.atoms import Variable
+from indexing.pallas.block_tables import BlockTable
+from indexing.pallas.calls import PIPELINED
 from simplifier.unknown import Unknown
-
-MAX_STEPS: Final = 1 << 23
-"""Maximum number of grid points over the dimensions on which a block depends."""
-
-_Table: TypeAlias = "npt.NDArray[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,118 +32,20 @@ class BlockTransfers:
 
 def transfers(operand: PlacedOperand) -> BlockTransfers | Unknown:
     """Return the transfers of an operand in the order of the grid."""
+    if operand.call.target == "gpu":
+        return Unknown("blocks on a GPU are pointers, which no pipeline copies")
+    if operand.spec.space not in PIPELINED:
+        return BlockTransfers(0, 0)
     table = BlockTable.of(operand)
-    return table if isinstance(table, Unknown) else table.transfers(range(len(table.grid)))
+    return table if isinstance(table, Unknown) else table_transfers(table, range(len(table.grid)))
 
 
-class BlockTable:
-    """The blocks of an operand, as arrays over the dimensions of the grid that they depend on.
-
-    Attributes:
-        grid: the sizes of the grid.
-        used: the dimensions on which the blocks depend, without those of one step.
-        starts: the first element of each block, a row for each dimension of the array.
-        volumes: the number of elements of each block that are in the array.
-    """
-
-    def __init__(
-        self, operand: PlacedOperand, grid: tuple[int, ...], sizes: tuple[int, ...]
-    ) -> None:
-        self.operand, self.grid, self.sizes = operand, grid, sizes
-        mentioned = {v for e in operand.starts.results for v in e.variables()}
-        dims = operand.starts.dims
-        self.used = [k for k, v in enumerate(dims) if v in mentioned and grid[k] > 1]
-        self.starts = self._starts(self.used)
-        self.volumes = self._volumes(self.starts)
-
-    @classmethod
-    def of(cls, operand: PlacedOperand) -> BlockTable | Unknown:
-        """Return the table of an operand; `Unknown` for symbolic or too many blocks."""
-        if operand.call.target == "gpu":
-            return Unknown("blocks on a GPU are pointers, which no pipeline copies")
-        if operand.scalars:
-            return Unknown("the blocks depend on scalars")
-        grid, sizes = operand.call.static_grid, constant_sizes(operand.spec.sizes)
-        if grid is None or sizes is None:
-            return Unknown("the grid or the array has a symbolic size")
-        mentioned = {v for e in operand.starts.results for v in e.variables()}
-        points = [n for v, n in zip(operand.starts.dims, grid, strict=True) if v in mentioned]
-        if prod(points) > MAX_STEPS:
-            return Unknown(f"the block depends on more than {MAX_STEPS} grid points")
-        return cls(operand, grid, sizes)
-
-    @cached_property
-    def keys(self) -> _Table:
-        """A number for each block: equal for equal blocks."""
-        key = np.zeros(self.starts.shape[1], np.int64)
-        for row in self.starts:
-            values, places = np.unique(row, return_inverse=True)
-            _, key = np.unique(key * len(values) + places, return_inverse=True)
-        return key
-
-    @cached_property
-    def count(self) -> int:
-        """The number of different blocks; 0 for a grid without steps."""
-        return 0 if 0 in self.grid else int(self.keys.max(initial=0)) + 1
-
-    @property
-    def is_injective(self) -> bool:
-        """True if no two steps that differ in a used dimension have one block."""
-        return self.count == len(self.volumes)
-
-    def transfers(self, order: Sequence[int]) -> BlockTransfers | Unknown:
-        """Return the transfers if the dimensions of the grid are in this order.
-
-        Dimensions within the last used one do not move a block.  If blocks are injective, each step
-        of the others moves it.  If not, those around the first used one repeat all moves, without
-        the first if the last block is the first one.
-        """
-        if self.operand.spec.space not in PIPELINED or 0 in self.grid:
-            return BlockTransfers(0, 0)
-        bits = self.operand.spec.bits
-        places = [n for n, k in enumerate(order) if k in self.used]
-        if not places:
-            return BlockTransfers(1, int(self.volumes[0]) * bits // 8)
-        if self.is_injective:
-            steps = prod(self.grid[k] for k in order[: places[-1] + 1])
-            volume = int(self.volumes.sum()) * (steps // self.starts.shape[1])
-            return BlockTransfers(steps, volume * bits // 8)
-        repeats = prod(self.grid[k] for k in order[: places[0]])
-        inner = order[places[0] : places[-1] + 1]
-        if prod(self.grid[k] for k in inner) > MAX_STEPS:
-            return Unknown(f"the block depends on more than {MAX_STEPS} grid points")
-        at = self._in_order(inner)
-        keys, volumes = self.keys[at], self.volumes[at]
-        moves = np.ones(len(at), bool)
-        moves[1:] = keys[1:] != keys[:-1]
-        kept = (repeats - 1) * int(keys[0] == keys[-1])
-        volume = repeats * int(volumes[moves].sum()) - kept * int(volumes[0])
-        return BlockTransfers(repeats * int(moves.sum()) - kept, volume * bits // 8)
-
-    def _in_order(self, inner: Sequence[int]) -> _Table:
-        """The numbers of the columns of the table at each step of these dimensions."""
-        shape = [self.grid[k] for k in inner]
-        column = np.zeros(shape, np.int64)
-        for k in self.used:
-            along = [1] * len(shape)
-            along[inner.index(k)] = self.grid[k]
-            column = column * self.grid[k] + np.arange(self.grid[k]).reshape(along)
-        return column.reshape(-1)
-
-    def _starts(self, dimensions: Sequence[int]) -> _Table:
-        shape = [self.grid[k] for k in dimensions]
-        places = np.unravel_index(np.arange(prod(shape)), shape) if shape else ()
-        at: dict[Variable, Any] = dict.fromkeys(self.operand.starts.dims, 0)
-        at |= {self.operand.starts.dims[k]: p for k, p in zip(dimensions, places, strict=True)}
-        rows = [
-            np.broadcast_to(np.asarray(e.value(at)), (prod(shape),))
-            for e in self.operand.starts.results
-        ]
-        return np.array(rows, np.int64).reshape(len(rows), prod(shape))
-
-    def _volumes(self, starts: _Table) -> _Table:
-        volume = np.ones(starts.shape[1], np.int64)
-        for row, each, size in zip(starts, self.operand.block, self.sizes, strict=True):
-            inside = np.minimum(row + each.size, size) - np.maximum(row, 0)
-            volume = volume * np.maximum(inside, 0)
-        return volume
+def table_transfers(table: BlockTable, order: Sequence[int]) -> BlockTransfers | Unknown:
+    """Return the transfers if the dimensions of the grid are in this order, outermost first."""
+    if table.operand.spec.space not in PIPELINED:
+        return BlockTransfers(0, 0)
+    moves = table.moves(order)
+    if isinstance(moves, Unknown):
+        return moves
+    count, elements = moves
+    return BlockTransfers(count, elements * table.operand.spec.bits // 8)

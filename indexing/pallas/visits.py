@@ -23,6 +23,7 @@ from indexing.pallas.block_maps import (
     unequal,
 )
 from indexing.pallas.bounds import ArrayIndex, GridPoint
+from indexing.pallas.enumerated import EnumeratedBlocks
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.unions import Clause
@@ -56,11 +57,11 @@ def visits_verdict(operand: PlacedOperand) -> VisitsVerdict:
     shared = shared_block(operand)
     word: VisitsWord = "once"
     if isinstance(shared, Unknown):
-        return VisitsVerdict("may", reason=str(shared))
+        return _enumerated(operand, shared)
     if shared is not None:
         apart = _apart(operand)
         if isinstance(apart, Unknown):
-            return VisitsVerdict("may", reason=str(apart))
+            return _enumerated(operand, apart)
         if apart is not None:
             return _or_may(operand, apart)
         word = "consecutive"
@@ -72,6 +73,17 @@ def visits_verdict(operand: PlacedOperand) -> VisitsVerdict:
     if shared is not None and _depends_on_scalars(operand):
         return VisitsVerdict("may", reason="once or consecutive: it depends on scalars")
     return VisitsVerdict(word)
+
+
+def _enumerated(operand: PlacedOperand, reason: Unknown) -> VisitsVerdict:
+    """Return the verdict from all blocks where isl does not decide."""
+    blocks = EnumeratedBlocks.of(operand)
+    if isinstance(blocks, Unknown):
+        return VisitsVerdict("may", reason=str(reason))
+    apart = blocks.apart()
+    if apart is not None:
+        return VisitsVerdict("apart", apart)
+    return VisitsVerdict("consecutive" if blocks.is_shared else "once")
 
 
 def _depends_on_scalars(operand: PlacedOperand) -> bool:
@@ -132,6 +144,7 @@ def _apart(operand: PlacedOperand) -> VisitsVerdict | Unknown | None:
     """Return two steps with one block, between which a step has another block."""
     a, b = operand.copy("a."), operand.copy("b.")
     same = [equal(x, y) for x, y in zip(a.results, b.results, strict=True)]
+    best: dict[Variable, int] | None = None
     for next_dims, constraints in successors(operand, a):
         after = Substitution(dict(zip(a.dims, next_dims, strict=True)))
         if operand.scalars:
@@ -142,9 +155,15 @@ def _apart(operand: PlacedOperand) -> VisitsVerdict | Unknown | None:
             answer = of_pair(operand, a, b, [*same, *constraints], [later, changes])
         if isinstance(answer, Unknown):
             return answer
-        if answer is not None:
-            return _first_visits(operand, a, b, answer)
-    return None
+        if answer is not None and (best is None or _sizes(operand, answer) < _sizes(operand, best)):
+            best = answer
+        if best is not None and not operand.symbols:
+            break
+    return None if best is None else _first_visits(operand, a, b, best)
+
+
+def _sizes(operand: PlacedOperand, at: dict[Variable, int]) -> list[int]:
+    return [at[v] for v in operand.symbols]
 
 
 def _apart_with_scalars(

@@ -68,7 +68,7 @@ def _row(operand: BlockReport) -> tuple[object, ...]:
         _word(operand.covered),
         operand.visits,
         _word(operand.race),
-        _word(operand.hazard),
+        _word(operand.hazard) if operand.is_aliased else None,
     )
 
 

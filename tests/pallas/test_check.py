@@ -158,7 +158,7 @@ def test_hazard_of_a_transpose_in_place() -> None:
     (_, output) = report_of(examples.transpose(is_aliased=True)).operands
     assert (output.hazard, output.hazard_at) == (True, ((0, 1), (1, 0), (0, 128)))
     (_, output) = report_of(examples.transpose(is_aliased=False)).operands
-    assert output.hazard is None
+    assert output.hazard is False
 
 
 @pytest.mark.sampled
