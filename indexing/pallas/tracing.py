@@ -44,11 +44,17 @@ MAX_SIZE: Final = (1 << 31) - 1
 """The maximum of a symbolic size or of a dynamic grid without a given range."""
 
 _WITHOUT_BLOCKS: Final = frozenset(("core_map", "mpmd_map", "pallas_call_mesh"))
-_LOOPS: Final = frozenset(("scan", "while"))
-"""Primitives whose jaxprs get other values in each iteration."""
 
-KnownValue: TypeAlias = "str | np.ndarray[Any, Any]"
-"""A value that is known before the program runs: a symbolic size as text, or integers."""
+
+@dataclass(frozen=True, slots=True)
+class ArgumentName:
+    """The name of an argument of the traced function."""
+
+    name: str
+
+
+KnownValue: TypeAlias = "str | np.ndarray[Any, Any] | ArgumentName"
+"""A value that is known before the program runs: a symbolic size as text, integers, or a name."""
 
 _DYNAMIC: Final = "grid"  # begins the name of the variable of a dynamic dimension of a grid
 
@@ -78,7 +84,9 @@ def traced_calls(
     closed = jax.make_jaxpr(function)(*args)
     traced = TracedCalls()
     used: set[str | int] = set()
-    known = _constants(closed.jaxpr, closed.consts)
+    names = argument_names(closed)
+    named = zip(closed.jaxpr.invars, map(ArgumentName, names), strict=False)
+    known = _constants(closed.jaxpr, closed.consts) | dict(named)
     for _, eqn in _equations(closed.jaxpr, known):
         if eqn.primitive.name in _WITHOUT_BLOCKS:
             traced.without_blocks.append(eqn.primitive.name)
@@ -113,12 +121,10 @@ def _equations(jaxpr: Any, known: dict[Any, KnownValue]) -> Iterator[tuple[Any, 
         yield jaxpr, eqn
         if eqn.primitive.name == "pallas_call":
             continue
-        for inner, consts in _inner_jaxprs(eqn):
+        for name, inner, consts in _inner_jaxprs(eqn):
             known.update(_constants(inner, consts))
-            outside = eqn.invars if len(inner.invars) == len(eqn.invars) else ()
-            values = [known_value(atom, known) for atom in outside]
-            if not values or eqn.primitive.name in _LOOPS:
-                values = [None] * len(inner.invars)
+            values = [known_value(a, known) for a in _arguments(eqn, name, len(inner.invars))]
+            values += [None] * (len(inner.invars) - len(values))
             for inside, value in zip(inner.invars, values, strict=True):
                 known.pop(inside, None)  # the value in another call of the jaxpr
                 if value is not None:
@@ -126,12 +132,29 @@ def _equations(jaxpr: Any, known: dict[Any, KnownValue]) -> Iterator[tuple[Any, 
             yield from _equations(inner, known)
 
 
-def _inner_jaxprs(eqn: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
-    for parameter in eqn.params.values():
+def _inner_jaxprs(eqn: Any) -> Iterator[tuple[str, Any, Sequence[Any]]]:
+    for name, parameter in eqn.params.items():
         for each in parameter if isinstance(parameter, list | tuple) else (parameter,):
             inner = getattr(each, "jaxpr", each)
             if hasattr(inner, "eqns"):
-                yield inner, getattr(each, "consts", ())
+                yield name, inner, getattr(each, "consts", ())
+
+
+def _arguments(eqn: Any, name: str, count: int) -> Sequence[Any]:
+    """Return the operands that are the first arguments of a jaxpr in each of its calls."""
+    params: Any = eqn.params
+    operands: Sequence[Any] = eqn.invars
+    match eqn.primitive.name:
+        case "scan":
+            return operands[: params["num_consts"]]
+        case "while" if name == "cond_jaxpr":
+            return operands[: params["cond_nconsts"]]
+        case "while":
+            first = params["cond_nconsts"]
+            return operands[first : first + params["body_nconsts"]]
+        case "cond":
+            return operands[1:]
+    return operands if len(operands) == count else ()
 
 
 def _constants(jaxpr: Any, consts: Sequence[Any]) -> dict[Any, KnownValue]:
@@ -253,12 +276,14 @@ class _CallReader:
                 continue
             value = known_value(next(operands), self.known)
             expr = self._known_size(value)
-            sizes.append(self._dynamic_size(k) if isinstance(expr, Unknown) else expr)
+            sizes.append(self._dynamic_size(k, value) if isinstance(expr, Unknown) else expr)
         return sizes
 
     def _known_size(self, value: KnownValue | None) -> Expr | Unknown:
         if value is None:
             return Unknown("the size is computed at run time")
+        if isinstance(value, ArgumentName):
+            return Unknown(f"the size is the argument {value.name}")
         if not isinstance(value, str):
             return as_expr(int(value))
         scopes = [d.scope for d in self._dimensions() if hasattr(d, "scope")]
@@ -268,9 +293,9 @@ class _CallReader:
         for block in self.mapping.block_mappings:
             yield from array_of(block).shape
 
-    def _dynamic_size(self, number: int) -> Expr:
+    def _dynamic_size(self, number: int, value: KnownValue | None) -> Expr:
         name = f"{_DYNAMIC}{number}"
-        given = self._given(name)
+        given = self._given(name, *([value.name] if isinstance(value, ArgumentName) else []))
         bounds = (0, MAX_SIZE) if given is None else given.bounds
         self.symbols[name] = Variable(name, *bounds)
         self.dynamic.append(name)
@@ -318,6 +343,8 @@ class _CallReader:
         if isinstance(constant, np.ndarray) and constant.size:
             limits = int(constant.min()), int(constant.max())
         names: list[str | int] = [*self._names_at(count + number), f"s{number}", number]
+        names += [f"args[{number}]"]
+        names += [constant.name] if isinstance(constant, ArgumentName) else []
         given = self._given(*names)
         return limits if given is None else intersect(limits, given.bounds)
 

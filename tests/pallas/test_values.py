@@ -246,3 +246,31 @@ def test_answers_about_a_dynamic_grid_have_its_sizes() -> None:
     assert call.operands[1].bounds == "inside"
     (call,) = check(dynamic, *avals, ranges={"grid0": (6, 6)}).calls
     assert call.operands[1].covered is True
+
+
+def test_ranges_have_several_names() -> None:
+    """A scalar has the names of the index map, of the function's argument, and its number."""
+    import jax
+    import jax.numpy as jnp
+
+    kernel = Kernel(
+        "pages",
+        (4,),
+        (Operand((80, 128), (8, 128), lambda i, s: (s[i], 0)),),
+        (Operand((32, 128), (8, 128), lambda i, s: (i, 0)),),
+        scalars=((4,),),
+    )
+    call, avals = kernel.call(), kernel.function()[1]
+
+    def function(table: Any, x: Any) -> Any:
+        def step(carry: Any, _: Any) -> tuple[Any, None]:
+            return carry + jax.jit(call)(table, x)[0], None
+
+        zeros = jnp.zeros((32, 128))
+        return jax.lax.scan(step, zeros, None, length=3)[0]
+
+    for name in ("s", "table", "args[0]", "s0", 0):
+        (report,) = check(function, *avals, ranges={name: (0, 9)}).calls
+        assert report.operands[0].bounds == "inside"
+    (report,) = check(function, *avals).calls
+    assert report.operands[0].bounds == "may"
