@@ -118,6 +118,28 @@ class BlockTable:
         flat: _Table = np.broadcast_to(column, shape).reshape(-1)
         return flat
 
+    def visit_counts(self, step: Sequence[int] | None = None) -> _Table:
+        """Return the number of steps whose block touches each cell of the array.
+
+        A cell has the sizes of a block; the first one starts at element 0.
+
+        Args:
+            step: count only this step.
+        """
+        sizes = [each.size for each in self.operand.block]
+        counts = np.zeros([-(-n // s) for n, s in zip(self.sizes, sizes, strict=True)], np.int64)
+        steps = prod(self.grid) // len(self.volumes) if len(self.volumes) else 0
+        starts = self.starts
+        if step is not None:
+            at = int(np.ravel_multi_index(tuple(step), self.grid)) if self.grid else 0
+            column = int(self.columns(range(len(self.grid)))[at])
+            starts, steps = starts[:, column : column + 1], 1
+        for start in starts.T:
+            pairs = zip(start.tolist(), sizes, counts.shape, strict=True)
+            inside = [(max(0, s // n), min(count, -(-(s + n) // n))) for s, n, count in pairs]
+            counts[tuple([slice(low, max(low, high)) for low, high in inside])] += steps
+        return counts
+
     def _starts(self, dimensions: Sequence[int]) -> _Table:
         shape = [self.grid[k] for k in dimensions]
         places = np.unravel_index(np.arange(prod(shape)), shape) if shape else ()

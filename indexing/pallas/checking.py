@@ -53,7 +53,21 @@ def check(
 def check_call(
     call: KernelCall, vmem_limit: int | None = None, capacity: int | None = None
 ) -> CallReport:
-    """Return the answers about one call."""
+    """Return the answers about one call.
+
+    >>> from indexing.pallas.calls import BlockDimension, GridDimension
+    >>> from simplifier.linear import as_expr, variable
+    >>> rows = (as_expr(20),), "f32", 32, (BlockDimension("blocked", 8),)
+    >>> index = (variable("d0", 0, 2),), (), "vmem"
+    >>> operands = tuple(BlockSpecification("x", "", k, *rows, *index) for k in (False, True))
+    >>> grid = (GridDimension("i", as_expr(3)),)
+    >>> call = check_call(KernelCall("copy", "tpu", grid, (), frozenset(), (), operands))
+    >>> call.outputs[0].bounds, call.outputs[0].overhang, call.bytes
+    ('padded', (4,), 160)
+    >>> report = PallasReport((call,))
+    >>> report.faults
+    ()
+    """
     placed = [PlacedOperand.of(call, spec) for spec in call.operands]
     reports = [_block_report(call, k, spec, placed) for k, spec in enumerate(call.operands)]
     known = [operand for operand in placed if isinstance(operand, PlacedOperand)]
@@ -101,6 +115,7 @@ def _block_report(
             refused=refused,
             notes=(operand.reason,),
             may_revisit=spec.may_revisit,
+            placed=operand,
             **(own if spec.is_output else {}),
         )
     bounds, moves = bounds_verdict(operand), transfers(operand)
@@ -124,6 +139,7 @@ def _block_report(
         symbols=next((s for s in (bounds.symbols, *symbols) if s), ()),
         notes=tuple(dict.fromkeys([note for note in notes if note])),
         may_revisit=spec.may_revisit,
+        placed=operand,
         **fields,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+import indexing.methods as methods
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
+from indexing.pallas.block_maps import PlacedOperand
 from indexing.pallas.bounds import ArrayIndex, BoundsWord, GridPoint
 from indexing.pallas.grid_orders import GridOrder
 from indexing.pallas.races import Meeting
@@ -50,6 +52,7 @@ class BlockReport:
         symbols: the smallest symbolic sizes with a fault.
         notes: reasons and conditions.
         may_revisit: True if the specification allows visits apart.
+        placed: the operand with its maps, for pictures.
         is_aliased: True if an output has the buffer of an input: a hole keeps the input's values.
     """
 
@@ -82,6 +85,24 @@ class BlockReport:
     notes: tuple[str, ...] = ()
     may_revisit: bool = False
     is_aliased: bool = False
+    placed: PlacedOperand | Unknown | None = field(default=None, repr=False, compare=False)
+
+    def plot(
+        self,
+        step: Sequence[int] | None = None,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+    ) -> Any:
+        """Return a picture: how many steps have each block; holes and doubles have other shades.
+
+        Args:
+            step: a point of the grid, whose block a second panel shows.
+            backend, theme: as in `Answer.plot`.
+        Raises:
+            ImportError: matplotlib is not installed.
+            ValueError: `step` is not in the grid.
+        """
+        return methods.plot_operand_blocks(self, step, backend, theme)
 
     @property
     def faults(self) -> tuple[str, ...]:
