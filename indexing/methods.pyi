@@ -97,6 +97,7 @@ from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
 from .views.block_tables import blocks_text as blocks_text
 from .views.display import html_of as html_of
+from .views.pallas_tables import pallas_text as pallas_text
 from .views.plans import best_shardings_text as best_shardings_text
 from .views.plans import plan_text as plan_text
 from .views.tilings import best_tilings_text as best_tilings_text

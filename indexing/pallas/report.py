@@ -140,7 +140,7 @@ class BlockReport:
         return "may" in (*answers, self.scalar_bounds)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CallReport(Displayed):
     """The answers about one ``pallas_call``.
 
@@ -171,6 +171,12 @@ class CallReport(Displayed):
     vmem_limit: int | None = None
     best_order: GridOrder | Unknown | None = None
     notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return methods.pallas_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Pallas call {self.name!r}: {_count(self.faults)}>"
 
     @property
     def inputs(self) -> tuple[BlockReport, ...]:
@@ -217,7 +223,7 @@ class CallReport(Displayed):
         return any(o.is_undecided for o in self.operands)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PallasReport(Displayed):
     """The answers about all Pallas calls of a function, in program order.
 
@@ -228,6 +234,12 @@ class PallasReport(Displayed):
 
     calls: tuple[CallReport, ...]
     notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return methods.pallas_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Pallas calls {[call.name for call in self.calls]}: {_count(self.faults)}>"
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -252,3 +264,7 @@ class PallasReport(Displayed):
     def is_undecided(self) -> bool:
         """True if an answer is "may"."""
         return any(call.is_undecided for call in self.calls)
+
+
+def _count(faults: Sequence[str]) -> str:
+    return f"{len(faults)} fault{'' if len(faults) == 1 else 's'}"

@@ -30,6 +30,13 @@ def report_lines(report: PallasReport) -> Iterator[str]:
     yield from report.notes
 
 
+def pallas_text(report: CallReport | PallasReport) -> str:
+    """Return a report, or one call of it, as text."""
+    if isinstance(report, CallReport):
+        return str(call_table(report))
+    return "\n".join(report_lines(report))
+
+
 def call_tables(report: CallReport | PallasReport) -> list[Table]:
     """Return the table of a call, or those of all calls of a report."""
     calls = report.calls if isinstance(report, PallasReport) else (report,)

@@ -140,6 +140,9 @@ def test_pages() -> None:
     assert (source.bounds, source.condition) == ("may", "0 <= j + s[i] * 2 <= 19")
     assert (output.bounds, output.visits, output.covered) == ("inside", "once", True)
     assert (source.fetches, source.bytes) == (None, None)
+    source = report_of(examples.PAGES, ranges={"s": (10, 99)}).operands[0]
+    assert (source.bounds, source.bounds_at) == ("out", ((0, 0), (160, 0)))
+    source = report_of(examples.PAGES).operands[0]
     (rt,) = source.map.runtime  # type: ignore[union-attr]
     assert (rt.source_name, [str(i) for i in rt.index]) == ("s", ["d0"])
 
