@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -70,7 +68,7 @@ def command(
 ) -> None:
     """Check the blocks of the Pallas calls of a function of JAX, without running it.
 
-    FUNCTION is jax:FILE.py:FUNCTION or jax:MODULE:FUNCTION. The function is traced; each
+    FUNCTION is jax:FILE.py:FUNCTION or jax:MODULE:FUNCTION. A process of its own traces it; each
     `pallas_call` in it, also within jit, scan, while, cond and custom derivatives, has a table with
     a row for each input and output. Every fault has a grid point and an element. The exit status
     is 1 if there is a fault, and 3 if an answer is `may`: it depends on values at run time.
@@ -111,39 +109,19 @@ def _checked(
     vmem_limit: int | None,
 ) -> PallasReport | None:
     """Trace and check a function, or report why it cannot be traced."""
-    from indexing.frontends.lowering import load_jax
-    from indexing.frontends.named_functions import arguments, load_function, shape_trees
-    from indexing.pallas import check
+    from indexing.frontends.named_functions import shape_trees
+    from indexing.pallas.process import CheckRequest, TracingError, check_elsewhere
     from indexing.pallas.vmem import capacity_bytes
 
     try:
-        trees = shape_trees(shapes, is_symbolic=True)
+        shape_trees(shapes, is_symbolic=True)
         if chip is not None:
             capacity_bytes(chip)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     try:
-        load_jax("pallas")
-        with redirect_stdout(sys.stderr):  # what the program prints is no result
-            conditions = _conditions(trees, ranges)
-            args = arguments(shapes, is_symbolic=True, constraints=conditions)
-            return check(load_function(function), *args, ranges=ranges, chip=chip,
-                         vmem_limit=vmem_limit)  # fmt: skip
-    except Exception as error:  # whatever the program raises
-        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
-        first, *rest = f"{kind}{error}".splitlines() or [kind]
+        return check_elsewhere(CheckRequest(function, shapes, ranges, chip, vmem_limit))
+    except TracingError as error:
+        first, *rest = str(error).splitlines()
         reporter.error(f"error[jax]: {function}: {first}", *[f"  {line}" for line in rest])
         return None
-
-
-def _conditions(trees: Sequence[Any], ranges: Mapping[str | int, ValueRange]) -> list[str]:
-    """Return the conditions on the symbols of shapes, for JAX."""
-    import jax
-
-    from indexing.frontends.named_functions import SymbolicShape
-    from indexing.pallas.symbolic_dimensions import names_in
-    from indexing.pallas.value_ranges import size_conditions
-
-    shapes = [each for each in jax.tree.leaves(trees) if isinstance(each, SymbolicShape)]
-    names = [name for shape in shapes for size in shape.sizes for name in names_in(size)]
-    return size_conditions(ranges, list(dict.fromkeys(names)))
