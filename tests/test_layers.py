@@ -28,7 +28,7 @@ ROOMS = {
     "indexing": (
         *("maps", "devices", "ops", "dataflow", "programs"),
         *("tiling", "memory", "sharding"),
-        *("execution", "codegen", "equivalence", "frontends", "pallas"),
+        *("execution", "codegen", "equivalence", "frontends", "pallas", "kernels"),
         *("drawing", "views", "cli"),
     ),
 }
