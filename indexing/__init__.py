@@ -10,6 +10,9 @@
 `indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.drawing`,
 `indexing.views`) and is also available as ``indexing.NAME``.  `indexing.pallas` has names of its
 own.  All names are loaded on first use.
+`indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.kernels`,
+`indexing.drawing`, `indexing.views`) and is also available as ``indexing.NAME``.  All names are
+loaded on first use.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ __dir__ = _PUBLIC.names
 
 _ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
-    *("codegen", "equivalence", "frontends", "drawing", "views"),
+    *("codegen", "equivalence", "frontends", "kernels", "drawing", "views"),
 )
 _WITH_OWN_NAMES = ("pallas",)
 
@@ -39,6 +42,8 @@ def __getattr__(name: str) -> Any:
         return _PUBLIC.lookup(name)
     if name in _WITH_OWN_NAMES:
         return import_module(f"indexing.{name}")
+    if name == "kernels":  # a room that is called
+        return import_module("indexing.kernels")
     for room in () if name.startswith("_") else _ROOMS:
         module = import_module(f"indexing.{room}")
         if name in module.__all__:

@@ -6,3 +6,30 @@ of what they read and write, and verdicts.  Read `ir` first.
 Imports `maps`, `ops`, `dataflow`, `programs`, `equivalence` and `frontends`.  An op that is not
 known is kept with its name; a condition that is not handled makes a verdict undecided.
 """
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from indexing.kernels.kernel import Kernel
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+class _Kernels(ModuleType):
+    """This room, which is also the function ``indexing.kernels(dump)``."""
+
+    def __call__(self, dump: str | PathLike[str]) -> tuple[Kernel, ...]:
+        from indexing.kernels.dumps import kernels_of
+
+        return kernels_of(dump)
+
+
+sys.modules[__name__].__class__ = _Kernels

@@ -1,0 +1,69 @@
+"""Values that loops accumulate: an initial value, combined with others in some order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from indexing.equivalence.values.folds.fold_ranges import Fold
+from indexing.equivalence.values.folds.folds import fold_formula
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.domains import Guards
+from indexing.kernels.scalars import NotHandled
+from simplifier.atoms import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A value that is combined once for each point of ranges at which the guards hold."""
+
+    value: Formula
+    ranges: tuple[Variable, ...] = ()
+    guards: Guards = ()
+
+    def over(self, ranges: Sequence[Variable], guards: Guards) -> Part:
+        """Return the part within loops over further ranges."""
+        together = tuple(dict.fromkeys((*guards, *self.guards)))
+        return replace(self, ranges=(*ranges, *self.ranges), guards=together)
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulated:
+    """``init op part op part …``.
+
+    Attributes:
+        opcode: HLO's opcode of the combiner.
+    """
+
+    opcode: str
+    init: Formula
+    parts: tuple[Part, ...] = ()
+
+    @staticmethod
+    def start(first: Accumulated | Formula, opcode: str) -> Accumulated:
+        """Return what is accumulated so far, to combine it with more."""
+        if isinstance(first, Formula):
+            return Accumulated(opcode, first)
+        if first.opcode != opcode:
+            raise NotHandled(f"a loop combines values by `{first.opcode}` and `{opcode}`")
+        return first
+
+    def with_part(self, *parts: Part) -> Accumulated:
+        """Return this combined with further parts."""
+        return replace(self, parts=(*self.parts, *parts))
+
+    def formula(self, algebra: FormulaAlgebra) -> Formula:
+        """Return the value as a formula."""
+        total = self.init
+        for part in self.parts:
+            if part.value.type != total.type:
+                raise NotHandled(f"{part.value.type} is combined with {total.type}")
+            fold = Fold(
+                self.opcode, (), 0, total.type, (total,), (part.value,), part.ranges, part.guards
+            )
+            if part.ranges or part.guards:
+                total = fold_formula(algebra, fold)
+            else:
+                total = algebra.apply(self.opcode, (), total.type, [total, part.value])
+        return total

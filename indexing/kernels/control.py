@@ -1,0 +1,331 @@
+"""Ops of control flow and of memory, executed on symbolic points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.accumulation import Accumulated
+from indexing.kernels.domains import Guards
+from indexing.kernels.ir import MlirOp, MlirRegion, MlirValue
+from indexing.kernels.scalars import NotHandled
+from indexing.kernels.symbolic import Buffer, Execution, Held, substitute_map
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, as_expr
+
+Values: TypeAlias = dict[MlirValue, Held]
+Handler: TypeAlias = Callable[[Execution, MlirOp, Values], Sequence[Held]]
+
+
+# ---------------------------------------------------------------- points
+
+
+def _identity_of_point(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    """Return the position of the thread or the block, whose range is a fact of the launch."""
+    of_thread = op.name == "gpu.thread_id"
+    table = execution.threads if of_thread else execution.blocks
+    dimension = op.attributes["dimension"]
+    if "xla.range" not in op.attributes:
+        raise NotHandled(f"`{op.name}` without `xla.range`")
+    low, high = op.attributes["xla.range"]
+    variable = Variable(f"{'th' if of_thread else 'bl'}_{dimension}", low, high)
+    if low or table.setdefault(dimension, variable) is not variable:
+        raise NotHandled(f"several ranges of `{op.name} {dimension}`")
+    return [variable.as_expr() if high else as_expr(0)]
+
+
+def _forall(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    """Execute the body for each thread of the block."""
+    if execution.place.guards or execution.place.variables or execution.threads:
+        raise NotHandled("`scf.forall` within control flow")
+    block = op.regions[0].block
+    inner = dict(values)
+    for dimension, size, value in zip(
+        "xyz", op.attributes["sizes"], block.groups["induction"], strict=False
+    ):
+        if not isinstance(size, int):
+            raise NotHandled("`scf.forall` of a size that is not constant")
+        variable = Variable(f"th_{dimension}", 0, size - 1)
+        execution.threads[dimension] = variable
+        inner[value] = variable.as_expr() if size > 1 else as_expr(0)
+    inits = [values[v] for v in op.group("inits")]
+    inner.update(zip(block.groups["carried"], inits, strict=True))
+    *ops, last = block.ops
+    if last.name != "scf.forall.in_parallel":
+        raise NotHandled(f"`{last.name}` at the end of `scf.forall`")
+    for each in ops:
+        execution.execute(each, inner)
+    for insertion in last.regions[0].block.ops:
+        _expect_whole(insertion, inner)
+    return inits
+
+
+def _expect_whole(op: MlirOp, values: Values) -> None:
+    """Check that an insertion of a slice is that of a whole buffer into itself."""
+    if op.name != "tensor.parallel_insert_slice":
+        raise NotHandled(f"`{op.name}` at the end of `scf.forall`")
+    value, target = values[op.operand("value")], values[op.operand("target")]
+    dims = op.operand("target").type.dims
+    whole = (0,) * len(dims), tuple(dims), (1,) * len(dims)
+    given = tuple(op.attributes[name] for name in ("offsets", "sizes", "strides"))
+    if value is not target or given != whole:
+        raise NotHandled("an insertion of a slice that moves elements")
+
+
+# ---------------------------------------------------------------- loops
+
+
+def _xla_loop(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    block = op.regions[0].block
+    indexing_map = op.attributes["map"]
+    variables = [execution.new_variable(1) for _ in indexing_map.ranges]
+    variables = [
+        Variable(new.name, v.lower, v.upper)
+        for new, v in zip(variables, indexing_map.ranges, strict=True)
+    ]
+    points = [v.as_expr() if v.lower < v.upper else as_expr(v.lower) for v in variables]
+    dims = execution.indices(values, op.group("dims"))
+    results, conditions = substitute_map(execution, indexing_map, dims, points)
+    inner = dict(values)
+    inner.update(zip(block.groups["symbols"], points, strict=True))
+    inner.update(zip(block.groups["results"], results, strict=True))
+    for result in results:
+        execution.check_width(result, op)
+    own = [v for v in variables if v.lower < v.upper]
+    return _iterate(execution, op, inner, own, tuple(conditions))
+
+
+def _for(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    block = op.regions[0].block
+    lower, upper, step = (values[op.operand(role)] for role in ("lower", "upper", "step"))
+    for bound in (lower, upper, step):
+        if not isinstance(bound, Expr) or not bound.is_constant:
+            raise NotHandled("`scf.for` with bounds that are not constant")
+    assert isinstance(lower, Expr)
+    assert isinstance(upper, Expr)
+    assert isinstance(step, Expr)
+    if step.constant <= 0:
+        raise NotHandled("`scf.for` with a step that is not positive")
+    count = len(range(lower.constant, upper.constant, step.constant))
+    if not count:
+        return [values[v] for v in op.group("inits")]
+    variable = execution.new_variable(count)
+    point = lower + variable.as_expr() * step.constant if count > 1 else lower
+    inner = dict(values)
+    inner[block.groups["induction"][0]] = point
+    return _iterate(execution, op, inner, [variable] if count > 1 else [], ())
+
+
+def _iterate(
+    execution: Execution, op: MlirOp, inner: Values, variables: Sequence[Variable], guards: Guards
+) -> Sequence[Held]:
+    """Execute the body of a loop at one symbolic iteration; return the values after the loop."""
+    inits = [inner[v] for v in op.group("inits")]
+    starts = [_carried_symbol(execution, init) for init in inits]
+    inner.update(zip(op.regions[0].block.groups["carried"], starts, strict=True))
+    outer = execution.place
+    execution.place = replace(
+        outer,
+        guards=tuple(dict.fromkeys((*outer.guards, *guards))),
+        variables=(*outer.variables, *variables),
+    )
+    barriers = execution.interval
+    results = execution.block(op.regions[0], inner)
+    execution.place = outer
+    if execution.interval != barriers:
+        raise NotHandled("a barrier in a loop")
+    after = zip(results, starts, inits, strict=True)
+    return [_after_loop(execution, *each, variables, guards) for each in after]
+
+
+def _carried_symbol(execution: Execution, init: Held) -> Held:
+    """Return what stands for a carried value at the start of an iteration."""
+    if isinstance(init, Buffer):
+        return init
+    if isinstance(init, Expr):
+        raise NotHandled("a loop that carries an index")
+    table = execution.algebra.table
+    kind = init.type if isinstance(init, Formula) else init.init.type
+    symbol = table.array("symbol", ("carried", len(execution.carried), ()), kind, ())
+    term = table.read(symbol, ())
+    execution.carried.add(term)
+    return term
+
+
+def _after_loop(
+    execution: Execution,
+    result: Held,
+    start: Held,
+    init: Held,
+    variables: Sequence[Variable],
+    guards: Guards,
+) -> Held:
+    if result is start:
+        return init
+    if not isinstance(result, Accumulated) or result.init is not start:
+        raise NotHandled("a loop that carries a value other than by a combiner")
+    assert isinstance(init, Formula | Accumulated)
+    parts = [part.over(variables, guards) for part in result.parts]
+    return Accumulated.start(init, result.opcode).with_part(*parts)
+
+
+# ---------------------------------------------------------------- branches
+
+
+def _if(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    condition = execution.formula(values[op.operand("condition")])
+    guards = execution.conditions_of(condition)
+    if condition is execution.scalars.false:
+        return _branch(execution, op.regions[1], values, (), True) if op.regions[1:] else ()
+    taken = _branch(execution, op.regions[0], values, guards or (), guards is not None)
+    if len(op.regions) < 2:
+        return taken
+    rest = _complement(guards)
+    other = _branch(execution, op.regions[1], values, rest or (), rest is not None)
+    pairs = zip(taken, other, strict=True)
+    return [merge(execution, condition, one, two) for one, two in pairs]
+
+
+def _branch(
+    execution: Execution, region: MlirRegion, values: Values, guards: Guards, is_known: bool
+) -> Sequence[Held]:
+    outer, barriers = execution.place, execution.interval
+    execution.place = replace(
+        outer,
+        guards=tuple(dict.fromkeys((*outer.guards, *guards))),
+        is_certain=outer.is_certain and is_known,
+    )
+    results = execution.block(region, dict(values))
+    execution.place = outer
+    if execution.interval != barriers:
+        raise NotHandled("a barrier in a branch")
+    return results
+
+
+def _complement(guards: Guards | None) -> Guards | None:
+    """Return the conditions of the other branch, if they are a conjunction."""
+    if guards is None or len(guards) != 1:
+        return None
+    (guard,) = guards
+    low, high = guard.expr.bounds
+    if guard.lower <= low:
+        return (Constraint(guard.expr, guard.upper + 1, high),)
+    if guard.upper >= high:
+        return (Constraint(guard.expr, low, guard.lower - 1),)
+    return None
+
+
+def merge(execution: Execution, condition: Formula, one: Held, other: Held) -> Held:
+    """Return the value after a branch: `one` if the condition holds, else `other`."""
+    if one is other or (isinstance(one, Expr) and one == other):
+        return one
+    guards = execution.conditions_of(condition)
+    if isinstance(one, Buffer | Expr) or isinstance(other, Buffer | Expr):
+        raise NotHandled("a branch between buffers or indices")
+    if _is_carried(execution, one) or _is_carried(execution, other):
+        for base, more, over in ((other, one, guards), (one, other, _complement(guards))):
+            grown = _grown(base, more, over)
+            if grown is not None:
+                return grown
+        raise NotHandled("a branch between carried values")
+    first, second = execution.formula(one), execution.formula(other)
+    first, second = execution.scalars.alike([first, second])
+    if guards is not None:
+        return execution.algebra.where(guards, first, second)
+    return execution.algebra.apply("select", (), first.type, [condition, first, second])
+
+
+def _is_carried(execution: Execution, held: Held) -> bool:
+    if isinstance(held, Accumulated):
+        return held.init in execution.carried
+    return held in execution.carried
+
+
+def _grown(base: Held, more: Held, guards: Guards | None) -> Accumulated | None:
+    """Return a value that is `more` under guards, else `base`, which `more` continues."""
+    if not isinstance(more, Accumulated) or guards is None:
+        return None
+    known = base.parts if isinstance(base, Accumulated) else ()
+    first = base.init if isinstance(base, Accumulated) else base
+    if more.init is not first or more.parts[: len(known)] != known:
+        return None
+    added = [part.over((), guards) for part in more.parts[len(known) :]]
+    return Accumulated(more.opcode, more.init, (*known, *added))
+
+
+# ---------------------------------------------------------------- calls and memory
+
+
+def _call(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    name = op.attributes["callee"]
+    function = execution.module.functions.get(name)
+    if function is None:
+        raise NotHandled(f"a call of @{name}, which the module does not define")
+    return execution.run(function, [values[v] for v in op.group("arguments")])
+
+
+def _apply_indexing(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    dims = execution.indices(values, op.group("dims"))
+    symbols = execution.indices(values, op.group("symbols"))
+    results, conditions = substitute_map(execution, op.attributes["map"], dims, symbols)
+    for condition in conditions:
+        execution.promise(condition, op, "the domain of `xla.apply_indexing`")
+    return results
+
+
+def _extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    index = execution.indices(values, op.group("indices"))
+    return [execution.read(op, values[op.operand("source")], index)]
+
+
+def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    target = values[op.operand("target")]
+    index = execution.indices(values, op.group("indices"))
+    execution.write(op, target, index, values[op.operand("value")])
+    return [target]
+
+
+def _predicated_insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    guards = execution.conditions_of(values[op.operand("condition")])
+    outer = execution.place
+    execution.place = replace(
+        outer, guards=(*outer.guards, *(guards or ())),
+        is_certain=outer.is_certain and guards is not None,
+    )  # fmt: skip
+    results = _insert(execution, op, values)
+    execution.place = outer
+    return results
+
+
+def _allocate(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    return [execution.new_tile(op.result.type)]
+
+
+def _synchronise(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    place = execution.place
+    if place.guards or place.variables or not place.is_certain:
+        raise NotHandled("a barrier under a condition")
+    execution.interval += 1
+    return [values[v] for v in op.operands]
+
+
+HANDLERS: Final[dict[str, Handler]] = {
+    "gpu.thread_id": _identity_of_point,
+    "gpu.block_id": _identity_of_point,
+    "xla.workgroup_id": _identity_of_point,
+    "scf.forall": _forall,
+    "xla.loop": _xla_loop,
+    "scf.for": _for,
+    "scf.if": _if,
+    "xla.pure_call": _call,
+    "func.call": _call,
+    "xla.apply_indexing": _apply_indexing,
+    "tensor.extract": _extract,
+    "tensor.insert": _insert,
+    "xla.predicated_insert": _predicated_insert,
+    "xla_gpu.allocate_shared": _allocate,
+    "xla_gpu.sync_threads": _synchronise,
+}

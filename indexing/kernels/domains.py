@@ -1,0 +1,142 @@
+"""Conditions on the points of a kernel, and what they imply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from indexing.maps.answers import Unknown
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.relation import image, is_empty
+from simplifier.atoms import Floor, Variable, variables_in
+from simplifier.constraints import Constraint
+from simplifier.interval import contains
+from simplifier.linear import Expr
+
+Guards: TypeAlias = tuple[Constraint, ...]
+Point: TypeAlias = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A point at which a condition does not hold.
+
+    Attributes:
+        point: the values of the variables of the point by name.
+    """
+
+    condition: str
+    point: Point
+
+
+def bounded(expr: Expr, lower: int, upper: int) -> Constraint:
+    """Return the condition that an expression is within bounds, both included."""
+    return Constraint(expr, lower, upper)
+
+
+def sorted_variables(exprs: Iterable[Expr]) -> list[Variable]:
+    """Return the variables of expressions by name."""
+    return sorted(variables_in(list(exprs)), key=lambda v: v.name)
+
+
+def is_impossible(guards: Guards) -> bool:
+    """Return True if no point satisfies the conditions; False if one may."""
+    return _is_empty(guards) is True
+
+
+@lru_cache(4096)
+def _is_empty(guards: Guards) -> bool | Unknown:
+    if any(c.is_false for c in guards):
+        return True
+    kept = [c for c in guards if not c.is_true]
+    if not kept:
+        return False
+    return is_empty(IndexingMap.of(sorted_variables([c.expr for c in kept]), [], constraints=kept))
+
+
+def violation(guards: Guards, condition: Constraint) -> Violation | Unknown | None:
+    """Return a point of the guards at which a condition does not hold; None if it always holds."""
+    if condition.is_true:
+        return None
+    expr, (low, high) = condition.expr, condition.expr.bounds
+    below, above = (low, condition.lower - 1), (condition.upper + 1, high)
+    for start, end in (below, above):
+        if start > end:
+            continue
+        outside = (*guards, Constraint(expr, start, end))
+        empty = _is_empty(outside)
+        if isinstance(empty, Unknown):
+            return empty
+        if not empty:
+            point = point_of(outside)
+            if isinstance(point, Unknown):
+                return point
+            text = f"{expr} in [{condition.lower}, {condition.upper}]"
+            return Violation(text, point)
+    return None
+
+
+def point_of(guards: Guards) -> Point | Unknown:
+    """Return a point that satisfies the conditions, which some point does."""
+    variables = sorted_variables([c.expr for c in guards])
+    m = IndexingMap.of(
+        [], [v.as_expr() for v in variables], ranges=variables,
+        constraints=[c for c in guards if not c.is_true],
+    )  # fmt: skip
+    pieces = image(m)
+    if isinstance(pieces, Unknown):
+        return pieces
+    for piece in pieces:
+        first = _first_point(piece)
+        if first is not None:
+            return dict(zip([v.name for v in variables], first, strict=True))
+    return Unknown("no point is found")
+
+
+def _first_point(piece: IndexingMap) -> tuple[int, ...] | None:
+    """Return a point of the image that a map without dimensions has."""
+    if not piece.ranges:
+        return piece.evaluate()
+    elements = piece.at() if not piece.runtime else None
+    if elements is None:
+        return None
+    rows = elements.elements()
+    if isinstance(rows, Unknown) or not len(rows):
+        return None
+    return tuple([int(x) for x in rows[0]])
+
+
+def numerators(expr: Expr) -> list[Expr]:
+    """Return the expressions that an expression divides, inner ones included."""
+    inner: list[Expr] = []
+    for atom in expr.parts:
+        for operand in () if isinstance(atom, Variable) else atom.operands:
+            inner += [operand, *numerators(operand)]
+    return inner
+
+
+def magnitude(expr: Expr) -> int:
+    """Return a bound on the absolute value of an expression and of each partial result of it."""
+    largest = 0
+    total = abs(expr.constant)
+    for atom, factor in expr.parts.items():
+        low, high = atom.bounds
+        total += abs(factor) * max(abs(low), abs(high))
+        if isinstance(atom, Floor):
+            largest = max(largest, magnitude(atom.numerator))
+        elif not isinstance(atom, Variable):
+            largest = max([largest, *[magnitude(e) for e in atom.operands]])
+    return max(total, largest)
+
+
+def within(expr: Expr, limits: tuple[int, int]) -> bool:
+    """Return True if interval bounds show that an expression is within limits."""
+    return contains(limits, expr.bounds)
+
+
+def over(variables: Sequence[Variable], results: Sequence[Expr], guards: Guards) -> IndexingMap:
+    """Return the map from the points of a kernel to these results."""
+    kept = [c for c in guards if not c.is_true]
+    return IndexingMap.of(variables, results, constraints=kept)

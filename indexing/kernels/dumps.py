@@ -1,0 +1,162 @@
+"""The kernels in a folder of dumps, with the instruction that each computes.
+
+``--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_emitter_re=.*`` leaves, beside each module,
+the MLIR of its kernels: ``MODULE.KERNEL.mlir-passes.log`` with the text before each pass,
+``MODULE.KERNEL-pre-optimization.mlir``, or ``MODULE.FUSION.before_validation.ttir.txt``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hlo.formats.dump_names import DumpName
+from hlo.formats.files import load
+from hlo.formats.folders import files_below
+from hlo.modules.module import Instruction, Module
+from hlo.text.source import HloError, Source
+from indexing.kernels.kernel import Kernel, Launch
+from indexing.kernels.sections import KernelStage, stages
+
+_KERNEL: Final = re.compile(
+    r"(?P<module>module_\d+\..+?)\.(?:__compute_module_)?(?P<kernel>[^.].*?)(?:_kernel_module)?"
+    r"(?P<kind>\.mlir-passes\.log|-pre-optimization\.mlir|\.before_validation\.ttir\.txt)"
+)
+_THUNK: Final = re.compile(
+    r"^\d+: k\w+ .*?\] (?P<name>\S+) grid: \[(?P<grid>[\d, ]+)\] threads: \[(?P<threads>[\d, ]+)\]"
+    r"\s+shared_memory: (?P<bytes>\d+) bytes",
+    re.MULTILINE,
+)
+_ORDER: Final = (".mlir-passes.log", "-pre-optimization.mlir", ".before_validation.ttir.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class _ModuleFiles:
+    """The files of one module: its text, its kernels by file, and the launches."""
+
+    module: str
+    text: str
+    kernels: tuple[str, ...]
+    thunks: str
+
+
+def kernels_of(dump: str | os.PathLike[str]) -> tuple[Kernel, ...]:
+    """Return the kernels in a folder of dumps and its subfolders, in order of the files.
+
+    A kernel has the instruction of the module that it computes: the one of its name, or None if
+    the folder has no such module or instruction.  Its text is read when it is first needed.
+
+    Raises:
+        OSError: the folder cannot be read.
+        HloError: a module of the folder is invalid.
+    """
+    every: list[Kernel] = []
+    for files in _modules(os.fspath(dump)):
+        module = load(files.text) if files.text else None
+        launches = _launches(files.thunks)
+        for path in files.kernels:
+            every.append(_kernel(path, module, launches))
+    return tuple(every)
+
+
+def _modules(folder: str) -> Iterator[_ModuleFiles]:
+    """Yield the modules that have kernels, one file a kernel."""
+    faults: list[OSError] = []
+    paths = list(files_below(folder, faults))
+    if faults and not paths:
+        raise faults[0]
+    texts: dict[tuple[str, str], str] = {}
+    thunks: dict[tuple[str, str], str] = {}
+    for path in paths:
+        place, name = os.path.split(path)
+        dump = DumpName.of(name)
+        if dump is not None and dump.stage == "after_optimizations" and name.endswith(".txt"):
+            texts[place, dump.module] = path
+        elif name.endswith(".thunk_sequence.txt"):
+            thunks[place, name.removesuffix(".thunk_sequence.txt")] = path
+    by_module: dict[tuple[str, str], dict[str, str]] = {}
+    for path in paths:
+        place, name = os.path.split(path)
+        matched = _KERNEL.fullmatch(name)
+        if matched is None:
+            continue
+        module, kernel = _split(place, name, matched, texts)
+        known = by_module.setdefault((place, module), {})
+        if kernel not in known or _rank(path) < _rank(known[kernel]):
+            known[kernel] = path
+    for key, files in by_module.items():
+        yield _ModuleFiles(key[1], texts.get(key, ""), tuple(files.values()), thunks.get(key, ""))
+
+
+def _split(
+    place: str, name: str, matched: re.Match[str], texts: dict[tuple[str, str], str]
+) -> tuple[str, str]:
+    """Return the module and the kernel of a file; names of modules may have dots."""
+    rest = name.removesuffix(matched["kind"])
+    longest = max(
+        [m for p, m in texts if p == place and rest.startswith(f"{m}.")], key=len, default=""
+    )
+    module = longest or matched["module"]
+    return module, rest[len(module) + 1 :]
+
+
+def _rank(path: str) -> int:
+    return next(k for k, suffix in enumerate(_ORDER) if path.endswith(suffix))
+
+
+def _launches(path: str) -> dict[str, Launch]:
+    """Return the launches of a thunk sequence by the kernel's name."""
+    if not path:
+        return {}
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    return {
+        match["name"]: Launch(
+            _sizes(match["grid"]), _sizes(match["threads"]), int(match["bytes"])
+        )
+        for match in _THUNK.finditer(text)
+    }  # fmt: skip
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple([int(size) for size in text.split(",")])
+
+
+def _kernel(path: str, module: Module | None, launches: dict[str, Launch]) -> Kernel:
+    with open(path, encoding="utf-8") as file:
+        source = Source(file.read(), path)
+    logged = tuple(stages(source))
+    name = _entry_name(logged[0])
+    fusion = _instruction(module, name)
+    return Kernel(name, fusion, logged, launches.get(name), path)
+
+
+_ENTRY: Final = re.compile(
+    r"(?:xtile\.entry_func|func\.func) (?:private )?@(?P<name>\"[^\"]+\"|[\w$.-]+)"
+)
+
+
+def _entry_name(stage: KernelStage) -> str:
+    """Return the name of the entry of a kernel, from its text."""
+    for line in stage.text.splitlines():
+        matched = _ENTRY.search(line)
+        if matched is not None and ("xla.entry" in line or "xtile.entry_func" in line):
+            return matched["name"].strip('"')
+    raise HloError(
+        "the text has no entry", stage.source.span(stage.start), "mlir-syntax",
+        help="a kernel has a function with `xla.entry`, or an `xtile.entry_func`",
+    )  # fmt: skip
+
+
+def _instruction(module: Module | None, name: str) -> Instruction | None:
+    """Return the instruction that a kernel of this name computes, if one has the name."""
+    if module is None:
+        return None
+    for computation in module.computations.values():
+        for each in computation:
+            if each.name == name or re.sub(r"[.-]", "_", each.name) == name:
+                return each
+    return None

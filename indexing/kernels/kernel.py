@@ -1,0 +1,192 @@
+"""`Kernel`: the text of a kernel at its stages, its instruction, and what it reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from hlo.modules.module import Instruction
+from indexing.kernels.ir import MlirModule
+from indexing.kernels.run import KernelRun, Program, run_kernel
+from indexing.kernels.scalars import NotHandled
+from indexing.kernels.sections import KernelStage
+from indexing.kernels.symbolic import Access
+from indexing.maps.answers import Unknown
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier.atoms import Variable
+
+_CPU_KINDS: Final = {
+    "loop_fusion_kernel_emitter": "loop",
+    "concatenate_fusion_kernel_emitter": "concatenate",
+    "dynamic_update_slice_kernel_emitter": "in-place-dus",
+    "cpu_scatter_fusion": "scatter",
+    "tiled_emitter": "tiled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel is launched, from the thunk sequence.
+
+    Attributes:
+        grid: the blocks in each dimension.
+        threads: the threads of a block in each dimension.
+        shared_bytes: the bytes of dynamic shared memory; those of static tiles do not count.
+    """
+
+    grid: tuple[int, ...]
+    threads: tuple[int, ...]
+    shared_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel of a dump.
+
+    Attributes:
+        name: the name of its entry.
+        fusion: the instruction that it computes; None if the dump has no module, or none with it.
+        stages: the texts before each pass, the first of which is analysed.
+        launch: the launch that the thunk sequence states, if there is one.
+        path: the file.
+    """
+
+    name: str
+    fusion: Instruction | None
+    stages: tuple[KernelStage, ...] = field(repr=False)
+    launch: Launch | None
+    path: str
+
+    @property
+    def stage(self) -> str:
+        """The pass that runs after the text; empty for a file with one module."""
+        return self.stages[0].before
+
+    @cached_property
+    def module(self) -> MlirModule:
+        """The module of the first stage.
+
+        Raises:
+            HloError: the text is invalid, with the place.
+        """
+        return self.stages[0].read()
+
+    @cached_property
+    def kind(self) -> str:
+        """The emitter: ``loop``, ``concatenate``, ``transpose``, ``reduction``, ``tiled``, …"""
+        region = str(self.module.attributes.get("xla.cpu_memory_region_name", ""))
+        for emitter, kind in _CPU_KINDS.items():
+            if f"xla_cpu_emitter__{emitter}" in region:
+                return kind
+        entry = self.module.entry
+        if entry is not None and entry.op_name == "xtile.entry_func":
+            return "triton"
+        names = {op.name for op in self.module.walk()}
+        if "xla_gpu.shuffle_reduce" in names:
+            return "reduction"
+        if "xla.atomic_rmw" in names:
+            return "scatter"
+        return "transpose" if "xla_gpu.allocate_shared" in names else self._kind_by_name()
+
+    def _kind_by_name(self) -> str:
+        for word, kind in (
+            ("scatter", "scatter"), ("concatenate", "concatenate"),
+            ("dynamic_update_slice", "in-place-dus"),
+        ):  # fmt: skip
+            if word in self.name:
+                return kind
+        return "loop"
+
+    @property
+    def target(self) -> str:
+        """``cpu`` or ``gpu``."""
+        entry = self.module.entry
+        backend = str(entry.attributes.get("xla.backend_kind", "")) if entry is not None else ""
+        if "gpu" in backend or self.path.endswith(".ttir.txt"):
+            return "gpu"
+        return "cpu"
+
+    @cached_property
+    def run(self) -> KernelRun | Unknown:
+        """The first stage executed on symbolic points; unknown with the op that is not covered.
+
+        Raises:
+            HloError: the text is invalid, with the place.
+        """
+        if self.fusion is None:
+            return Unknown(f"the module has no instruction `{self.name}`")
+        try:
+            return run_kernel(self.module, Program.of(self.fusion))
+        except NotHandled as error:
+            return Unknown(str(error), self.fusion)
+
+    @property
+    def grid(self) -> tuple[int, ...] | Unknown:
+        """The number of blocks in each dimension: of the launch, else as the text states it."""
+        if self.launch is not None:
+            return self.launch.grid
+        return self.run if isinstance(self.run, Unknown) else _sizes(self.run.execution.blocks)
+
+    @property
+    def threads(self) -> tuple[int, ...] | Unknown:
+        """The number of threads of a block in each dimension."""
+        if self.launch is not None:
+            return self.launch.threads
+        return self.run if isinstance(self.run, Unknown) else _sizes(self.run.execution.threads)
+
+    @property
+    def reads(self) -> tuple[tuple[IndexingMap, ...], ...] | Unknown:
+        """For each operand, the elements that each point reads.
+
+        The dimensions of a map are those of the thread and of the block, its range variables the
+        loops around the read, its runtime variables values that decide the element.
+        """
+        if isinstance(self.run, Unknown):
+            return self.run
+        operands = self.run.arguments[: len(self.run.program.inputs)]
+        every = [(a, map_of(self.run, a)) for a in self.run.execution.accesses if a.value is None]
+        return tuple([
+            tuple(dict.fromkeys([m for a, m in every if a.buffer is buffer])) for buffer in operands
+        ])  # fmt: skip
+
+    @property
+    def writes(self) -> tuple[tuple[IndexingMap, ...], ...] | Unknown:
+        """For each output, the elements that each point writes; maps as those of `reads`."""
+        if isinstance(self.run, Unknown):
+            return self.run
+        every = [(a, map_of(self.run, a)) for a in self.run.execution.accesses
+                 if a.value is not None]  # fmt: skip
+        return tuple([
+            tuple([m for a, m in every if a.buffer.memory == buffer.memory])
+            for buffer in self.run.results
+        ])  # fmt: skip
+
+    @property
+    def shared_bytes(self) -> int | None:
+        """The bytes of dynamic shared memory; None without a thunk sequence."""
+        return None if self.launch is None else self.launch.shared_bytes
+
+
+def map_of(run: KernelRun, access: Access) -> IndexingMap:
+    """Return the map of an access, from threads and blocks to elements."""
+    execution = run.execution
+    points = [
+        table[dimension]
+        for table in (execution.threads, execution.blocks)
+        for dimension in "xyz"
+        if dimension in table
+    ]
+    exprs = [*access.index, *[c.expr for c in access.guards]]
+    held = execution.algebra.table.runtime
+    values = sorted({v for e in exprs for v in e.variables() if v in held}, key=lambda v: v.name)
+    return IndexingMap.of(
+        points, access.index, ranges=access.variables,
+        runtime=[RuntimeVariable(v) for v in values], constraints=access.guards,
+        grade="exact" if access.is_certain else "may",
+    )  # fmt: skip
+
+
+def _sizes(variables: dict[str, Variable]) -> tuple[int, ...]:
+    return tuple([variables[k].upper + 1 if k in variables else 1 for k in "xyz"])

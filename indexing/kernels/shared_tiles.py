@@ -1,0 +1,71 @@
+"""Elements of tiles in shared memory: what another thread of the block wrote before a barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.domains import Guards, over, violation
+from indexing.kernels.ir import MlirOp
+from indexing.kernels.scalars import NotHandled
+from indexing.maps.answers import Unknown
+from indexing.maps.indexing_map import IndexingMap
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
+
+if TYPE_CHECKING:
+    from indexing.kernels.symbolic import Access, Buffer, Execution
+
+
+def tile_element(
+    execution: Execution, buffer: Buffer, index: tuple[Expr, ...], op: MlirOp
+) -> Formula:
+    """Return what a read of a tile gives: the value that one thread wrote.
+
+    Raises:
+        NotHandled: the tile is written in several ways, or it is not proved which write counts.
+    """
+    writes = [a for a in execution.accesses if a.buffer is buffer and a.value is not None]
+    if len(writes) != 1:
+        raise NotHandled(f"a tile that {len(writes)} ops write")
+    (write,) = writes
+    if not write.is_certain:
+        raise NotHandled("a tile that is written under a condition on values")
+    if write.interval >= execution.interval:
+        raise NotHandled("a tile that is read without a barrier after its writes")
+    own = [*execution.threads.values(), *write.variables]
+    threads = [v for v in own if v.lower < v.upper]
+    inverse = _inverse(write, threads)
+    dims = list(inverse.dims)
+    swap = Substitution(dict(zip(dims, index, strict=True)))
+    place = execution.place
+    conditions = [Constraint(swap(v.as_expr()), *v.bounds) for v in dims]
+    conditions += [c.with_expr(swap(c.expr)) for c in inverse.constraints]
+    for condition in conditions:
+        if violation(place.guards, condition) is not None:
+            raise NotHandled("a tile of which an element is read that may not be written")
+    values = dict(zip(threads, map(swap, inverse.results), strict=True))
+    assert write.value is not None
+    return execution.algebra.rewriting(values)(write.value)
+
+
+def _inverse(write: Access, threads: Sequence[Variable]) -> IndexingMap:
+    """Return the thread and the iteration that write each element of a tile, as one map."""
+    m = over(threads, write.index, _own(write.guards, threads))
+    pieces = m.inverse()
+    if isinstance(pieces, Unknown):
+        raise NotHandled(f"the writes of a tile: {pieces.reason}")
+    if len(pieces) != 1 or pieces[0].ranges:
+        raise NotHandled("a tile of which an element is written several times")
+    return pieces[0]
+
+
+def _own(guards: Guards, threads: Sequence[Variable]) -> Guards:
+    """Return the guards on threads; those on blocks hold for all threads or for none."""
+    for guard in guards:
+        if not set(guard.expr.variables()) <= set(threads):
+            raise NotHandled("a tile that is written under a condition on blocks")
+    return guards

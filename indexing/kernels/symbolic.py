@@ -1,0 +1,439 @@
+"""Symbolic execution of a kernel: what each of its points reads and writes, as formulas.
+
+A point is a thread of a block, and one iteration of each loop around an access.  Tensors are
+buffers: an insert changes the buffer, and every tensor that an op returns is one that it got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.accumulation import Accumulated, Part
+from indexing.kernels.domains import Guards, magnitude, numerators
+from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
+from indexing.kernels.scalars import COMBINING, NotHandled, Scalars, type_name
+from indexing.maps.indexing_map import IndexingMap
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, as_expr
+from simplifier.semiaffine import maximum, minimum
+from simplifier.substitute import Substitution
+
+MAX_OPS: Final = 20_000
+"""Limit on the ops that are executed."""
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory that a kernel uses: that of an argument, or a tile in shared memory.
+
+    Attributes:
+        number: the number of the argument; of a tile, -1 and below.
+        memory: equal for arguments in the same memory (``xla.slice_index``).
+    """
+
+    number: int
+    type: MlirType
+    memory: object
+
+    @property
+    def is_shared(self) -> bool:
+        """True for a tile in shared memory."""
+        return self.number < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A read or a write of one element of a buffer at each point.
+
+    Attributes:
+        variables: the loop variables around it; those of threads and blocks are left out.
+        guards: the conditions under which it happens.
+        value: what is written; None for a read.
+        order: the position in the execution of one point.
+        interval: the number of barriers before it.
+        is_certain: False if it may also depend on values.
+    """
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    variables: tuple[Variable, ...]
+    guards: Guards
+    op: MlirOp
+    value: Formula | None
+    order: int
+    interval: int
+    is_certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A condition that the text of a kernel asserts: a range of an argument, a domain, a width."""
+
+    condition: Constraint
+    guards: Guards
+    op: MlirOp
+    what: str
+    is_certain: bool
+
+
+Held: TypeAlias = Expr | Formula | Accumulated | Buffer
+ReadShared: TypeAlias = Callable[["Execution", Buffer, tuple[Expr, ...], MlirOp], Formula]
+ReadArgument: TypeAlias = Callable[[Buffer, tuple[Expr, ...]], Formula]
+
+
+@dataclass(slots=True)
+class Place:
+    """Where in the control flow the execution is."""
+
+    guards: Guards = ()
+    variables: tuple[Variable, ...] = ()
+    is_certain: bool = True
+    is_uniform: bool = True
+
+
+@dataclass(slots=True)
+class Execution:
+    """An execution of a kernel's entry over symbolic points.
+
+    Attributes:
+        threads, blocks: the variables of the thread and the block, by dimension.
+        accesses: reads and writes, in order.
+        promises: conditions that are to be proved.
+    """
+
+    module: MlirModule
+    algebra: FormulaAlgebra
+    read_argument: ReadArgument
+    read_shared: ReadShared
+    width: int
+    handlers: Mapping[str, Any]
+    merge: Callable[..., Held]
+    scalars: Scalars = field(init=False)
+    threads: dict[str, Variable] = field(default_factory=dict)
+    blocks: dict[str, Variable] = field(default_factory=dict)
+    accesses: list[Access] = field(default_factory=list)
+    promises: list[Promise] = field(default_factory=list)
+    place: Place = field(default_factory=Place)
+    interval: int = 0
+    _ops: int = 0
+    _loops: int = 0
+    _tiles: int = 0
+    _conditions: dict[Formula, Guards] = field(default_factory=dict)
+    carried: set[Formula] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.scalars = Scalars(self.algebra)
+        self._conditions[self.scalars.true] = ()
+
+    # ------------------------------------------------------------ functions
+
+    def run(self, function: MlirFunction, arguments: Sequence[Held]) -> list[Held]:
+        """Execute a function; return its results."""
+        values: dict[MlirValue, Held] = dict(zip(function.arguments, arguments, strict=True))
+        given = zip(function.arguments, function.argument_attributes, arguments, strict=True)
+        for _, attributes, value in given:
+            if "xla.range" in attributes and isinstance(value, Expr) and function.ops:
+                low, high = attributes["xla.range"]
+                condition = Constraint(value, low, high)
+                self.promise(condition, function.ops[0], f"`xla.range` of @{function.name}")
+        if function.body is None or len(function.body.blocks) != 1:
+            raise NotHandled(f"@{function.name} has several blocks")
+        return self.block(function.body, values)
+
+    def block(self, region: MlirRegion, values: dict[MlirValue, Held]) -> list[Held]:
+        """Execute the ops of a region; return the operands of its terminator."""
+        if len(region.blocks) != 1:
+            raise NotHandled("a region of several blocks")
+        *ops, last = region.block.ops
+        for op in ops:
+            self.execute(op, values)
+        if last.name not in _TERMINATORS:
+            raise NotHandled(f"`{last.name}` at the end of a region")
+        return [values[v] for v in last.operands]
+
+    def promise(self, condition: Constraint, op: MlirOp, what: str) -> None:
+        """Add a condition that is to be proved, unless interval bounds prove it."""
+        if not condition.is_true:
+            place = self.place
+            self.promises.append(Promise(condition, place.guards, op, what, place.is_certain))
+
+    def execute(self, op: MlirOp, values: dict[MlirValue, Held]) -> None:
+        """Execute an op, and add its results to the values."""
+        self._ops += 1
+        if self._ops > MAX_OPS:
+            raise NotHandled(f"budget: more than {MAX_OPS} ops are executed")
+        handler = self.handlers.get(op.name)
+        results: Sequence[Held]
+        if handler is not None:
+            results = handler(self, op, values)
+        elif not op.is_known or op.regions or len(op.results) != 1:
+            raise NotHandled(f"`{op.name}`")
+        elif op.results and op.result.type.element == "index" and not op.result.type.is_shaped:
+            results = [self._index_op(op, values)]
+        else:
+            results = [self._scalar_op(op, [values[v] for v in op.operands])]
+        for result, value in zip(op.results, results, strict=True):
+            if isinstance(value, Expr):
+                self.check_width(value, op)
+            values[result] = value
+
+    def check_width(self, value: Expr, op: MlirOp) -> None:
+        """Promise that an index and the numerators in it fit in the width of indices."""
+        limit = 1 << self.width - 1
+        if magnitude(value) >= limit:
+            for part in (value, *numerators(value)):
+                condition = Constraint(part, -limit, limit - 1)
+                self.promise(condition, op, f"an index of {self.width} bits")
+
+    # ------------------------------------------------------------ scalars
+
+    def formula(self, held: Held) -> Formula:
+        """Return a value as a formula."""
+        if isinstance(held, Accumulated):
+            if held.init in self.carried:
+                raise NotHandled("a value that a loop carries is used within the loop")
+            return held.formula(self.algebra)
+        if isinstance(held, Formula):
+            return held
+        raise NotHandled("a tensor or an index where a value is expected")
+
+    def _scalar_op(self, op: MlirOp, operands: Sequence[Held]) -> Held:
+        if op.operands and op.operands[0].type.element == "index":
+            if op.name == "arith.cmpi":
+                return self._compare_indices(op, *operands)
+            if op.name in ("arith.index_cast", "arith.index_castui"):
+                return self._from_index(op, operands[0])
+        if op.name == "arith.constant":
+            return self.scalars.constant(op)
+        combined = self.combine(op, operands)
+        if combined is not None:
+            return combined
+        if op.name == "arith.select":
+            return self.merge(self, self.formula(operands[0]), *operands[1:])
+        terms = [self.formula(held) for held in operands]
+        if any(t in self.carried for t in terms):
+            raise NotHandled(f"a loop carries a value through `{op.name}`")
+        result = self.scalars.function(op, terms)
+        if op.name == "arith.andi" and all(t in self._conditions for t in terms):
+            both = dict.fromkeys([c for t in terms for c in self._conditions[t]])
+            return self.condition(tuple(both))
+        return result
+
+    def combine(self, op: MlirOp, operands: Sequence[Held]) -> Held | None:
+        """Return what a loop accumulates, if an op combines a carried value with another one."""
+        carried = [x for x in operands if isinstance(x, Accumulated) or x in self.carried]
+        if len(carried) != 1 or len(operands) != 2:
+            return None
+        first, others = carried[0], [x for x in operands if x is not carried[0]]
+        if len(others) != 1:
+            return None
+        try:
+            x, y = (self.algebra.table.read(self.algebra.table.array(
+                "symbol", ("combined", k, ()), type_name(op.result.type), ()), ())
+                for k in (0, 1))  # fmt: skip
+            term = self.scalars.function(op, [x, y])
+        except NotHandled:
+            return None
+        opcode = term.head[0] if term.kind == "apply" else ""
+        opcode = {"sum": "add", "product": "multiply"}.get(opcode, opcode)
+        if opcode not in COMBINING or set(term.arguments) != {x, y}:
+            return None
+        assert isinstance(first, Accumulated | Formula)
+        return Accumulated.start(first, opcode).with_part(Part(self.formula(others[0])))
+
+    def condition(self, guards: Guards) -> Formula:
+        """Return the predicate that all conditions hold."""
+        scalars = self.scalars
+        guards = tuple([c for c in guards if not c.is_true])
+        if any(c.is_false for c in guards):
+            return scalars.false
+        term = self.algebra.where(guards, scalars.true, scalars.false)
+        if term is not scalars.false:
+            self._conditions.setdefault(term, guards)
+        return term
+
+    def _compare_indices(self, op: MlirOp, one: Held, other: Held) -> Formula:
+        if not isinstance(one, Expr) or not isinstance(other, Expr):
+            raise NotHandled("a comparison of an index with a value")
+        predicate: str = op.attributes["predicate"]
+        if predicate[0] == "u":
+            if one.bounds[0] < 0 and other.is_constant and predicate in ("ult", "ule"):
+                last = other.constant - (predicate == "ult")
+                return self.condition((Constraint(one, 0, last),))
+            if one.bounds[0] < 0 or other.bounds[0] < 0:
+                raise NotHandled("an unsigned comparison of an index that may be negative")
+        difference = one - other
+        low, high = difference.bounds
+        name = predicate[1:] if predicate not in ("eq", "ne") else predicate
+        if name == "ne":
+            equal = self.condition((Constraint(difference, 0, 0),))
+            return self.algebra.apply("not", (), "pred", [equal])
+        limits = {"lt": (low, -1), "le": (low, 0), "gt": (1, high), "ge": (0, high), "eq": (0, 0)}
+        start, end = limits[name]
+        if start > end:
+            return self.scalars.false
+        return self.condition((Constraint(difference, start, end),))
+
+    def _from_index(self, op: MlirOp, held: Held) -> Formula:
+        if not isinstance(held, Expr):
+            raise NotHandled("an index that is no expression")
+        kind = type_name(op.result.type)
+        limit = 1 << int(kind[1:]) - 1
+        self.promise(Constraint(held, -limit, limit - 1), op, f"index as {kind}")
+        return self.algebra.table.index(held, kind)
+
+    # ------------------------------------------------------------ indices
+
+    def _index_op(self, op: MlirOp, values: Mapping[MlirValue, Held]) -> Held:
+        operands = [values[v] for v in op.operands]
+        if op.name == "arith.constant":
+            return as_expr(int(op.attributes["value"]))
+        if op.name in ("arith.index_cast", "arith.index_castui"):
+            return self._to_index(op, self.formula(operands[0]))
+        if op.name == "arith.select":
+            raise NotHandled("a selection of indices")
+        exprs = [held for held in operands if isinstance(held, Expr)]
+        if len(exprs) != len(operands) or op.name not in _INDEX_OPS or len(exprs) != 2:
+            raise NotHandled(f"`{op.name}` of indices")
+        return _INDEX_OPS[op.name](self, *exprs)
+
+    def _to_index(self, op: MlirOp, term: Formula) -> Expr:
+        bits = int(op.operands[0].type.element[1:])
+        sign = "u" if op.name.endswith("ui") else "s"
+        term = self.scalars.alike([term], sign)[0]
+        limits = (0, (1 << bits) - 1) if sign == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
+        value = self.algebra.index_of(term, limits)
+        if not -(1 << self.width - 1) <= value.bounds[0] <= value.bounds[1] < 1 << self.width - 1:
+            raise NotHandled(f"an index of {self.width} bits of a value of {bits} bits")
+        return value
+
+    def clamp(self, one: Expr, other: Expr, is_minimum: bool) -> Expr:
+        """Return the minimum or maximum of a constant and an index; of a value, clamped."""
+        expr, bound = (other, one) if one.is_constant else (one, other)
+        variable = expr.as_variable
+        table = self.algebra.table
+        if bound.is_constant and variable is not None and variable in table.runtime:
+            low, high = variable.bounds
+            end = bound.constant
+            low, high = (low, min(high, end)) if is_minimum else (max(low, end), high)
+            if low <= high:
+                return self.algebra.index_of(table.runtime[variable], (low, high))
+        return minimum(one, other) if is_minimum else maximum(one, other)
+
+    def divide(self, one: Expr, other: Expr) -> Expr:
+        """Return a quotient; the operands must not be negative."""
+        if not other.is_constant or other.constant <= 0 or one.bounds[0] < 0:
+            raise NotHandled("a quotient of indices that may be negative")
+        return one // other.constant
+
+    # ------------------------------------------------------------ memory
+
+    def read(self, op: MlirOp, buffer: Held, index: tuple[Expr, ...]) -> Formula:
+        """Return an element of a buffer, and record the read."""
+        if not isinstance(buffer, Buffer):
+            raise NotHandled("an element of a tensor that is no buffer")
+        index = self._in_bounds(op, buffer, index, "read")
+        self._record(op, buffer, index, None)
+        if buffer.is_shared:
+            return self.read_shared(self, buffer, index, op)
+        return self.read_argument(buffer, index)
+
+    def write(self, op: MlirOp, buffer: Held, index: tuple[Expr, ...], value: Held) -> None:
+        """Record the write of an element."""
+        if not isinstance(buffer, Buffer):
+            raise NotHandled("an element of a tensor that is no buffer")
+        index = self._in_bounds(op, buffer, index, "written")
+        term = self.formula(value)
+        if term in self.carried:
+            raise NotHandled("a value that a loop carries is stored within the loop")
+        self._record(op, buffer, index, term)
+
+    def _in_bounds(
+        self, op: MlirOp, buffer: Buffer, index: tuple[Expr, ...], what: str
+    ) -> tuple[Expr, ...]:
+        if len(index) != buffer.type.rank:
+            raise NotHandled(f"{len(index)} indices of a tensor of rank {buffer.type.rank}")
+        inside: list[Expr] = []
+        for expr, size in zip(index, buffer.type.dims, strict=True):
+            self.promise(Constraint(expr, 0, size - 1), op, f"element {what} in bounds")
+            inside.append(expr if size > 1 else as_expr(0))
+        return tuple(inside)
+
+    def _record(
+        self, op: MlirOp, buffer: Buffer, index: tuple[Expr, ...], value: Formula | None
+    ) -> None:
+        place = self.place
+        self.accesses.append(Access(
+            buffer, index, place.variables, place.guards, op, value, len(self.accesses),
+            self.interval, place.is_certain,
+        ))  # fmt: skip
+
+    def indices(self, values: Mapping[MlirValue, Held], group: Sequence[MlirValue]) -> tuple[
+        Expr, ...
+    ]:  # fmt: skip
+        """Return the indices of a group of operands."""
+        operands = [values[v] for v in group]
+        exprs = [held for held in operands if isinstance(held, Expr)]
+        if len(exprs) != len(operands):
+            raise NotHandled("an index that is no expression")
+        return tuple(exprs)
+
+    def conditions_of(self, term: Held) -> Guards | None:
+        """Return the conditions on the point that a predicate is, if it is one."""
+        return self._conditions.get(term) if isinstance(term, Formula) else None
+
+    def new_variable(self, size: int) -> Variable:
+        """Return a new variable of a loop."""
+        self._loops += 1
+        return Variable(f"i{self._loops - 1}", 0, size - 1)
+
+    def new_tile(self, held: MlirType) -> Buffer:
+        """Return a new tile in shared memory."""
+        self._tiles += 1
+        return Buffer(-self._tiles, held, ("tile", self._tiles))
+
+
+_TERMINATORS: Final = frozenset(["return", "func.return", "scf.yield", "xla.yield"])
+_INDEX_OPS: Final[dict[str, Callable[[Execution, Expr, Expr], Expr]]] = {
+    "arith.addi": lambda _, a, b: a + b,
+    "arith.subi": lambda _, a, b: a - b,
+    "arith.muli": lambda _, a, b: _product(a, b),
+    "arith.divsi": Execution.divide,
+    "arith.divui": Execution.divide,
+    "arith.floordivsi": Execution.divide,
+    "arith.remsi": lambda e, a, b: a - e.divide(a, b) * b.constant,
+    "arith.remui": lambda e, a, b: a - e.divide(a, b) * b.constant,
+    "arith.minsi": lambda e, a, b: e.clamp(a, b, is_minimum=True),
+    "arith.maxsi": lambda e, a, b: e.clamp(a, b, is_minimum=False),
+}
+
+
+def _product(one: Expr, other: Expr) -> Expr:
+    if one.is_constant:
+        return other * one.constant
+    if other.is_constant:
+        return one * other.constant
+    raise NotHandled("a product of two indices")
+
+
+def substitute_map(
+    execution: Execution, indexing_map: IndexingMap, dims: Sequence[Expr], symbols: Sequence[Expr]
+) -> tuple[list[Expr], list[Constraint]]:
+    """Return the results of a map at a point, and the conditions of its domain.
+
+    The bounds of its variables are among the conditions.
+    """
+    given = (*dims, *symbols)
+    variables = (*indexing_map.dims, *indexing_map.ranges)
+    if len(given) != len(variables) or indexing_map.runtime:
+        raise NotHandled(f"{len(given)} operands of a map of {len(variables)} variables")
+    swap = Substitution(dict(zip(variables, given, strict=True)))
+    bounds = [Constraint(e, *v.bounds) for v, e in zip(variables, given, strict=True)]
+    constraints = [c.with_expr(swap(c.expr)) for c in indexing_map.constraints]
+    conditions = [c for c in (*bounds, *constraints) if not c.is_true]
+    return [swap(result) for result in indexing_map.results], conditions

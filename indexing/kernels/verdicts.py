@@ -1,0 +1,82 @@
+"""Verdicts on kernels: `KernelProved`, which alone is true, `KernelDiffers`, `KernelUndecided`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from simplifier.unknown import Unknown
+
+KernelLevel: TypeAlias = Literal["values", "reads"]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProved:
+    """Every output element is written as the instruction defines it, and no access is at fault.
+
+    Attributes:
+        level: what is proved: the values.
+        premises: conditions on which the proof relies, such as "sums are reordered".
+    """
+
+    level: KernelLevel = "values"
+    premises: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        premises = f", if {'; '.join(self.premises)}" if self.premises else ""
+        return f"proved at level {self.level}{premises}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDiffers:
+    """A point of the kernel at which it is at fault.
+
+    Attributes:
+        what: the fault in words.
+        block, thread, iteration: the values of the point's variables by name, such as ``bl_x``.
+        element: the element of the buffer that is concerned.
+        output: the number of the output leaf, if one is concerned.
+    """
+
+    what: str
+    block: tuple[tuple[str, int], ...] = ()
+    thread: tuple[tuple[str, int], ...] = ()
+    iteration: tuple[tuple[str, int], ...] = ()
+    element: tuple[int, ...] | None = None
+    output: int | None = None
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        names = ("block", self.block), ("thread", self.thread), ("iteration", self.iteration)
+        places = [
+            f"{name} {', '.join(f'{v} = {x}' for v, x in values)}"
+            for name, values in names
+            if values
+        ]
+        at = f" of element {list(self.element)}" if self.element is not None else ""
+        return f"differs: {self.what}{at}{' at ' * bool(places)}{', '.join(places)}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUndecided(Unknown):
+    """No proof and no fault; `reason` says why.
+
+    Attributes:
+        level: "reads" if all accesses are proved, None if not even they are.
+    """
+
+    level: KernelLevel | None = None
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"undecided: {self.reason}"
+
+
+KernelVerdict: TypeAlias = KernelProved | KernelDiffers | KernelUndecided
