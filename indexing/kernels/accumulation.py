@@ -9,8 +9,7 @@ from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.domains import Guards
-from indexing.kernels.scalars import NotHandled
+from indexing.kernels.domains import Guards, NotHandled
 from simplifier.atoms import Variable
 
 

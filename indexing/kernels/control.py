@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.accumulation import Accumulated
-from indexing.kernels.domains import Guards
+from indexing.kernels.domains import Guards, NotHandled
+from indexing.kernels.guarded_ops import recognise
 from indexing.kernels.ir import MlirOp, MlirRegion, MlirValue
-from indexing.kernels.scalars import NotHandled
 from indexing.kernels.symbolic import Buffer, Execution, Held, substitute_map
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -235,7 +235,8 @@ def merge(execution: Execution, condition: Formula, one: Held, other: Held) -> H
     first, second = execution.scalars.alike([first, second])
     if guards is not None:
         return execution.algebra.where(guards, first, second)
-    return execution.algebra.apply("select", (), first.type, [condition, first, second])
+    selected = execution.algebra.apply("select", (), first.type, [condition, first, second])
+    return recognise(execution.algebra, selected)
 
 
 def _is_carried(execution: Execution, held: Held) -> bool:

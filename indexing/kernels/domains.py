@@ -19,6 +19,10 @@ Guards: TypeAlias = tuple[Constraint, ...]
 Point: TypeAlias = dict[str, int]
 
 
+class NotHandled(Exception):
+    """A kernel has an op or a condition that the proof does not cover."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """A point at which a condition does not hold.
@@ -38,7 +42,14 @@ def bounded(expr: Expr, lower: int, upper: int) -> Constraint:
 
 def sorted_variables(exprs: Iterable[Expr]) -> list[Variable]:
     """Return the variables of expressions by name."""
-    return sorted(variables_in(list(exprs)), key=lambda v: v.name)
+    variables = sorted(variables_in(list(exprs)), key=lambda v: v.name)
+    _require_distinct(variables)
+    return variables
+
+
+def _require_distinct(variables: Sequence[Variable]) -> None:
+    if len({v.name for v in variables}) < len(variables):
+        raise NotHandled("a value that is clamped in several ways")
 
 
 def is_impossible(guards: Guards) -> bool:
@@ -139,4 +150,5 @@ def within(expr: Expr, limits: tuple[int, int]) -> bool:
 def over(variables: Sequence[Variable], results: Sequence[Expr], guards: Guards) -> IndexingMap:
     """Return the map from the points of a kernel to these results."""
     kept = [c for c in guards if not c.is_true]
+    _require_distinct(list({*variables, *variables_in([*results, *[c.expr for c in kept]])}))
     return IndexingMap.of(variables, results, constraints=kept)

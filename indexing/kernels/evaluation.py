@@ -75,6 +75,8 @@ class Evaluator:
         opcode, attributes = term.head
         if opcode in ("sum", "product"):
             return _of_ring(opcode, attributes, values, term.type)
+        if opcode == "bitcast-convert":
+            return np.asarray(values[0]).view(dtype(term.type))[()]
         if len(values) > 2 and opcode in ("and", "or", "xor", "add", "multiply"):
             raise NoValue(opcode)
         function = self.algebra.functions.get((opcode, attributes, term.type))

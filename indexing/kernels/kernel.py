@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Final
 
 from hlo.modules.module import Instruction
+from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
 from indexing.kernels.run import KernelRun, Program, run_kernel
-from indexing.kernels.scalars import NotHandled
 from indexing.kernels.sections import KernelStage
 from indexing.kernels.symbolic import Access
 from indexing.maps.answers import Unknown

@@ -11,17 +11,10 @@ from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.case_matching import CaseMatching
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.domains import (
-    Guards,
-    Violation,
-    is_impossible,
-    over,
-    violation,
-)
+from indexing.kernels.domains import Guards, NotHandled, Violation, is_impossible, over, violation
 from indexing.kernels.evaluation import differing_point
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.run import KernelRun, Program, run_kernel
-from indexing.kernels.scalars import NotHandled
 from indexing.kernels.symbolic import Access, Buffer, Promise
 from indexing.kernels.verdicts import (
     KernelDiffers,
@@ -116,7 +109,7 @@ class Proof:
         values = self._values(outputs)
         if isinstance(values, KernelDiffers):
             return values
-        if values:
+        if values is not None:
             return KernelUndecided(values, level="reads")
         if any(shape.element_type == "pred" for shape in self.program.inputs):
             self.premises[PRED_BYTES] = None
@@ -300,20 +293,19 @@ class Proof:
 
     # ------------------------------------------------------------ values
 
-    def _values(self, outputs: Sequence[int]) -> KernelDiffers | str:
+    def _values(self, outputs: Sequence[int]) -> KernelDiffers | str | None:
         for output in outputs:
             for pair in self._pairs(output):
                 reason = self._compare(output, *pair)
-                if reason:
+                if reason is not None:
                     return reason
-        return ""
+        return None
 
     def _pairs(self, output: int) -> Iterator[tuple[Formula, Formula, Guards]]:
         """Yield the value in memory and that of the instruction, with the points of the pair."""
         buffer = self.run.results[output]
         writes = self.writes_to(buffer)
-        kind = self.program.outputs[output].shape
-        assert kind is not None
+        kind = self.program.shapes[output]
         for write in writes:
             assert write.value is not None
             value = self.execution.scalars.of_type(write.value, kind.element_type)
@@ -363,16 +355,16 @@ class Proof:
 
     def _compare(
         self, output: int, ours: Formula, theirs: Formula, domain: Guards
-    ) -> KernelDiffers | str:
+    ) -> KernelDiffers | str | None:
         domain = tuple([c for c in domain if not c.is_true])
         if self.matching.equal(ours, theirs, domain):
-            return ""
+            return None
         algebra = RealAlgebra(self.program.elements.algebra, exact_arithmetic=False)
         normal = Normalising(algebra)
         simple, other = normal(ours), normal(theirs)
         if CaseMatching(algebra).equal(simple, other, domain):
             self.premises.update(dict.fromkeys(normal.uses(ours, theirs)))
-            return ""
+            return None
         point = differing_point(self.program.elements.algebra, ours, theirs, domain)
         if point is not None:
             return self._at("another value than the instruction's is written", point, output=output)

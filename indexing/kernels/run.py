@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import Shape
+from hlo.shapes.shape import Shape, leaves
 from indexing.equivalence.values.formulas.applications import Frame
 from indexing.equivalence.values.formulas.elements import Elements
 from indexing.equivalence.values.formulas.numbering import NumberedArray, Numbering
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.attributes import element_name
 from indexing.kernels.control import HANDLERS, merge
+from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirType, RawAttribute
-from indexing.kernels.scalars import NotHandled, with_sign
+from indexing.kernels.scalars import with_sign
 from indexing.kernels.shared_tiles import tile_element
 from indexing.kernels.symbolic import Buffer, Execution
 from indexing.maps.indexing_map import dims
@@ -32,12 +33,14 @@ class Program:
     Attributes:
         inputs: the shape of each operand.
         outputs: the array of each output leaf.
+        shapes: its shape.
     """
 
     elements: Elements
     frame: Frame
     inputs: tuple[Shape, ...]
     outputs: tuple[NumberedArray, ...]
+    shapes: tuple[Shape, ...]
 
     @classmethod
     def of(cls, fusion: Instruction) -> Program:
@@ -49,7 +52,7 @@ class Program:
         if not fusion.called_computations:
             raise NotHandled(f"`{fusion.opcode}` outside of a fusion")
         computation = fusion.called_computations[0]
-        shapes = [parameter.shape for parameter in computation.parameters]
+        shapes = [operand.shape for operand in fusion.operands]
         arrays = [shape for shape in shapes if isinstance(shape, Shape)]
         if len(arrays) != len(shapes):
             raise NotHandled("an operand that is a tuple")
@@ -57,7 +60,10 @@ class Program:
         outputs = numbering.outputs(computation)
         elements = Elements(numbering)
         frame = Frame(elements.symbols(outputs, "parameter"))
-        return cls(elements, frame, tuple(arrays), tuple(outputs))
+        written = [shape for _, shape in leaves(fusion.shape) if isinstance(shape, Shape)]
+        if [a.shape.dims for a in outputs if a.shape is not None] != [s.dims for s in written]:
+            raise NotHandled("an output that is no array")
+        return cls(elements, frame, tuple(arrays), tuple(outputs), tuple(written))
 
     def read(self, number: int, index: Sequence[Expr]) -> Formula:
         """Return an element of an operand."""
@@ -140,8 +146,7 @@ def _index_width(module: MlirModule) -> int:
 
 def _check_types(arguments: Sequence[Buffer], program: Program) -> None:
     """Check that arguments have the shapes, layouts and types of operands and outputs."""
-    outputs = [array.shape for array in program.outputs]
-    shapes = [*program.inputs, *[shape for shape in outputs if shape is not None]]
+    shapes = [*program.inputs, *program.shapes]
     if len(shapes) != len(arguments):
         raise NotHandled(f"{len(arguments)} arguments for {len(shapes)} operands and outputs")
     for buffer, shape in zip(arguments, shapes, strict=True):

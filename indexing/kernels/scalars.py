@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hlo.shapes.element_type import ELEMENT_TYPES
+import numpy as np
+
+from hlo.shapes.element_type import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.integers import fits
 from indexing.equivalence.values.terms.functions import is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.attributes import element_name
+from indexing.kernels.domains import NotHandled
+from indexing.kernels.guarded_ops import PARTIAL, unguarded
 from indexing.kernels.ir import MlirOp, MlirType
 
 _SAME: Final = {
@@ -47,10 +51,6 @@ _INTEGER: Final = {"lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
 _DIRECTIONS: Final = {"eq": "EQ", "ne": "NE"}
 
 
-class NotHandled(Exception):
-    """A kernel has an op or a condition that the proof does not cover."""
-
-
 def type_name(held: MlirType) -> str:
     """Return the type of HLO of an element, integers with a sign."""
     name = element_name(held.element)
@@ -78,6 +78,10 @@ class Scalars:
         """Return the value with the same bits in a type of the same width."""
         if term.type == element_type:
             return term
+        if term.kind == "constant" and element_type != "pred" and is_integral(term.type):
+            return self.table.constant(
+                np.asarray(term.value).view(dtype(element_type)), element_type
+            )
         if term.type == "pred":  # a byte 0 or 1
             return self.algebra.apply("convert", (), element_type, [term])
         if term.kind == "index" and fits(term.index[0], element_type):
@@ -154,6 +158,8 @@ class Scalars:
         if kind == "pred" and opcode not in ("and", "or", "xor", "not"):
             terms = [self.of_type(t, "s8") for t in terms]
             kind = "s8"
+        if opcode in PARTIAL and is_integral(kind):
+            return unguarded(self.algebra, opcode, *terms)
         return self._apply(opcode, kind, terms)
 
     def _apply(self, opcode: str, element_type: str, terms: Sequence[Formula]) -> Formula:
@@ -236,7 +242,10 @@ class Scalars:
 
 
 _CASTS: Final = frozenset(
-    "extui extsi trunci extf truncf sitofp uitofp fptosi fptoui bitcast".split()
+    [
+        *("extui", "extsi", "trunci", "extf", "truncf", "sitofp", "uitofp", "fptosi", "fptoui"),
+        "bitcast",
+    ]
 )
 
 

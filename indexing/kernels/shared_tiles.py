@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.domains import Guards, over, violation
+from indexing.kernels.domains import NotHandled, over, violation
 from indexing.kernels.ir import MlirOp
-from indexing.kernels.scalars import NotHandled
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
@@ -38,34 +37,28 @@ def tile_element(
         raise NotHandled("a tile that is read without a barrier after its writes")
     own = [*execution.threads.values(), *write.variables]
     threads = [v for v in own if v.lower < v.upper]
-    inverse = _inverse(write, threads)
+    blocks = [v for v in execution.blocks.values() if v.lower < v.upper]
+    inverse = _inverse(write, threads, blocks)
     dims = list(inverse.dims)
-    swap = Substitution(dict(zip(dims, index, strict=True)))
+    at = [*index, *[v.as_expr() for v in blocks]]
+    swap = Substitution(dict(zip(dims, at, strict=True)))
     place = execution.place
     conditions = [Constraint(swap(v.as_expr()), *v.bounds) for v in dims]
     conditions += [c.with_expr(swap(c.expr)) for c in inverse.constraints]
     for condition in conditions:
         if violation(place.guards, condition) is not None:
             raise NotHandled("a tile of which an element is read that may not be written")
-    values = dict(zip(threads, map(swap, inverse.results), strict=True))
+    values = dict(zip((*threads, *blocks), map(swap, inverse.results), strict=True))
     assert write.value is not None
     return execution.algebra.rewriting(values)(write.value)
 
 
-def _inverse(write: Access, threads: Sequence[Variable]) -> IndexingMap:
-    """Return the thread and the iteration that write each element of a tile, as one map."""
-    m = over(threads, write.index, _own(write.guards, threads))
-    pieces = m.inverse()
+def _inverse(write: Access, threads: Sequence[Variable], blocks: Sequence[Variable]) -> IndexingMap:
+    """Return the thread and the iteration that write each element of a block's tile, as one map."""
+    index = [*write.index, *[v.as_expr() for v in blocks]]
+    pieces = over([*threads, *blocks], index, write.guards).inverse()
     if isinstance(pieces, Unknown):
         raise NotHandled(f"the writes of a tile: {pieces.reason}")
     if len(pieces) != 1 or pieces[0].ranges:
-        raise NotHandled("a tile of which an element is written several times")
+        raise NotHandled(f"a tile whose writes are {len(pieces)} maps")
     return pieces[0]
-
-
-def _own(guards: Guards, threads: Sequence[Variable]) -> Guards:
-    """Return the guards on threads; those on blocks hold for all threads or for none."""
-    for guard in guards:
-        if not set(guard.expr.variables()) <= set(threads):
-            raise NotHandled("a tile that is written under a condition on blocks")
-    return guards

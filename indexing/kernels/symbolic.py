@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.accumulation import Accumulated, Part
-from indexing.kernels.domains import Guards, magnitude, numerators
+from indexing.kernels.domains import Guards, NotHandled, magnitude, numerators
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
-from indexing.kernels.scalars import COMBINING, NotHandled, Scalars, type_name
+from indexing.kernels.scalars import COMBINING, Scalars, type_name
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
