@@ -1,9 +1,9 @@
 # Public names, loaded on first use (`__init__.py`).
 from .dumps import kernels_of as kernels_of
 from .kernel import Kernel as Kernel
-from .kernel import Launch as Launch
 from .proofs import check_kernel as check_kernel
 from .reader import read_module as read_module
+from .run import Launch as Launch
 from .verdicts import KernelDiffers as KernelDiffers
 from .verdicts import KernelProved as KernelProved
 from .verdicts import KernelUndecided as KernelUndecided

@@ -31,6 +31,12 @@ def _identity_of_point(execution: Execution, op: MlirOp, values: Values) -> Sequ
     if "xla.range" not in op.attributes:
         raise NotHandled(f"`{op.name}` without `xla.range`")
     low, high = op.attributes["xla.range"]
+    sizes = execution.launched_threads if of_thread else execution.launched_blocks
+    place = "xyz".index(dimension)
+    if place < len(sizes):
+        stated, high = high, sizes[place] - 1
+        launched = Constraint(as_expr(high), low, stated)
+        execution.promise(launched, op, f"{LAUNCH} of {high + 1} in {dimension}")
     variable = Variable(f"{'th' if of_thread else 'bl'}_{dimension}", low, high)
     if low or table.setdefault(dimension, variable) is not variable:
         raise NotHandled(f"several ranges of `{op.name} {dimension}`")
@@ -312,6 +318,8 @@ def _synchronise(execution: Execution, op: MlirOp, values: Values) -> Sequence[H
     execution.interval += 1
     return [values[v] for v in op.operands]
 
+
+LAUNCH: Final = "`xla.range` at a launch"
 
 HANDLERS: Final[dict[str, Handler]] = {
     "gpu.thread_id": _identity_of_point,

@@ -18,7 +18,8 @@ from hlo.formats.files import load
 from hlo.formats.folders import files_below
 from hlo.modules.module import Instruction, Module
 from hlo.text.source import HloError, Source
-from indexing.kernels.kernel import Kernel, Launch
+from indexing.kernels.kernel import Kernel
+from indexing.kernels.run import Launch
 from indexing.kernels.sections import KernelStage, stages
 
 _KERNEL: Final = re.compile(

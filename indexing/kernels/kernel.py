@@ -9,7 +9,7 @@ from typing import Final
 from hlo.modules.module import Instruction
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
-from indexing.kernels.run import KernelRun, Program, run_kernel
+from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
 from indexing.kernels.symbolic import Access
 from indexing.maps.answers import Unknown
@@ -24,21 +24,6 @@ _CPU_KINDS: Final = {
     "cpu_scatter_fusion": "scatter",
     "tiled_emitter": "tiled",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How a kernel is launched, from the thunk sequence.
-
-    Attributes:
-        grid: the blocks in each dimension.
-        threads: the threads of a block in each dimension.
-        shared_bytes: the bytes of dynamic shared memory; those of static tiles do not count.
-    """
-
-    grid: tuple[int, ...]
-    threads: tuple[int, ...]
-    shared_bytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +103,7 @@ class Kernel:
         if self.fusion is None:
             return Unknown(f"the module has no instruction `{self.name}`")
         try:
-            return run_kernel(self.module, Program.of(self.fusion))
+            return run_kernel(self.module, Program.of(self.fusion), self.launch)
         except NotHandled as error:
             return Unknown(str(error), self.fusion)
 

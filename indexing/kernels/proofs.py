@@ -11,6 +11,7 @@ from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.case_matching import CaseMatching
 from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.control import LAUNCH
 from indexing.kernels.domains import Guards, NotHandled, Violation, is_impossible, over, violation
 from indexing.kernels.evaluation import differing_point
 from indexing.kernels.kernel import Kernel
@@ -53,7 +54,7 @@ def check_kernel(kernel: Kernel, fusion: Instruction | None = None) -> KernelVer
     if fusion is None:
         return KernelUndecided("the module has no instruction of the kernel's name")
     try:
-        run = run_kernel(kernel.module, Program.of(fusion))
+        run = run_kernel(kernel.module, Program.of(fusion), kernel.launch)
         _check_launch(kernel, run)
         return Proof(run).verdict()
     except NotHandled as error:
@@ -63,7 +64,7 @@ def check_kernel(kernel: Kernel, fusion: Instruction | None = None) -> KernelVer
 
 
 def _check_launch(kernel: Kernel, run: KernelRun) -> None:
-    """Check that the launch has the threads and blocks that the text states."""
+    """Check that a launch has the threads of `scf.forall` and no dimension that the text lacks."""
     if kernel.launch is None:
         return
     execution = run.execution
@@ -96,21 +97,19 @@ class Proof:
         if fault is not None:
             return fault
         outputs = range(len(self.run.results))
-        reasons = [reason] if reason else []
+        memory = [reason for reason in [self._hazards()] if reason]
         for output in outputs:
-            found = self._coverage(output)
-            if isinstance(found, KernelDiffers):
-                return found
-            reasons += [found] if found else []
-        reasons += [each for each in [self._hazards()] if each]
-        if reasons:
-            values = self._values(outputs)
-            return values if isinstance(values, KernelDiffers) else KernelUndecided(reasons[0])
+            covered = self._coverage(output)
+            if isinstance(covered, KernelDiffers):
+                return covered
+            memory += [covered] if covered else []
+        if memory:
+            return KernelUndecided(memory[0])
         values = self._values(outputs)
         if isinstance(values, KernelDiffers):
             return values
-        if values is not None:
-            return KernelUndecided(values, level="reads")
+        if reason or values is not None:
+            return KernelUndecided(reason or str(values), level=None if reason else "reads")
         if any(shape.element_type == "pred" for shape in self.program.inputs):
             self.premises[PRED_BYTES] = None
         return KernelProved(premises=tuple(self.premises))
@@ -120,9 +119,9 @@ class Proof:
     def _promises(self) -> tuple[KernelDiffers | None, str]:
         """Return an access out of bounds, and why another promise is not proved."""
         reason = ""
-        checked: set[tuple[Constraint, Guards]] = set()
+        checked: set[tuple[Constraint, Guards, bool]] = set()
         for promise in self.execution.promises:
-            key = promise.condition, promise.guards
+            key = promise.condition, promise.guards, IN_BOUNDS in promise.what
             if key in checked:
                 continue
             checked.add(key)
@@ -132,7 +131,8 @@ class Proof:
             if isinstance(outcome, Unknown):
                 reason = reason or f"{promise.what}: {outcome.reason}"
                 continue
-            if IN_BOUNDS in promise.what and self._is_real(promise, outcome):
+            is_fault = IN_BOUNDS in promise.what or LAUNCH in promise.what
+            if is_fault and self._is_real(promise, outcome):
                 return self._differs(promise, outcome), ""
             line = promise.op.span.line
             reason = reason or f"{promise.what}, line {line}: {outcome.condition} does not hold"
@@ -174,28 +174,31 @@ class Proof:
         buffer = self.run.results[output]
         writes = self.writes_to(buffer)
         dims = buffer.type.dims
-        if any(not w.is_certain for w in writes):
-            return "a write under a condition on values"
-        aliased = self._operand_in(buffer)
-        local = [self._local(w) for w in writes]
-        if any(each is None for each in local):
-            return "the place of a write depends on values other than by an offset"
-        maps = [each for each in local if each is not None]
-        for m in maps:
-            single = m.is_injective()
-            if single is not True:
-                reason = "an element may be written several times"
-                return reason if not isinstance(single, Unknown) else single.reason
         if 0 in dims:
             return ""
-        overlap = next((True for pair in combinations(writes, 2) if self._overlap(*pair)), False)
-        if overlap:
-            return "two ops may write one element"
-        if aliased is not None:
-            return ""
-        if any(self._runtime_in(w) for w in writes):
-            return "an output that is written at an offset that depends on values"
+        if any(not w.is_certain for w in writes):
+            return "a write under a condition on values"
+        if any(self._runtime_in(w) for w in writes) or self._operand_in(buffer) is not None:
+            return self._written_once(writes)
+        maps = [over(self._variables(w), w.index, w.guards) for w in writes]
         return self._holes(output, maps, dims)
+
+    def _written_once(self, writes: Sequence[Access]) -> str:
+        """Return why it is not proved that a buffer in place is written once at each element."""
+        if self._operand_in(writes[0].buffer) is None:
+            return "an output that is written at an offset that depends on values"
+        for m in map(self._local, writes):
+            if m is None:
+                return "the place of a write depends on values other than by an offset"
+            single = m.is_injective()
+            if isinstance(single, Unknown):
+                return single.reason
+            if single is not True:
+                return "an element in place may be written several times"
+        pairs = combinations(writes, 2)
+        if any(self._overlap(*pair) for pair in pairs):
+            return "two ops may write one element in place"
+        return ""
 
     def _holes(
         self, output: int, maps: Sequence[IndexingMap], dims: tuple[int, ...]
@@ -205,7 +208,8 @@ class Proof:
             size *= each
         counts = [m.count_domain() for m in maps]
         known = [count for count in counts if not isinstance(count, Unknown)]
-        if len(known) == len(counts) and sum(known) == size:
+        is_counted = len(known) == len(counts) and sum(known) == size
+        if is_counted and len(maps) == 1 and maps[0].is_injective() is True:
             return ""  # each in bounds, none twice
         images = [IndexingMap.of([], m.results, ranges=m.dims, constraints=m.constraints)
                   for m in maps]  # fmt: skip

@@ -95,9 +95,26 @@ class KernelRun:
     results: tuple[Buffer, ...]
 
 
-def run_kernel(module: MlirModule, program: Program) -> KernelRun:
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel is launched, from the thunk sequence.
+
+    Attributes:
+        grid: the blocks in each dimension.
+        threads: the threads of a block in each dimension.
+        shared_bytes: the bytes of dynamic shared memory; those of static tiles do not count.
+    """
+
+    grid: tuple[int, ...]
+    threads: tuple[int, ...]
+    shared_bytes: int
+
+
+def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> KernelRun:
     """Execute a kernel.
 
+    Args:
+        launch: the launch; by default, the one that the text states.
     Raises:
         NotHandled: the kernel has an op or a form that is not covered.
     """
@@ -117,7 +134,8 @@ def run_kernel(module: MlirModule, program: Program) -> KernelRun:
 
     execution = Execution(
         module, program.elements.algebra, read_argument, tile_element, _index_width(module),
-        HANDLERS, merge,
+        HANDLERS, merge, () if launch is None else launch.threads,
+        () if launch is None else launch.grid,
     )  # fmt: skip
     results = execution.run(entry, list(arguments))
     buffers = [held for held in results if isinstance(held, Buffer)]

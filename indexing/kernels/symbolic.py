@@ -101,6 +101,7 @@ class Execution:
     """An execution of a kernel's entry over symbolic points.
 
     Attributes:
+        launched_threads, launched_blocks: the sizes of the launch, if they are known.
         threads, blocks: the variables of the thread and the block, by dimension.
         accesses: reads and writes, in order.
         promises: conditions that are to be proved.
@@ -113,6 +114,8 @@ class Execution:
     width: int
     handlers: Mapping[str, Any]
     merge: Callable[..., Held]
+    launched_threads: tuple[int, ...] = ()
+    launched_blocks: tuple[int, ...] = ()
     scalars: Scalars = field(init=False)
     threads: dict[str, Variable] = field(default_factory=dict)
     blocks: dict[str, Variable] = field(default_factory=dict)

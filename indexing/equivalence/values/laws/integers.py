@@ -203,6 +203,8 @@ def _shift_right(algebra: Constructors, call: Application) -> Formula | None:
 
 def _mask(algebra: Constructors, call: Application) -> Formula | None:
     """``x and (2^k - 1)`` of an index that is not negative."""
+    if len(call.arguments) != 2:
+        return None
     for value, other in (call.arguments, call.arguments[::-1]):
         mask = value_of(other)
         if mask is None or mask < 0 or mask & (mask + 1) or value.kind != "index":
@@ -214,6 +216,8 @@ def _mask(algebra: Constructors, call: Application) -> Formula | None:
 
 def _clamped_index(algebra: Constructors, call: Application) -> Formula | None:
     """``min(max(x, lo), hi)`` as an index: the value of `x` clamped, as starts of slices are."""
+    if len(call.arguments) != 2:
+        return None
     for inner, upper in (call.arguments, call.arguments[::-1]):
         high = value_of(upper)
         if high is None or inner.kind != "apply" or inner.head[0] != "maximum":
