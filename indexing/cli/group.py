@@ -39,6 +39,7 @@ COMMANDS = {
     "dump": "Compile a function of JAX for any target, and write what XLA dumps",
     "pallas": "Check the blocks of the Pallas calls of a function of JAX",
     "passes": "Validate each compiler pass of a folder of dumps",
+    "kernels": "Compare the kernels that XLA emits with the fusions that they compute",
     "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
     "ops": "List the supported ops and the grades of their maps",
     "explain": "Explain error codes: their meaning, an example, the repair",
@@ -148,6 +149,7 @@ def cli(reporter: Reporter, debug: bool) -> None:
       1        an error in the input
       2        a usage error
       3        undecided (diff, pallas, passes)
+      3        undecided (diff, passes, kernels)
       130      interrupted by Ctrl-C
       141      the reader of the output closed it
       128 + N  ended by signal N

@@ -27,6 +27,7 @@ STAGE_OF_DUMP: Final[Mapping[str, str]] = dict(
 )
 """The stage of a function for that of XLA's dumps of it."""
 
+_FOLDERS: Final = ("passes", "kernels")  # stages that are folders
 _KEY: Final = "jax"  # of the options in the context of a command
 _OPTION: Final = "function_"  # begins their names
 _HELP: Final = {
@@ -171,10 +172,11 @@ def _stage(context: click.Context, source: FunctionInput, kind: InputPath) -> st
     Raises:
         click.UsageError: the command does not read what the stage is.
     """
-    if kind.stage == "passes":
-        if source.stage not in ("", "passes"):
-            raise click.UsageError(f"{source.text!r}: this command reads the dumps of all passes")
-        return "passes"
+    if kind.stage in _FOLDERS:
+        if source.stage not in ("", kind.stage):
+            reads = f"this command reads the dumps of all {kind.stage}"
+            raise click.UsageError(f"{source.text!r}: {reads}")
+        return kind.stage
     asked: str = _given(context).get("stage") or context.params.get("stage") or "all"
     if asked == "all":
         asked = "optimized" if source.target else "lowered"

@@ -1,0 +1,88 @@
+"""``hlo-indexing kernels``: the kernels of a folder of dumps, proved equal to their fusions."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
+from indexing.cli.options import format_option
+from indexing.cli.paths import InputPath
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from indexing.kernels.kernel import Kernel
+
+
+@click.command("kernels")
+@click.argument("folder", metavar="DUMPDIR", type=InputPath("kernels"))
+@click.option(
+    "-i",
+    "--instruction",
+    "fusion",
+    metavar="NAME",
+    help="Only the kernel of the fusion, or the kernel, of this name",
+)
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(reporter: Reporter, folder: str, fusion: str | None, notation: str) -> None:
+    """Compare the kernels of the dumps in DUMPDIR with the fusions that they compute.
+
+    DUMPDIR, or a folder in it, was written by XLA with these flags:
+
+    \b
+      XLA_FLAGS="--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text
+        --xla_dump_emitter_re=.*"
+
+    For each kernel, the MLIR before the first pass is read: for each thread, block and iteration,
+    the elements that it reads and writes, and the formula of each value that it writes. A kernel is
+    proved if each output element is written with the value of the fusion's formula, all accesses
+    are in bounds, no index wraps, and threads exchange values through shared memory only across
+    barriers. Otherwise it differs, with the block, thread and iteration, or it is undecided, with
+    the reason. JSON has an object for each kernel.
+
+    The exit status is 0 if all kernels are proved, 1 if a kernel differs or a text is invalid, and
+    3 if none differs but some are undecided.
+
+    \b
+    Examples:
+      hlo-indexing kernels dumps
+      hlo-indexing kernels dumps -i loop_add_fusion
+      hlo-indexing kernels dumps --format json | jq '{name, verdict, what}'
+    """
+    from indexing.kernels.dumps import kernels_of
+    from indexing.views.kernel_tables import checked_kernel, kernel_lines, kernel_record
+
+    listed: Sequence[Kernel] = ()
+    with reporter.reporting(folder):
+        listed = kernels_of(folder)
+    chosen = [each for each in listed if fusion is None or fusion in _names(each)]
+    if listed and not chosen:
+        names = ", ".join([each.name for each in listed[:8]])
+        reporter.error(
+            f"error[name]: no kernel `{fusion}` in {folder}", f"  = help: it has {names}"
+        )
+        return
+    results = []
+    for kernel in chosen:
+        result = checked_kernel(kernel)
+        results.append(result)
+        if result.fault is not None:
+            reporter.error(*str(result.fault).splitlines())
+        if notation == "json":
+            reporter.print(json.dumps(kernel_record(result)))
+    if notation == "text" and results:
+        reporter.print(*kernel_lines(results))
+    words = {result.word for result in results}
+    if "differs" in words:
+        reporter.verdict = DIFFERENT
+    elif "undecided" in words:
+        reporter.verdict = UNDECIDED
+
+
+def _names(kernel: Kernel) -> tuple[str, ...]:
+    return (kernel.name,) if kernel.fusion is None else (kernel.name, kernel.fusion.name)
