@@ -204,6 +204,6 @@ def _is_apart(draw: Evaluator, before: Formula, after: Formula, guards: Guards, 
     wide = complex if kind == "complex" else float
     x, y = wide(one), wide(other)
     if not (np.isfinite(x) and np.isfinite(y)):
-        return False
+        return bool(x == x and y == y and x != y)
     tolerance = 0.05 if ELEMENT_TYPES[before.type].bits < 32 else 1e-3
     return abs(x - y) > tolerance * (abs(x) + abs(y)) + tolerance * 1e-3

@@ -145,7 +145,9 @@ class Proof:
 
     def _differs(self, promise: Promise, outcome: Violation) -> KernelDiffers:
         op = promise.op
-        what = f"`{op.name}` in line {op.span.line}: {outcome.condition} does not hold"
+        what = (
+            f"{promise.what}, `{op.name}` in line {op.span.line}: {outcome.condition} does not hold"
+        )
         return self._at(what, outcome.point)
 
     def _at(

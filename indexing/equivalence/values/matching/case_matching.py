@@ -93,8 +93,11 @@ class CaseMatching:
     def is_empty(self, domain: Domain) -> bool:
         """Return True if a domain is proved to have no points."""
         if domain not in self._empty:
-            exprs = [c.expr for c in domain]
-            m = IndexingMap.of(_sort_by_name(variables_in(exprs)), [], constraints=domain)
+            variables = _sort_by_name(variables_in([c.expr for c in domain]))
+            if len({v.name for v in variables}) < len(variables):
+                self._empty[domain] = False  # a value that is clamped in two ways
+                return False
+            m = IndexingMap.of(variables, [], constraints=domain)
             self._empty[domain] = is_empty(m) is True
         return self._empty[domain]
 

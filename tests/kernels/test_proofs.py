@@ -1,0 +1,138 @@
+"""`check_kernel`: kernels of XLA are proved, and none that is changed in its meaning is."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hlo
+import indexing
+from hlo.text.source import Source
+from indexing.kernels.dumps import kernels_of
+from indexing.kernels.kernel import Kernel
+from indexing.kernels.sections import stages
+from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided
+
+DATA = Path(__file__).parent / "data"
+FOLDERS = sorted(path.name for path in DATA.iterdir())
+
+
+def kernel_of(folder: str, text: str | None = None) -> Kernel:
+    """Return the only kernel of a folder of dumps, with another text if one is given."""
+    (kernel,) = kernels_of(DATA / folder)
+    if text is None:
+        return kernel
+    return replace(kernel, stages=tuple(stages(Source(text, "mutant.mlir"))))
+
+
+def changed(folder: str, pattern: str, new: str, number: int = 0) -> Kernel:
+    """Return a kernel in which one occurrence of a pattern is replaced."""
+    text = kernel_of(folder).stages[0].text
+    match = list(re.finditer(pattern, text))[number]
+    mutant = text[: match.start()] + match.expand(new) + text[match.end() :]
+    assert mutant != text
+    return kernel_of(folder, mutant)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_kernel_of_xla_is_proved(folder: str) -> None:
+    verdict = indexing.check_kernel(kernel_of(folder))
+    assert isinstance(verdict, KernelProved), str(verdict)
+    assert (verdict.level, bool(verdict)) == ("values", True)
+
+
+DIFFERENT = [
+    ("cpu_loop_gelu", r"arith\.mulf", "arith.addf", "another value"),
+    ("cpu_loop_gelu", r"2\.000000e\+00 : f32", "2.500000e+00 : f32", "another value"),
+    ("cpu_loop_gelu", r"s1 in \[0, 9\]", "s1 in [0, 8]", "an element is never written"),
+    ("cpu_loop_gelu", r"s1 in \[0, 9\]", "s1 in [0, 10]", "does not hold"),
+    ("cpu_loop_gelu", r"%arg1\[%arg2, %arg3\]", "%arg1[%arg3, %arg2]", "does not hold"),
+    ("cpu_loop_int_div", r"%extracted_0, %17 : i32", "%17, %extracted_0 : i32", None),
+    ("cpu_loop_int_div", r"arith\.cmpi sge", "arith.cmpi sle", "another value"),
+    ("cpu_loop_int_div", r"arith\.ori %12, %15", "arith.andi %12, %15", None),
+    ("cpu_loop_reverse_roll", r"arith\.subf %arg3", "arith.addf %arg3", "another value"),
+    ("cpu_dus_inplace", r"arith\.maxsi", "arith.minsi", None),
+    ("cpu_dus_inplace", r"constant 63 : index", "constant 62 : index", None),
+    ("cpu_reduce_row_small", r"constant 20 : index", "constant 19 : index", "another value"),
+    ("cpu_reduce_row_small", r"constant 20 : index", "constant 21 : index", "does not hold"),
+    ("cpu_reduce_row_small", r"arith\.maximumf", "arith.minimumf", "another value"),
+    ("h100_transpose_2d", r"math\.exp", "math.tanh", "another value"),
+    ("h100_transpose_2d", r"\+ th_x \+ s1\) / 32\)", "+ th_x + s1) / 33)", None),
+    ("h100_transpose_2d", r"s0 \* 4 \+ d0 / 32\)", "s0 * 3 + d0 / 32)", None),
+    ("h100_transpose_2d", r"block_id x (.*), 5 :", r"block_id x \1, 4 :", "at a launch"),
+    ("h100_loop_slice_stride", r"th_x in \[0, 127\]", "th_x in [0, 126]", "is never written"),
+    ("cpu_loop_dynamic_slice", r"arith\.maxsi", "arith.minsi", None),
+]
+
+
+@pytest.mark.parametrize("folder, pattern, new, words", DIFFERENT)
+def test_a_changed_kernel_is_told_or_undecided(
+    folder: str, pattern: str, new: str, words: str | None
+) -> None:
+    """Never proved; where `words` are given, the fault is told."""
+    verdict = indexing.check_kernel(changed(folder, pattern, new))
+    assert not verdict
+    if words is not None:
+        assert isinstance(verdict, KernelDiffers), str(verdict)
+        assert words in verdict.what
+
+
+SAME = [
+    ("cpu_loop_gelu", r"th_x in \[0, 0\]", "th_x in [0, 3]"),
+    ("cpu_loop_gelu", r"mulf %extracted, %cst", "mulf %cst, %extracted"),
+    ("h100_loop_slice_stride", r"bl_x in \[0, 1\]", "bl_x in [0, 7]"),
+]
+
+
+@pytest.mark.parametrize("folder, pattern, new", SAME)
+def test_a_change_that_keeps_the_meaning_is_proved(folder: str, pattern: str, new: str) -> None:
+    assert indexing.check_kernel(changed(folder, pattern, new))
+
+
+def test_a_tile_that_is_read_without_a_barrier_is_not_proved() -> None:
+    text = kernel_of("h100_transpose_2d").stages[0].text
+    mutant = re.sub(r"\n *%synced_tensor = [^\n]*", "", text).replace("%synced_tensor", "%xla_loop")
+    verdict = indexing.check_kernel(kernel_of("h100_transpose_2d", mutant))
+    assert not verdict
+    assert "barrier" in str(verdict)
+
+
+def test_an_operand_that_is_overwritten_before_it_is_read_is_not_proved() -> None:
+    """Element i is written by iteration i, and element i + 1 read in place by the same one."""
+    text = """
+module attributes {dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>} {
+  func.func @shift(%arg0: tensor<8xf32> {xla.slice_index = 0 : index}, %arg1: tensor<8xf32> {xla.slice_index = SLICE : index}) -> tensor<8xf32> attributes {xla.entry} {
+    %loop = xla.loop ()[%i] -> (%ra) in #xla.indexing_map<"()[s0] -> (s0), domain: s0 in [0, 7]"> iter_args(%iter = %arg1) -> (tensor<8xf32>) {
+      %j = xla.apply_indexing #xla.indexing_map<"(d0) -> (-d0 + 7), domain: d0 in [0, 7]">(%ra)
+      %v = tensor.extract %arg0[%j] : tensor<8xf32>
+      %new = tensor.insert %v into %iter[%ra] : tensor<8xf32>
+      xla.yield %new : tensor<8xf32>
+    }
+    return %loop : tensor<8xf32>
+  }
+}
+"""  # noqa: E501 - as XLA prints it
+    hlo_text = """
+HloModule m
+fused { p = f32[8]{0} parameter(0)  ROOT r = f32[8]{0} reverse(p), dimensions={0} }
+ENTRY e { p = f32[8]{0} parameter(0)  ROOT shift = f32[8]{0} fusion(p), kind=kLoop, calls=fused }
+"""
+    fusion = hlo.parse(hlo_text).entry.root
+    verdicts = []
+    for slice_index in ("1", "0"):
+        source = Source(text.replace("SLICE", slice_index), "shift.mlir")
+        kernel = Kernel("shift", fusion, tuple(stages(source)), None, "shift.mlir")
+        verdicts.append(indexing.check_kernel(kernel))
+    assert isinstance(verdicts[0], KernelProved), str(verdicts[0])
+    assert isinstance(verdicts[1], KernelUndecided)
+    assert "overwrites" in verdicts[1].reason
+
+
+def test_a_difference_names_its_point() -> None:
+    kernel = changed("h100_transpose_2d", r"math\.exp", "math.tanh")
+    verdict = indexing.check_kernel(kernel)
+    assert isinstance(verdict, KernelDiffers)
+    assert [name for name, _ in verdict.block] == ["bl_x"]
+    assert [name for name, _ in verdict.thread] == ["th_x"]
+    assert verdict.output == 0
