@@ -11,7 +11,9 @@ from indexing.kernels.accumulation import Accumulated
 from indexing.kernels.domains import Guards, NotHandled
 from indexing.kernels.guarded_ops import recognise
 from indexing.kernels.ir import MlirOp, MlirRegion, MlirValue
+from indexing.kernels.scalars import type_name
 from indexing.kernels.symbolic import Buffer, Execution, Held, substitute_map
+from indexing.kernels.tile_values import Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
@@ -154,11 +156,45 @@ def _carried_symbol(execution: Execution, init: Held) -> Held:
     if isinstance(init, Expr):
         raise NotHandled("a loop that carries an index")
     table = execution.algebra.table
+    if isinstance(init, Tile):
+        return _carried_tile(execution, init)
     kind = init.type if isinstance(init, Formula) else init.init.type
     symbol = table.array("symbol", ("carried", len(execution.carried), ()), kind, ())
     term = table.read(symbol, ())
     execution.carried.add(term)
     return term
+
+
+def _carried_tile(execution: Execution, init: Tile) -> Tile:
+    """Return a tile of carried values; each element is a symbol of its own."""
+    table, kind = execution.algebra.table, type_name(init.type)
+    head = "carried tile", len(execution.carried), ()
+    symbol = table.array("symbol", head, kind, init.dims)
+    execution.carried.add(table.read(symbol, [as_expr(0)] * len(init.dims)))
+
+    def at(index: tuple[Expr, ...]) -> Formula:
+        term = table.read(symbol, index)
+        execution.carried.add(term)
+        return term
+
+    return Tile(init.type, at)
+
+
+def _tile_after_loop(
+    execution: Execution,
+    result: Tile,
+    start: Tile,
+    init: Tile,
+    variables: Sequence[Variable],
+    guards: Guards,
+) -> Tile:
+    def at(index: tuple[Expr, ...]) -> Formula | Accumulated:
+        elements = result.at(index), start.at(index), init.at(index)
+        value = _after_loop(execution, *elements, variables, guards)
+        assert isinstance(value, Formula | Accumulated)
+        return value
+
+    return Tile(init.type, at)
 
 
 def _after_loop(
@@ -171,6 +207,8 @@ def _after_loop(
 ) -> Held:
     if result is start:
         return init
+    if isinstance(result, Tile) and isinstance(start, Tile) and isinstance(init, Tile):
+        return _tile_after_loop(execution, result, start, init, variables, guards)
     if not isinstance(result, Accumulated) or result.init is not start:
         raise NotHandled("a loop that carries a value other than by a combiner")
     assert isinstance(init, Formula | Accumulated)
@@ -229,7 +267,7 @@ def merge(execution: Execution, condition: Formula, one: Held, other: Held) -> H
     if one is other or (isinstance(one, Expr) and one == other):
         return one
     guards = execution.conditions_of(condition)
-    if isinstance(one, Buffer | Expr) or isinstance(other, Buffer | Expr):
+    if isinstance(one, Buffer | Expr | Tile) or isinstance(other, Buffer | Expr | Tile):
         raise NotHandled("a branch between buffers or indices")
     if _is_carried(execution, one) or _is_carried(execution, other):
         for base, more, over in ((other, one, guards), (one, other, _complement(guards))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +20,13 @@ from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirType, RawAttribute
 from indexing.kernels.scalars import with_sign
 from indexing.kernels.shared_tiles import tile_element
-from indexing.kernels.symbolic import Buffer, Execution
+from indexing.kernels.symbolic import Buffer, Execution, Held
+from indexing.kernels.tiled_ops import TILE_HANDLERS
 from indexing.maps.indexing_map import dims
-from simplifier.linear import Expr
+from simplifier.atoms import Variable
+from simplifier.linear import Expr, as_expr
 
+_TILES: Final = re.compile(r"tile_count : (\d+)")
 _WIDTH: Final = re.compile(r"index = (\d+)")
 
 
@@ -119,9 +123,10 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
         NotHandled: the kernel has an op or a form that is not covered.
     """
     entry = module.entry
-    if entry is None or entry.op_name != "func.func":
-        raise NotHandled("a kernel of tiles")
-    arguments = _buffers(entry)
+    if entry is None:
+        raise NotHandled("a module that marks no entry")
+    is_tiled = entry.op_name == "xtile.entry_func"
+    arguments = _buffers(entry, is_tiled)
     _check_types(arguments, program)
 
     def read_argument(buffer: Buffer, index: tuple[Expr, ...]) -> Formula:
@@ -134,18 +139,42 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
 
     execution = Execution(
         module, program.elements.algebra, read_argument, tile_element, _index_width(module),
-        HANDLERS, merge, () if launch is None else launch.threads,
+        {**HANDLERS, **TILE_HANDLERS}, merge, () if launch is None else launch.threads,
         () if launch is None else launch.grid,
     )  # fmt: skip
-    results = execution.run(entry, list(arguments))
+    if is_tiled:
+        execution.run(entry, [*arguments, _program_id(execution, entry, launch)])
+        results: list[Held] = list(arguments[len(program.inputs) :])
+    else:
+        results = execution.run(entry, list(arguments))
     buffers = [held for held in results if isinstance(held, Buffer)]
     if len(buffers) != len(program.outputs):
         raise NotHandled(f"{len(buffers)} buffers for {len(program.outputs)} outputs")
     return KernelRun(program, execution, arguments, tuple(buffers))
 
 
-def _buffers(entry: MlirFunction) -> tuple[Buffer, ...]:
-    given = zip(entry.arguments, entry.argument_attributes, strict=True)
+def _program_id(execution: Execution, entry: MlirFunction, launch: Launch | None) -> Expr:
+    """Return the number of the tile that a program computes, which stands for the block."""
+    matched = _TILES.search(str(entry.attributes.get("xtile.tiling_info", "")))
+    if entry.attributes.get("num_opaque_args", 0):
+        raise NotHandled("a tiled kernel with opaque arguments")
+    if matched is None and launch is None:
+        raise NotHandled("a tiled kernel without the number of its tiles")
+    if matched is not None:
+        count = int(matched[1])
+    else:
+        assert launch is not None
+        count = math.prod(launch.grid)
+    execution.blocks["x"] = Variable("bl_x", 0, count - 1)
+    return execution.blocks["x"].as_expr() if count > 1 else as_expr(0)
+
+
+def _buffers(entry: MlirFunction, is_tiled: bool) -> tuple[Buffer, ...]:
+    given = list(zip(entry.arguments, entry.argument_attributes, strict=True))
+    if is_tiled:
+        if not given or given[-1][0].type.element != "index":
+            raise NotHandled("a tiled kernel without the number of its program")
+        given = given[:-1]
     return tuple(
         [
             Buffer(number, value.type, attributes.get("xla.slice_index", ("argument", number)))
@@ -157,9 +186,9 @@ def _buffers(entry: MlirFunction) -> tuple[Buffer, ...]:
 def _index_width(module: MlirModule) -> int:
     spec = module.attributes.get("dlti.dl_spec")
     matched = _WIDTH.search(spec.text) if isinstance(spec, RawAttribute) else None
-    if matched is None:
+    if matched is None and (module.entry is None or module.entry.op_name == "func.func"):
         raise NotHandled("a module without the width of indices")
-    return int(matched[1])
+    return 32 if matched is None else int(matched[1])
 
 
 def _check_types(arguments: Sequence[Buffer], program: Program) -> None:

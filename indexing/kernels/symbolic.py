@@ -7,7 +7,7 @@ buffers: an insert changes the buffer, and every tensor that an op returns is on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
@@ -16,6 +16,7 @@ from indexing.kernels.accumulation import Accumulated, Part
 from indexing.kernels.domains import Guards, NotHandled, magnitude, numerators
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
 from indexing.kernels.scalars import COMBINING, Scalars, type_name
+from indexing.kernels.tile_values import Tile
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -81,7 +82,7 @@ class Promise:
     is_certain: bool
 
 
-Held: TypeAlias = Expr | Formula | Accumulated | Buffer
+Held: TypeAlias = Expr | Formula | Accumulated | Buffer | Tile
 ReadShared: TypeAlias = Callable[["Execution", Buffer, tuple[Expr, ...], MlirOp], Formula]
 ReadArgument: TypeAlias = Callable[[Buffer, tuple[Expr, ...]], Formula]
 
@@ -174,12 +175,14 @@ class Execution:
         results: Sequence[Held]
         if handler is not None:
             results = handler(self, op, values)
+        elif op.results and op.results[0].type.kind == "tensor":
+            results = self.handlers["elementwise"](self, op, values)
         elif not op.is_known or op.regions or len(op.results) != 1:
             raise NotHandled(f"`{op.name}`")
         elif op.results and op.result.type.element == "index" and not op.result.type.is_shaped:
             results = [self._index_op(op, values)]
         else:
-            results = [self._scalar_op(op, [values[v] for v in op.operands])]
+            results = [self.scalar_op(op, [values[v] for v in op.operands])]
         for result, value in zip(op.results, results, strict=True):
             if isinstance(value, Expr):
                 self.check_width(value, op)
@@ -205,7 +208,8 @@ class Execution:
             return held
         raise NotHandled("a tensor or an index where a value is expected")
 
-    def _scalar_op(self, op: MlirOp, operands: Sequence[Held]) -> Held:
+    def scalar_op(self, op: MlirOp, operands: Sequence[Held]) -> Held:
+        """Return the value of a scalar op, or of an element of an op on tiles."""
         if op.operands and op.operands[0].type.element == "index":
             if op.name == "arith.cmpi":
                 return self._compare_indices(op, *operands)
@@ -337,7 +341,9 @@ class Execution:
     # ------------------------------------------------------------ memory
 
     def read(self, op: MlirOp, buffer: Held, index: tuple[Expr, ...]) -> Formula:
-        """Return an element of a buffer, and record the read."""
+        """Return an element of a buffer, and record the read; of a tile, its value."""
+        if isinstance(buffer, Tile):
+            return self.formula(buffer.at(index))
         if not isinstance(buffer, Buffer):
             raise NotHandled("an element of a tensor that is no buffer")
         index = self._in_bounds(op, buffer, index, "read")
@@ -395,13 +401,32 @@ class Execution:
         self._loops += 1
         return Variable(f"i{self._loops - 1}", 0, size - 1)
 
+    def record_tile(
+        self, op: MlirOp, buffer: Buffer, index: tuple[Expr, ...], variables: Sequence[Variable],
+        guards: Guards, value: Formula | None,
+    ) -> None:  # fmt: skip
+        """Record the access of a tile: one element for each value of the variables."""
+        outer = self.place
+        own = [v for v in variables if v.upper]
+        self.place = replace(
+            outer, guards=tuple(dict.fromkeys((*outer.guards, *guards))),
+            variables=(*outer.variables, *own),
+        )  # fmt: skip
+        self._record(op, buffer, index, value)
+        self.place = outer
+
+    def undefined(self, element_type: str) -> Formula:
+        """Return the value of an element that is not defined."""
+        symbol = self.algebra.table.array("symbol", ("undefined", 0, ()), element_type, ())
+        return self.algebra.table.read(symbol, ())
+
     def new_tile(self, held: MlirType) -> Buffer:
         """Return a new tile in shared memory."""
         self._tiles += 1
         return Buffer(-self._tiles, held, ("tile", self._tiles))
 
 
-_TERMINATORS: Final = frozenset(["return", "func.return", "scf.yield", "xla.yield"])
+_TERMINATORS: Final = frozenset(["return", "func.return", "scf.yield", "xla.yield", "xtile.return"])
 _INDEX_OPS: Final[dict[str, Callable[[Execution, Expr, Expr], Expr]]] = {
     "arith.addi": lambda _, a, b: a + b,
     "arith.subi": lambda _, a, b: a - b,
