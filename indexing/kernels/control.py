@@ -345,6 +345,19 @@ def _predicated_insert(execution: Execution, op: MlirOp, values: Values) -> Sequ
     return results
 
 
+def _predicated_extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    condition = execution.formula(values[op.operand("condition")])
+    guards = execution.conditions_of(condition)
+    outer = execution.place
+    execution.place = replace(
+        outer, guards=(*outer.guards, *(guards or ())),
+        is_certain=outer.is_certain and guards is not None,
+    )  # fmt: skip
+    (value,) = _extract(execution, op, values)
+    execution.place = outer
+    return [merge(execution, condition, value, values[op.operand("otherwise")])]
+
+
 def _allocate(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     return [execution.new_tile(op.result.type)]
 
@@ -354,6 +367,7 @@ def _synchronise(execution: Execution, op: MlirOp, values: Values) -> Sequence[H
     if place.guards or place.variables or not place.is_certain:
         raise NotHandled("a barrier under a condition")
     execution.interval += 1
+    execution.exchanges += 1
     return [values[v] for v in op.operands]
 
 
@@ -373,6 +387,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "tensor.extract": _extract,
     "tensor.insert": _insert,
     "xla.predicated_insert": _predicated_insert,
+    "xla.predicated_extract": _predicated_extract,
     "xla_gpu.allocate_shared": _allocate,
     "xla_gpu.sync_threads": _synchronise,
 }

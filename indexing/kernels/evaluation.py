@@ -21,9 +21,11 @@ from simplifier.linear import Expr
 
 MAX_FOLDED: Final = 1 << 12
 """Limit on the values of one reduction that are evaluated."""
-TRIALS: Final = 6
-POINTS: Final = 48
+TRIALS: Final = 4
+POINTS: Final = 40
 """The draws of elements, and the points of each, at which two formulas are compared."""
+MAX_STEPS: Final = 1 << 14
+"""Limit on the values that are evaluated for one draw."""
 
 At = Mapping[Variable, int]
 
@@ -38,6 +40,8 @@ class Evaluator:
     def __init__(self, algebra: FormulaAlgebra, seed: int) -> None:
         self.algebra, self.table, self.seed = algebra, algebra.table, seed
         self._elements: dict[tuple[Any, tuple[int, ...]], Any] = {}
+        self._values: dict[tuple[int, tuple[tuple[str, int], ...]], Any] = {}
+        self._steps = 0
 
     def value(self, term: Formula, at: At) -> Any:
         """Return the value of a formula at a point, a scalar of NumPy.
@@ -45,9 +49,18 @@ class Evaluator:
         Raises:
             NoValue: a part of the formula is not evaluated.
         """
+        if term.kind == "constant":
+            return term.value
+        key = term.number, tuple(sorted([(v.name, at[v]) for v in term.free if v in at]))
+        if key not in self._values:
+            self._steps += 1
+            if self._steps > MAX_STEPS:
+                raise NoValue(f"budget: more than {MAX_STEPS} values")
+            self._values[key] = self._value(term, at)
+        return self._values[key]
+
+    def _value(self, term: Formula, at: At) -> Any:
         match term.kind:
-            case "constant":
-                return term.value
             case "index":
                 return np.asarray(wrapped(self.index(term.index[0], at), term.type),
                                   dtype(term.type))[()]  # fmt: skip

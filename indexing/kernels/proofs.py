@@ -113,6 +113,7 @@ class Proof:
             return KernelUndecided(reason or str(values), level=None if reason else "reads")
         if any(shape.element_type == "pred" for shape in self.program.inputs):
             self.premises[PRED_BYTES] = None
+        self.premises.update(self.execution.premises)
         return KernelProved(premises=tuple(self.premises))
 
     # ------------------------------------------------------------ promises
@@ -135,9 +136,25 @@ class Proof:
             is_fault = IN_BOUNDS in promise.what or LAUNCH in promise.what
             if is_fault and self._is_real(promise, outcome):
                 return self._differs(promise, outcome), ""
+            if not is_fault and self._is_unused(promise):
+                continue
             line = promise.op.span.line
             reason = reason or f"{promise.what}, line {line}: {outcome.condition} does not hold"
         return None, reason
+
+    def _is_unused(self, promise: Promise) -> bool:
+        """Return True if no point stores a value where a promise does not hold.
+
+        Values of points that store nothing reach others through barriers and shuffles only.
+        """
+        if promise.exchanges < self.execution.exchanges:
+            return False
+        writes = [a for a in self.execution.accesses if a.value is not None]
+        late = [a for a in writes if a.interval == self.execution.interval]
+        return all(
+            a.is_certain and violation((*promise.guards, *a.guards), promise.condition) is None
+            for a in late
+        )
 
     def _is_real(self, promise: Promise, outcome: Violation) -> bool:
         """Return True if a point that violates a promise is reached whatever the values are."""

@@ -18,6 +18,7 @@ from indexing.kernels.attributes import element_name
 from indexing.kernels.control import HANDLERS, merge
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirType, RawAttribute
+from indexing.kernels.lanes import LANE_HANDLERS
 from indexing.kernels.scalars import with_sign
 from indexing.kernels.shared_tiles import tile_element
 from indexing.kernels.symbolic import Buffer, Execution, Held
@@ -137,9 +138,10 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
             raise NotHandled("an element of an output is read")
         return program.read(alias[0].number, index)
 
+    handlers = {**HANDLERS, **TILE_HANDLERS, **LANE_HANDLERS}
     execution = Execution(
         module, program.elements.algebra, read_argument, tile_element, _index_width(module),
-        {**HANDLERS, **TILE_HANDLERS}, merge, () if launch is None else launch.threads,
+        handlers, merge, () if launch is None else launch.threads,
         () if launch is None else launch.grid,
     )  # fmt: skip
     if is_tiled:

@@ -73,13 +73,18 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A condition that the text of a kernel asserts: a range of an argument, a domain, a width."""
+    """A condition that the text of a kernel asserts: a range of an argument, a domain, a width.
+
+    Attributes:
+        exchanges: the number of barriers and shuffles before it.
+    """
 
     condition: Constraint
     guards: Guards
     op: MlirOp
     what: str
     is_certain: bool
+    exchanges: int
 
 
 Held: TypeAlias = Expr | Formula | Accumulated | Buffer | Tile
@@ -106,6 +111,8 @@ class Execution:
         threads, blocks: the variables of the thread and the block, by dimension.
         accesses: reads and writes, in order.
         promises: conditions that are to be proved.
+        premises: conditions on which the execution relies, in words.
+        exchanges: the number of barriers and shuffles so far.
     """
 
     module: MlirModule
@@ -122,8 +129,10 @@ class Execution:
     blocks: dict[str, Variable] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
+    premises: dict[str, None] = field(default_factory=dict)
     place: Place = field(default_factory=Place)
     interval: int = 0
+    exchanges: int = 0
     _ops: int = 0
     _loops: int = 0
     _tiles: int = 0
@@ -164,7 +173,9 @@ class Execution:
         """Add a condition that is to be proved, unless interval bounds prove it."""
         if not condition.is_true:
             place = self.place
-            self.promises.append(Promise(condition, place.guards, op, what, place.is_certain))
+            self.promises.append(Promise(
+                condition, place.guards, op, what, place.is_certain, self.exchanges
+            ))  # fmt: skip
 
     def execute(self, op: MlirOp, values: dict[MlirValue, Held]) -> None:
         """Execute an op, and add its results to the values."""

@@ -1,0 +1,103 @@
+"""Reductions over the lanes of a warp: `xla_gpu.shuffle_reduce`.
+
+``shuffle_reduce(v) to D`` combines the values of 2 D neighbouring lanes.  The first lane of each
+group has the result; the others have values that depend on the hardware, and are undefined here.
+Each lane has combined its values with the initial value of the reduction, which must be neutral.
+
+Source: XLA ``xla/backends/gpu/codegen/emitters/ir/xla_gpu_ops.td``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from indexing.equivalence.values.folds.neutral_elements import is_neutral, neutral_value
+from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.accumulation import Accumulated, Part
+from indexing.kernels.control import Handler, Values
+from indexing.kernels.domains import NotHandled
+from indexing.kernels.ir import MlirOp
+from indexing.kernels.scalars import COMBINING, type_name
+from indexing.kernels.symbolic import Execution, Held
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+
+WARP: Final = 32
+ANY_ORDER: Final = "a reduction combines its values in any order"
+
+
+def _shuffle_reduce(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    if len(op.operands) != 1:
+        raise NotHandled("a reduction of several values over lanes")
+    group = 2 * op.attributes["max_distance"]
+    thread = _thread(execution, group)
+    place = execution.place
+    if place.guards or place.variables or not place.is_certain:
+        raise NotHandled("a reduction over lanes under a condition")
+    opcode = _opcode(execution, op.attributes["combiner"])
+    held = values[op.operands[0]]
+    lane = execution.new_variable(group)
+    first = thread.as_expr() // group * group
+    swap = execution.algebra.rewriting({thread: first + lane.as_expr()})
+    total = _total(execution, held, opcode)
+    parts = [
+        Part(
+            swap(part.value),
+            (lane, *part.ranges),
+            tuple([c.with_expr(swap.expr(c.expr)) for c in part.guards]),
+        )
+        for part in total.parts
+    ]
+    execution.premises[ANY_ORDER] = None
+    execution.exchanges += 1
+    value = Accumulated(opcode, total.init, tuple(parts)).formula(execution.algebra)
+    has_result = Constraint(thread.as_expr() - first, 0, 0)
+    undefined = execution.undefined(value.type)
+    return [execution.algebra.where((has_result,), value, undefined)]
+
+
+def _thread(execution: Execution, group: int) -> Variable:
+    """Return the only variable of the thread, of which `group` neighbours are in one warp."""
+    threads = [v for v in execution.threads.values() if v.upper]
+    if len(threads) != 1 or threads[0].name != "th_x" or group > WARP or group & (group - 1):
+        raise NotHandled("lanes of threads in several dimensions")
+    if (threads[0].upper + 1) % group:
+        raise NotHandled("a reduction over lanes beyond the last thread")
+    return threads[0]
+
+
+def _opcode(execution: Execution, name: str) -> str:
+    """Return the op of a combiner, which applies it to its two arguments."""
+    function = execution.module.functions.get(name)
+    if function is None or len(function.result_types) != 1:
+        raise NotHandled(f"the combiner @{name}")
+    table = execution.algebra.table
+    kind = type_name(function.result_types[0])
+    symbols: list[Held] = [
+        table.read(table.array("symbol", ("combined", k, ()), kind, ()), ()) for k in (0, 1)
+    ]
+    (term,) = execution.run(function, symbols)
+    if not isinstance(term, Formula) or term.kind != "apply":
+        raise NotHandled(f"the combiner @{name}")
+    opcode = {"sum": "add", "product": "multiply"}.get(term.head[0], term.head[0])
+    if opcode not in COMBINING or set(term.arguments) != set(symbols):
+        raise NotHandled(f"the combiner @{name}")
+    return str(opcode)
+
+
+def _total(execution: Execution, held: Held, opcode: str) -> Accumulated:
+    """Return what a lane has as a neutral value that is combined with others."""
+    algebra = execution.algebra
+    if isinstance(held, Accumulated) and held.opcode == opcode:
+        if not is_neutral(opcode, held.init):
+            raise NotHandled("an initial value that is not neutral is combined once for each lane")
+        return held
+    value = execution.formula(held)
+    neutral = neutral_value(algebra, opcode, value.type)
+    if neutral is None:
+        raise NotHandled(f"`{opcode}` of {value.type} without a neutral value")
+    return Accumulated(opcode, neutral, (Part(value),))
+
+
+LANE_HANDLERS: Final[Mapping[str, Handler]] = {"xla_gpu.shuffle_reduce": _shuffle_reduce}
