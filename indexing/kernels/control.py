@@ -10,9 +10,10 @@ from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.accumulation import Accumulated
 from indexing.kernels.domains import Guards, NotHandled
 from indexing.kernels.guarded_ops import recognise
+from indexing.kernels.index_ops import index_op, substitute_map
 from indexing.kernels.ir import MlirOp, MlirRegion, MlirValue
 from indexing.kernels.scalars import type_name
-from indexing.kernels.symbolic import Buffer, Execution, Held, substitute_map
+from indexing.kernels.symbolic import Buffer, Execution, Held
 from indexing.kernels.tile_values import Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -374,6 +375,7 @@ def _synchronise(execution: Execution, op: MlirOp, values: Values) -> Sequence[H
 LAUNCH: Final = "`xla.range` at a launch"
 
 HANDLERS: Final[dict[str, Handler]] = {
+    "index": index_op,
     "gpu.thread_id": _identity_of_point,
     "gpu.block_id": _identity_of_point,
     "xla.workgroup_id": _identity_of_point,

@@ -24,7 +24,7 @@ MAX_FOLDED: Final = 1 << 12
 TRIALS: Final = 4
 POINTS: Final = 40
 """The draws of elements, and the points of each, at which two formulas are compared."""
-MAX_STEPS: Final = 1 << 14
+MAX_STEPS: Final = 1 << 12
 """Limit on the values that are evaluated for one draw."""
 
 At = Mapping[Variable, int]

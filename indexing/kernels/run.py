@@ -17,6 +17,7 @@ from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.attributes import element_name
 from indexing.kernels.control import HANDLERS, merge
 from indexing.kernels.domains import NotHandled
+from indexing.kernels.index_ops import of_index
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirType, RawAttribute
 from indexing.kernels.lanes import LANE_HANDLERS
 from indexing.kernels.scalars import with_sign
@@ -141,7 +142,7 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
     handlers = {**HANDLERS, **TILE_HANDLERS, **LANE_HANDLERS}
     execution = Execution(
         module, program.elements.algebra, read_argument, tile_element, _index_width(module),
-        handlers, merge, () if launch is None else launch.threads,
+        handlers, merge, of_index, () if launch is None else launch.threads,
         () if launch is None else launch.grid,
     )  # fmt: skip
     if is_tiled:

@@ -17,12 +17,9 @@ from indexing.kernels.domains import Guards, NotHandled, magnitude, numerators
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
 from indexing.kernels.scalars import COMBINING, Scalars, type_name
 from indexing.kernels.tile_values import Tile
-from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
-from simplifier.semiaffine import maximum, minimum
-from simplifier.substitute import Substitution
 
 MAX_OPS: Final = 20_000
 """Limit on the ops that are executed."""
@@ -122,6 +119,7 @@ class Execution:
     width: int
     handlers: Mapping[str, Any]
     merge: Callable[..., Held]
+    of_index: Callable[..., Held | None]
     launched_threads: tuple[int, ...] = ()
     launched_blocks: tuple[int, ...] = ()
     scalars: Scalars = field(init=False)
@@ -191,7 +189,7 @@ class Execution:
         elif not op.is_known or op.regions or len(op.results) != 1:
             raise NotHandled(f"`{op.name}`")
         elif op.results and op.result.type.element == "index" and not op.result.type.is_shaped:
-            results = [self._index_op(op, values)]
+            results = self.handlers["index"](self, op, values)
         else:
             results = [self.scalar_op(op, [values[v] for v in op.operands])]
         for result, value in zip(op.results, results, strict=True):
@@ -222,10 +220,9 @@ class Execution:
     def scalar_op(self, op: MlirOp, operands: Sequence[Held]) -> Held:
         """Return the value of a scalar op, or of an element of an op on tiles."""
         if op.operands and op.operands[0].type.element == "index":
-            if op.name == "arith.cmpi":
-                return self._compare_indices(op, *operands)
-            if op.name in ("arith.index_cast", "arith.index_castui"):
-                return self._from_index(op, operands[0])
+            value = self.of_index(self, op, operands)
+            if value is not None:
+                return value
         if op.name == "arith.constant":
             return self.scalars.constant(op)
         combined = self.combine(op, operands)
@@ -274,80 +271,6 @@ class Execution:
         if term is not scalars.false:
             self._conditions.setdefault(term, guards)
         return term
-
-    def _compare_indices(self, op: MlirOp, one: Held, other: Held) -> Formula:
-        if not isinstance(one, Expr) or not isinstance(other, Expr):
-            raise NotHandled("a comparison of an index with a value")
-        predicate: str = op.attributes["predicate"]
-        if predicate[0] == "u":
-            if one.bounds[0] < 0 and other.is_constant and predicate in ("ult", "ule"):
-                last = other.constant - (predicate == "ult")
-                return self.condition((Constraint(one, 0, last),))
-            if one.bounds[0] < 0 or other.bounds[0] < 0:
-                raise NotHandled("an unsigned comparison of an index that may be negative")
-        difference = one - other
-        low, high = difference.bounds
-        name = predicate[1:] if predicate not in ("eq", "ne") else predicate
-        if name == "ne":
-            equal = self.condition((Constraint(difference, 0, 0),))
-            return self.algebra.apply("not", (), "pred", [equal])
-        limits = {"lt": (low, -1), "le": (low, 0), "gt": (1, high), "ge": (0, high), "eq": (0, 0)}
-        start, end = limits[name]
-        if start > end:
-            return self.scalars.false
-        return self.condition((Constraint(difference, start, end),))
-
-    def _from_index(self, op: MlirOp, held: Held) -> Formula:
-        if not isinstance(held, Expr):
-            raise NotHandled("an index that is no expression")
-        kind = type_name(op.result.type)
-        limit = 1 << int(kind[1:]) - 1
-        self.promise(Constraint(held, -limit, limit - 1), op, f"index as {kind}")
-        return self.algebra.table.index(held, kind)
-
-    # ------------------------------------------------------------ indices
-
-    def _index_op(self, op: MlirOp, values: Mapping[MlirValue, Held]) -> Held:
-        operands = [values[v] for v in op.operands]
-        if op.name == "arith.constant":
-            return as_expr(int(op.attributes["value"]))
-        if op.name in ("arith.index_cast", "arith.index_castui"):
-            return self._to_index(op, self.formula(operands[0]))
-        if op.name == "arith.select":
-            raise NotHandled("a selection of indices")
-        exprs = [held for held in operands if isinstance(held, Expr)]
-        if len(exprs) != len(operands) or op.name not in _INDEX_OPS or len(exprs) != 2:
-            raise NotHandled(f"`{op.name}` of indices")
-        return _INDEX_OPS[op.name](self, *exprs)
-
-    def _to_index(self, op: MlirOp, term: Formula) -> Expr:
-        bits = int(op.operands[0].type.element[1:])
-        sign = "u" if op.name.endswith("ui") else "s"
-        term = self.scalars.alike([term], sign)[0]
-        limits = (0, (1 << bits) - 1) if sign == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
-        value = self.algebra.index_of(term, limits)
-        if not -(1 << self.width - 1) <= value.bounds[0] <= value.bounds[1] < 1 << self.width - 1:
-            raise NotHandled(f"an index of {self.width} bits of a value of {bits} bits")
-        return value
-
-    def clamp(self, one: Expr, other: Expr, is_minimum: bool) -> Expr:
-        """Return the minimum or maximum of a constant and an index; of a value, clamped."""
-        expr, bound = (other, one) if one.is_constant else (one, other)
-        variable = expr.as_variable
-        table = self.algebra.table
-        if bound.is_constant and variable is not None and variable in table.runtime:
-            low, high = variable.bounds
-            end = bound.constant
-            low, high = (low, min(high, end)) if is_minimum else (max(low, end), high)
-            if low <= high:
-                return self.algebra.index_of(table.runtime[variable], (low, high))
-        return minimum(one, other) if is_minimum else maximum(one, other)
-
-    def divide(self, one: Expr, other: Expr) -> Expr:
-        """Return a quotient; the operands must not be negative."""
-        if not other.is_constant or other.constant <= 0 or one.bounds[0] < 0:
-            raise NotHandled("a quotient of indices that may be negative")
-        return one // other.constant
 
     # ------------------------------------------------------------ memory
 
@@ -438,41 +361,3 @@ class Execution:
 
 
 _TERMINATORS: Final = frozenset(["return", "func.return", "scf.yield", "xla.yield", "xtile.return"])
-_INDEX_OPS: Final[dict[str, Callable[[Execution, Expr, Expr], Expr]]] = {
-    "arith.addi": lambda _, a, b: a + b,
-    "arith.subi": lambda _, a, b: a - b,
-    "arith.muli": lambda _, a, b: _product(a, b),
-    "arith.divsi": Execution.divide,
-    "arith.divui": Execution.divide,
-    "arith.floordivsi": Execution.divide,
-    "arith.remsi": lambda e, a, b: a - e.divide(a, b) * b.constant,
-    "arith.remui": lambda e, a, b: a - e.divide(a, b) * b.constant,
-    "arith.minsi": lambda e, a, b: e.clamp(a, b, is_minimum=True),
-    "arith.maxsi": lambda e, a, b: e.clamp(a, b, is_minimum=False),
-}
-
-
-def _product(one: Expr, other: Expr) -> Expr:
-    if one.is_constant:
-        return other * one.constant
-    if other.is_constant:
-        return one * other.constant
-    raise NotHandled("a product of two indices")
-
-
-def substitute_map(
-    execution: Execution, indexing_map: IndexingMap, dims: Sequence[Expr], symbols: Sequence[Expr]
-) -> tuple[list[Expr], list[Constraint]]:
-    """Return the results of a map at a point, and the conditions of its domain.
-
-    The bounds of its variables are among the conditions.
-    """
-    given = (*dims, *symbols)
-    variables = (*indexing_map.dims, *indexing_map.ranges)
-    if len(given) != len(variables) or indexing_map.runtime:
-        raise NotHandled(f"{len(given)} operands of a map of {len(variables)} variables")
-    swap = Substitution(dict(zip(variables, given, strict=True)))
-    bounds = [Constraint(e, *v.bounds) for v, e in zip(variables, given, strict=True)]
-    constraints = [c.with_expr(swap(c.expr)) for c in indexing_map.constraints]
-    conditions = [c for c in (*bounds, *constraints) if not c.is_true]
-    return [swap(result) for result in indexing_map.results], conditions
