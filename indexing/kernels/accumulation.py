@@ -14,14 +14,14 @@ from simplifier.atoms import Variable
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AccumulatedPart:
     """A value that is combined once for each point of ranges at which the guards hold."""
 
     value: Formula
     ranges: tuple[Variable, ...] = ()
     guards: Guards = ()
 
-    def over(self, ranges: Sequence[Variable], guards: Guards) -> Part:
+    def over(self, ranges: Sequence[Variable], guards: Guards) -> AccumulatedPart:
         """Return the part within loops over further ranges."""
         together = tuple(dict.fromkeys((*guards, *self.guards)))
         return replace(self, ranges=(*ranges, *self.ranges), guards=together)
@@ -37,7 +37,7 @@ class Accumulated:
 
     opcode: str
     init: Formula
-    parts: tuple[Part, ...] = ()
+    parts: tuple[AccumulatedPart, ...] = ()
 
     @staticmethod
     def start(first: Accumulated | Formula, opcode: str) -> Accumulated:
@@ -48,7 +48,7 @@ class Accumulated:
             raise NotHandled(f"a loop combines values by `{first.opcode}` and `{opcode}`")
         return first
 
-    def with_part(self, *parts: Part) -> Accumulated:
+    def with_part(self, *parts: AccumulatedPart) -> Accumulated:
         """Return this combined with further parts."""
         return replace(self, parts=(*self.parts, *parts))
 

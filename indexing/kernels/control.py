@@ -13,7 +13,7 @@ from indexing.kernels.guarded_ops import recognise
 from indexing.kernels.index_ops import index_op, substitute_map
 from indexing.kernels.ir import MlirOp, MlirRegion, MlirValue
 from indexing.kernels.scalars import type_name
-from indexing.kernels.symbolic import Buffer, Execution, Held
+from indexing.kernels.symbolic import Execution, Held, KernelBuffer
 from indexing.kernels.tile_values import Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -152,7 +152,7 @@ def _iterate(
 
 def _carried_symbol(execution: Execution, init: Held) -> Held:
     """Return what stands for a carried value at the start of an iteration."""
-    if isinstance(init, Buffer):
+    if isinstance(init, KernelBuffer):
         return init
     if isinstance(init, Expr):
         raise NotHandled("a loop that carries an index")
@@ -268,7 +268,7 @@ def merge(execution: Execution, condition: Formula, one: Held, other: Held) -> H
     if one is other or (isinstance(one, Expr) and one == other):
         return one
     guards = execution.conditions_of(condition)
-    if isinstance(one, Buffer | Expr | Tile) or isinstance(other, Buffer | Expr | Tile):
+    if isinstance(one, KernelBuffer | Expr | Tile) or isinstance(other, KernelBuffer | Expr | Tile):
         raise NotHandled("a branch between buffers or indices")
     if _is_carried(execution, one) or _is_carried(execution, other):
         for base, more, over in ((other, one, guards), (one, other, _complement(guards))):

@@ -24,7 +24,7 @@ class NotHandled(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class BrokenCondition:
     """A point at which a condition does not hold.
 
     Attributes:
@@ -67,7 +67,7 @@ def _is_empty(guards: Guards) -> bool | Unknown:
     return is_empty(IndexingMap.of(sorted_variables([c.expr for c in kept]), [], constraints=kept))
 
 
-def violation(guards: Guards, condition: Constraint) -> Violation | Unknown | None:
+def violation(guards: Guards, condition: Constraint) -> BrokenCondition | Unknown | None:
     """Return a point of the guards at which a condition does not hold; None if it always holds."""
     if condition.is_true:
         return None
@@ -85,7 +85,7 @@ def violation(guards: Guards, condition: Constraint) -> Violation | Unknown | No
             if isinstance(point, Unknown):
                 return point
             text = f"{expr} in [{condition.lower}, {condition.upper}]"
-            return Violation(text, point)
+            return BrokenCondition(text, point)
     return None
 
 

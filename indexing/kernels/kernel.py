@@ -11,7 +11,7 @@ from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
-from indexing.kernels.symbolic import Access
+from indexing.kernels.symbolic import KernelAccess
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -154,7 +154,7 @@ class Kernel:
         return None if self.launch is None else self.launch.shared_bytes
 
 
-def map_of(run: KernelRun, access: Access) -> IndexingMap:
+def map_of(run: KernelRun, access: KernelAccess) -> IndexingMap:
     """Return the map of an access, from threads and blocks to elements."""
     execution = run.execution
     points = [

@@ -14,7 +14,7 @@ from typing import Final
 
 from indexing.equivalence.values.folds.neutral_elements import is_neutral, neutral_value
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.accumulation import Accumulated, Part
+from indexing.kernels.accumulation import Accumulated, AccumulatedPart
 from indexing.kernels.control import Handler, Values
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirOp
@@ -42,7 +42,7 @@ def _shuffle_reduce(execution: Execution, op: MlirOp, values: Values) -> Sequenc
     swap = execution.algebra.rewriting({thread: first + lane.as_expr()})
     total = _total(execution, held, opcode)
     parts = [
-        Part(
+        AccumulatedPart(
             swap(part.value),
             (lane, *part.ranges),
             tuple([c.with_expr(swap.expr(c.expr)) for c in part.guards]),
@@ -97,7 +97,17 @@ def _total(execution: Execution, held: Held, opcode: str) -> Accumulated:
     neutral = neutral_value(algebra, opcode, value.type)
     if neutral is None:
         raise NotHandled(f"`{opcode}` of {value.type} without a neutral value")
-    return Accumulated(opcode, neutral, (Part(value),))
+    return Accumulated(opcode, neutral, (AccumulatedPart(value),))
 
 
-LANE_HANDLERS: Final[Mapping[str, Handler]] = {"xla_gpu.shuffle_reduce": _shuffle_reduce}
+def _wait(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    """Wait for the kernel before this one: no element may be accessed before that."""
+    if execution.accesses:
+        raise NotHandled("memory is accessed before the kernel waits for its predecessor")
+    return []
+
+
+LANE_HANDLERS: Final[Mapping[str, Handler]] = {
+    "xla_gpu.shuffle_reduce": _shuffle_reduce,
+    "xla_gpu.pdl_wait": _wait,
+}

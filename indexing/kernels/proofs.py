@@ -1,4 +1,4 @@
-"""`check_kernel`: whether a kernel computes its instruction, with a proof or a witness."""
+"""`Proof`: the steps by which a kernel is proved to compute its instruction, or refuted."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
-from hlo.modules.module import Instruction
-from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.case_matching import CaseMatching
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.control import LAUNCH
-from indexing.kernels.domains import Guards, NotHandled, Violation, is_impossible, over, violation
-from indexing.kernels.evaluation import differing_point
-from indexing.kernels.kernel import Kernel
-from indexing.kernels.run import KernelRun, Program, run_kernel
-from indexing.kernels.symbolic import Access, Buffer, Promise
+from indexing.kernels.domains import (
+    BrokenCondition,
+    Guards,
+    NotHandled,
+    is_impossible,
+    over,
+    violation,
+)
+from indexing.kernels.random_values import differing_point
+from indexing.kernels.run import KernelRun
+from indexing.kernels.symbolic import KernelAccess, KernelBuffer, Promise
 from indexing.kernels.verdicts import (
     KernelDiffers,
     KernelProved,
@@ -33,52 +37,6 @@ from simplifier.substitute import Substitution
 
 IN_BOUNDS: Final = "in bounds"
 PRED_BYTES: Final = "bytes of PRED operands are 0 or 1"
-
-
-def check_kernel(kernel: Kernel, fusion: Instruction | None = None) -> KernelVerdict:
-    """Compare the first stage of a kernel with the instruction that it computes.
-
-    Proved are: each output element is written once, with the value of the instruction's formula, or
-    is left as the operand in the same memory; accesses are in bounds; no index wraps; the domains
-    that the text asserts hold.
-
-    Args:
-        fusion: the instruction; by default, the kernel's own.
-    Returns:
-        `KernelProved`, the only truthy verdict; `KernelDiffers`, with a point; or
-        `KernelUndecided`, with the reason.
-    Raises:
-        HloError: the text of the kernel or the instruction is invalid.
-    """
-    fusion = kernel.fusion if fusion is None else fusion
-    if fusion is None:
-        return KernelUndecided("the module has no instruction of the kernel's name")
-    try:
-        run = run_kernel(kernel.module, Program.of(fusion), kernel.launch)
-        _check_launch(kernel, run)
-        return Proof(run).verdict()
-    except NotHandled as error:
-        return KernelUndecided(str(error), fusion)
-    except NoFormula as error:
-        return KernelUndecided(error.unknown.reason, fusion)
-
-
-def _check_launch(kernel: Kernel, run: KernelRun) -> None:
-    """Check that a launch has the threads of `scf.forall` and no dimension that the text lacks."""
-    entry = run.execution.module.entry
-    if kernel.launch is None or entry is None or entry.op_name == "xtile.entry_func":
-        return
-    execution = run.execution
-    for name, sizes, variables in (
-        ("threads", kernel.launch.threads, execution.threads),
-        ("blocks", kernel.launch.grid, execution.blocks),
-    ):
-        for dimension, size in zip("xyz", sizes, strict=False):
-            stated = variables[dimension].upper + 1 if dimension in variables else 1
-            if stated != size:
-                raise NotHandled(
-                    f"the launch has {size} {name} in {dimension}, the text states {stated}"
-                )
 
 
 class Proof:
@@ -156,12 +114,12 @@ class Proof:
             for a in late
         )
 
-    def _is_real(self, promise: Promise, outcome: Violation) -> bool:
+    def _is_real(self, promise: Promise, outcome: BrokenCondition) -> bool:
         """Return True if a point that violates a promise is reached whatever the values are."""
         runtime = {v.name for v in self.program.elements.table.runtime}
         return promise.is_certain and not runtime & outcome.point.keys()
 
-    def _differs(self, promise: Promise, outcome: Violation) -> KernelDiffers:
+    def _differs(self, promise: Promise, outcome: BrokenCondition) -> KernelDiffers:
         op = promise.op
         what = (
             f"{promise.what}, `{op.name}` in line {op.span.line}: {outcome.condition} does not hold"
@@ -181,7 +139,7 @@ class Proof:
 
     # ------------------------------------------------------------ coverage
 
-    def writes_to(self, buffer: Buffer) -> list[Access]:
+    def writes_to(self, buffer: KernelBuffer) -> list[KernelAccess]:
         """Return the writes to the memory of a buffer."""
         return [
             a
@@ -203,7 +161,7 @@ class Proof:
         maps = [over(self._variables(w), w.index, w.guards) for w in writes]
         return self._holes(output, maps, dims)
 
-    def _written_once(self, writes: Sequence[Access]) -> str:
+    def _written_once(self, writes: Sequence[KernelAccess]) -> str:
         """Return why it is not proved that a buffer in place is written once at each element."""
         if self._operand_in(writes[0].buffer) is None:
             return "an output that is written at an offset that depends on values"
@@ -231,10 +189,16 @@ class Proof:
         is_counted = len(known) == len(counts) and sum(known) == size
         if is_counted and len(maps) == 1 and maps[0].is_injective() is True:
             return ""  # each in bounds, none twice
+        if not maps:
+            return KernelDiffers("no element is written", element=(0,) * len(dims), output=output)
+        return self._hole(output, maps, dims)
+
+    def _hole(
+        self, output: int, maps: Sequence[IndexingMap], dims: tuple[int, ...]
+    ) -> KernelDiffers | str:
+        """Return an element that no point writes, by the images of the writes."""
         images = [IndexingMap.of([], m.results, ranges=m.dims, constraints=m.constraints)
                   for m in maps]  # fmt: skip
-        if not images:
-            return KernelDiffers("no element is written", element=(0,) * len(dims), output=output)
         onto = is_surjective_onto(images, dims)
         if onto is True or (not isinstance(onto, Unknown) and onto.holds):
             return ""
@@ -246,20 +210,20 @@ class Proof:
         element = tuple(witness.results[0])
         return KernelDiffers("an element is never written", element=element, output=output)
 
-    def _operand_in(self, buffer: Buffer) -> int | None:
+    def _operand_in(self, buffer: KernelBuffer) -> int | None:
         """Return the number of the operand in the memory of a buffer, if there is one."""
         operands = self.run.arguments[: len(self.program.inputs)]
         return next((b.number for b in operands if b.memory == buffer.memory), None)
 
-    def _variables(self, access: Access) -> list[Variable]:
+    def _variables(self, access: KernelAccess) -> list[Variable]:
         return [*self.points, *access.variables]
 
-    def _runtime_in(self, access: Access) -> set[Variable]:
+    def _runtime_in(self, access: KernelAccess) -> set[Variable]:
         table = self.program.elements.table.runtime
         exprs = [*access.index, *[c.expr for c in access.guards]]
         return {v for e in exprs for v in e.variables() if v in table}
 
-    def _local(self, access: Access) -> IndexingMap | None:
+    def _local(self, access: KernelAccess) -> IndexingMap | None:
         """Return the map of a write from its points, offsets by values left out."""
         runtime = self._runtime_in(access)
         zero = Substitution({v: as_expr(0) for v in runtime})
@@ -272,7 +236,7 @@ class Proof:
             return None
         return over(self._variables(access), index, access.guards)
 
-    def _overlap(self, one: Access, other: Access) -> bool:
+    def _overlap(self, one: KernelAccess, other: KernelAccess) -> bool:
         """Return True unless two writes are proved to write different elements."""
         swap = self._renamed(other)
         equal = [Constraint(a - swap(b), 0, 0) for a, b in zip(one.index, other.index, strict=True)]
@@ -281,7 +245,7 @@ class Proof:
         moved = [c.with_expr(swap(c.expr)) for c in other.guards]
         return not is_impossible((*one.guards, *moved, *equal))
 
-    def _renamed(self, access: Access) -> Substitution:
+    def _renamed(self, access: KernelAccess) -> Substitution:
         """Return the substitution of other variables for those of a point."""
         return Substitution(
             {v: v.renamed(f"o_{v.name}").as_expr() for v in self._variables(access)}
@@ -308,7 +272,7 @@ class Proof:
                 return "an argument is written that is no output"
         return ""
 
-    def _is_safe(self, read: Access, write: Access) -> bool:
+    def _is_safe(self, read: KernelAccess, write: KernelAccess) -> bool:
         """Return True if a read is proved to see no element that was overwritten."""
         same_point = set(read.variables) == set(write.variables)
         if same_point and read.order < write.order and read.index == write.index:
@@ -339,7 +303,7 @@ class Proof:
             yield from self._kept(output, operand, writes)
 
     def _kept(
-        self, output: int, operand: int, writes: Sequence[Access]
+        self, output: int, operand: int, writes: Sequence[KernelAccess]
     ) -> Iterator[tuple[Formula, Formula, Guards]]:
         """Yield the elements that are not written: those of the operand in the same memory."""
         own = [
@@ -351,7 +315,7 @@ class Proof:
             if not is_impossible(domain):
                 yield kept, element, domain
 
-    def _outside(self, writes: Sequence[Access], index: Sequence[Expr]) -> Iterator[Guards]:
+    def _outside(self, writes: Sequence[KernelAccess], index: Sequence[Expr]) -> Iterator[Guards]:
         """Yield domains whose union are the elements that are not written."""
         if not writes:
             yield ()

@@ -22,7 +22,7 @@ from indexing.kernels.ir import MlirFunction, MlirModule, MlirType, RawAttribute
 from indexing.kernels.lanes import LANE_HANDLERS
 from indexing.kernels.scalars import with_sign
 from indexing.kernels.shared_tiles import tile_element
-from indexing.kernels.symbolic import Buffer, Execution, Held
+from indexing.kernels.symbolic import Execution, Held, KernelBuffer
 from indexing.kernels.tiled_ops import TILE_HANDLERS
 from indexing.maps.indexing_map import dims
 from simplifier.atoms import Variable
@@ -72,14 +72,15 @@ class Program:
         return cls(elements, frame, tuple(arrays), tuple(outputs), tuple(written))
 
     def read(self, number: int, index: Sequence[Expr]) -> Formula:
-        """Return an element of an operand."""
+        """Return an element of an operand, by its index, or by its place in memory."""
         shape, table = self.inputs[number], self.elements.table
+        index = logical_index(shape, index)
         head = "parameter", number, ()
         return table.read(table.array("symbol", head, shape.element_type, shape.dims), index)
 
     def element(self, output: int, index: Sequence[Expr]) -> Formula:
-        """Return the formula of an element of an output."""
-        array = self.outputs[output]
+        """Return the formula of an element of an output, by its index or place in memory."""
+        array, index = self.outputs[output], logical_index(self.shapes[output], index)
         assert array.shape is not None
         body = self.elements.body(array, self.frame)
         values = dict(zip(dims(array.shape), index, strict=True))
@@ -88,7 +89,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """What a kernel does at each of its points.
+    """The accesses of a kernel at each of its points.
 
     Attributes:
         arguments: the buffers of the entry's arguments.
@@ -97,8 +98,8 @@ class KernelRun:
 
     program: Program
     execution: Execution
-    arguments: tuple[Buffer, ...]
-    results: tuple[Buffer, ...]
+    arguments: tuple[KernelBuffer, ...]
+    results: tuple[KernelBuffer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
     arguments = _buffers(entry, is_tiled)
     _check_types(arguments, program)
 
-    def read_argument(buffer: Buffer, index: tuple[Expr, ...]) -> Formula:
+    def read_argument(buffer: KernelBuffer, index: tuple[Expr, ...]) -> Formula:
         if buffer.number < len(program.inputs):
             return program.read(buffer.number, index)
         alias = [b for b in arguments[: len(program.inputs)] if b.memory == buffer.memory]
@@ -149,8 +150,8 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
         execution.run(entry, [*arguments, _program_id(execution, entry, launch)])
         results: list[Held] = list(arguments[len(program.inputs) :])
     else:
-        results = execution.run(entry, list(arguments))
-    buffers = [held for held in results if isinstance(held, Buffer)]
+        results = execution.run(entry, [*arguments, *_blocks(execution, entry)])
+    buffers = [held for held in results if isinstance(held, KernelBuffer)]
     if len(buffers) != len(program.outputs):
         raise NotHandled(f"{len(buffers)} buffers for {len(program.outputs)} outputs")
     return KernelRun(program, execution, arguments, tuple(buffers))
@@ -172,15 +173,33 @@ def _program_id(execution: Execution, entry: MlirFunction, launch: Launch | None
     return execution.blocks["x"].as_expr() if count > 1 else as_expr(0)
 
 
-def _buffers(entry: MlirFunction, is_tiled: bool) -> tuple[Buffer, ...]:
+def _blocks(execution: Execution, entry: MlirFunction) -> list[Held]:
+    """Return the position of the block, where the entry has it as its last arguments."""
+    given = zip(entry.arguments, entry.argument_attributes, strict=True)
+    indices = [attributes for value, attributes in given if value.type.element == "index"]
+    positions: list[Held] = []
+    for dimension, attributes in zip("xyz", indices, strict=False):
+        low, high = attributes.get("xla.range", (None, 0))
+        if low != 0:
+            raise NotHandled("a position of the block without `xla.range`")
+        execution.blocks[dimension] = Variable(f"bl_{dimension}", 0, high)
+        positions.append(execution.blocks[dimension].as_expr() if high else as_expr(0))
+    return positions
+
+
+def _buffers(entry: MlirFunction, is_tiled: bool) -> tuple[KernelBuffer, ...]:
     given = list(zip(entry.arguments, entry.argument_attributes, strict=True))
     if is_tiled:
         if not given or given[-1][0].type.element != "index":
             raise NotHandled("a tiled kernel without the number of its program")
         given = given[:-1]
+    while given and given[-1][0].type.element == "index":
+        given = given[:-1]  # the position of the block
     return tuple(
         [
-            Buffer(number, value.type, attributes.get("xla.slice_index", ("argument", number)))
+            KernelBuffer(
+                number, value.type, attributes.get("xla.slice_index", ("argument", number))
+            )
             for number, (value, attributes) in enumerate(given)
         ]
     )
@@ -194,7 +213,7 @@ def _index_width(module: MlirModule) -> int:
     return 32 if matched is None else int(matched[1])
 
 
-def _check_types(arguments: Sequence[Buffer], program: Program) -> None:
+def _check_types(arguments: Sequence[KernelBuffer], program: Program) -> None:
     """Check that arguments have the shapes, layouts and types of operands and outputs."""
     shapes = [*program.inputs, *program.shapes]
     if len(shapes) != len(arguments):
@@ -205,10 +224,36 @@ def _check_types(arguments: Sequence[Buffer], program: Program) -> None:
 
 
 def fits_shape(held: MlirType, shape: Shape) -> bool:
-    """Return True if a tensor has the sizes, the layout and the width of a shape."""
+    """Return True if a tensor has the sizes, the layout and the width of a shape.
+
+    A tensor of rank 1 may be the memory of an array, whatever its layout is.
+    """
     element = element_name(held.element)
     name = "s8" if shape.element_type == "pred" else with_sign(shape.element_type, "s")
-    layout = shape.layout
-    order = None if layout is None else layout.minor_to_major
-    known = tuple(reversed(range(shape.rank))) if order is None else tuple(order)
-    return element == name and held.dims == shape.dims and held.layout == known
+    if element != name:
+        return False
+    if held.rank == 1 != shape.rank:
+        return held.dims == (shape.size,)
+    return held.dims == shape.dims and held.layout == _minor_to_major(shape)
+
+
+def _minor_to_major(shape: Shape) -> tuple[int, ...]:
+    order = None if shape.layout is None else shape.layout.minor_to_major
+    return tuple(reversed(range(shape.rank))) if order is None else tuple(order)
+
+
+def logical_index(shape: Shape, index: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Return the index of an element, given that or the number of its place in memory.
+
+    >>> [str(e) for e in logical_index(Shape("f32", (4, 8)), [Variable("i", 0, 31).as_expr()])]
+    ['i floordiv 8', 'i mod 8']
+    """
+    if len(index) == shape.rank:
+        return tuple(index)
+    (number,) = index
+    places = [as_expr(0)] * shape.rank
+    for dimension in _minor_to_major(shape):
+        size = shape.dims[dimension]
+        places[dimension] = number % size if size > 1 else as_expr(0)
+        number = number // size if size > 1 else number
+    return tuple(places)

@@ -107,10 +107,9 @@ class Scalars:
         kinds = [t.type for t in terms]
         if not sign and len(set(kinds)) == 1:
             return list(terms)
-        known = [t.type for t in terms if t.type != "pred" and t.kind not in ("constant", "index")]
-        if not known and "pred" in kinds and all(_is_bit(t) for t in terms):
+        first = _common_type(terms)
+        if first == "pred" and all(_is_bit(t) for t in terms):
             return [self.of_type(t, "pred") for t in terms]
-        first = next(iter([*known, *[kind for kind in kinds if kind != "pred"], kinds[0]]))
         if first == "pred":
             return list(terms)
         target = with_sign(first, sign) if sign else first
@@ -257,6 +256,15 @@ def _converted(term: Formula) -> Formula | None:
     kind = ELEMENT_TYPES[source.type]
     is_narrow = kind.bits < ELEMENT_TYPES[term.type].bits
     return source if is_narrow and kind.kind in ("integral", "unsigned", "pred") else None
+
+
+def _common_type(terms: Sequence[Formula]) -> str:
+    """Return the type of the first term that has one of its own; a constant takes any."""
+    own = [t.type for t in terms if t.kind not in ("constant", "index")]
+    numbers = [kind for kind in own if kind != "pred"]
+    bits = ["pred"] if "pred" in own and all(_is_bit(t) for t in terms) else []
+    others = [t.type for t in terms if t.type != "pred"]
+    return [*numbers, *bits, *others, terms[0].type][0]
 
 
 def _is_bit(term: Formula) -> bool:

@@ -16,25 +16,18 @@ from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
-    from indexing.kernels.symbolic import Access, Buffer, Execution
+    from indexing.kernels.symbolic import Execution, KernelAccess, KernelBuffer
 
 
 def tile_element(
-    execution: Execution, buffer: Buffer, index: tuple[Expr, ...], op: MlirOp
+    execution: Execution, buffer: KernelBuffer, index: tuple[Expr, ...], op: MlirOp
 ) -> Formula:
     """Return what a read of a tile gives: the value that one thread wrote.
 
     Raises:
         NotHandled: the tile is written in several ways, or it is not proved which write counts.
     """
-    writes = [a for a in execution.accesses if a.buffer is buffer and a.value is not None]
-    if len(writes) != 1:
-        raise NotHandled(f"a tile that {len(writes)} ops write")
-    (write,) = writes
-    if not write.is_certain:
-        raise NotHandled("a tile that is written under a condition on values")
-    if write.interval >= execution.interval:
-        raise NotHandled("a tile that is read without a barrier after its writes")
+    write = _only_write(execution, buffer)
     own = [*execution.threads.values(), *write.variables]
     threads = [v for v in own if v.lower < v.upper]
     blocks = [v for v in execution.blocks.values() if v.lower < v.upper]
@@ -53,7 +46,22 @@ def tile_element(
     return execution.algebra.rewriting(values)(write.value)
 
 
-def _inverse(write: Access, threads: Sequence[Variable], blocks: Sequence[Variable]) -> IndexingMap:
+def _only_write(execution: Execution, buffer: KernelBuffer) -> KernelAccess:
+    """Return the write of a tile, which a barrier separates from this place."""
+    writes = [a for a in execution.accesses if a.buffer is buffer and a.value is not None]
+    if len(writes) != 1:
+        raise NotHandled(f"a tile that {len(writes)} ops write")
+    (write,) = writes
+    if not write.is_certain:
+        raise NotHandled("a tile that is written under a condition on values")
+    if write.interval >= execution.interval:
+        raise NotHandled("a tile that is read without a barrier after its writes")
+    return write
+
+
+def _inverse(
+    write: KernelAccess, threads: Sequence[Variable], blocks: Sequence[Variable]
+) -> IndexingMap:
     """Return the thread and the iteration that write each element of a block's tile, as one map."""
     index = [*write.index, *[v.as_expr() for v in blocks]]
     pieces = over([*threads, *blocks], index, write.guards).inverse()

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.accumulation import Accumulated, Part
+from indexing.kernels.accumulation import Accumulated, AccumulatedPart
 from indexing.kernels.domains import Guards, NotHandled, magnitude, numerators
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
 from indexing.kernels.scalars import COMBINING, Scalars, type_name
@@ -26,7 +26,7 @@ MAX_OPS: Final = 20_000
 
 
 @dataclass(eq=False, slots=True)
-class Buffer:
+class KernelBuffer:
     """Memory that a kernel uses: that of an argument, or a tile in shared memory.
 
     Attributes:
@@ -45,7 +45,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class KernelAccess:
     """A read or a write of one element of a buffer at each point.
 
     Attributes:
@@ -57,7 +57,7 @@ class Access:
         is_certain: False if it may also depend on values.
     """
 
-    buffer: Buffer
+    buffer: KernelBuffer
     index: tuple[Expr, ...]
     variables: tuple[Variable, ...]
     guards: Guards
@@ -84,13 +84,13 @@ class Promise:
     exchanges: int
 
 
-Held: TypeAlias = Expr | Formula | Accumulated | Buffer | Tile
-ReadShared: TypeAlias = Callable[["Execution", Buffer, tuple[Expr, ...], MlirOp], Formula]
-ReadArgument: TypeAlias = Callable[[Buffer, tuple[Expr, ...]], Formula]
+Held: TypeAlias = Expr | Formula | Accumulated | KernelBuffer | Tile
+ReadShared: TypeAlias = Callable[["Execution", KernelBuffer, tuple[Expr, ...], MlirOp], Formula]
+ReadArgument: TypeAlias = Callable[[KernelBuffer, tuple[Expr, ...]], Formula]
 
 
 @dataclass(slots=True)
-class Place:
+class ControlPlace:
     """Where in the control flow the execution is."""
 
     guards: Guards = ()
@@ -125,10 +125,10 @@ class Execution:
     scalars: Scalars = field(init=False)
     threads: dict[str, Variable] = field(default_factory=dict)
     blocks: dict[str, Variable] = field(default_factory=dict)
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[KernelAccess] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
     premises: dict[str, None] = field(default_factory=dict)
-    place: Place = field(default_factory=Place)
+    place: ControlPlace = field(default_factory=ControlPlace)
     interval: int = 0
     exchanges: int = 0
     _ops: int = 0
@@ -259,7 +259,7 @@ class Execution:
         if opcode not in COMBINING or set(term.arguments) != {x, y}:
             return None
         assert isinstance(first, Accumulated | Formula)
-        return Accumulated.start(first, opcode).with_part(Part(self.formula(others[0])))
+        return Accumulated.start(first, opcode).with_part(AccumulatedPart(self.formula(others[0])))
 
     def condition(self, guards: Guards) -> Formula:
         """Return the predicate that all conditions hold."""
@@ -278,7 +278,7 @@ class Execution:
         """Return an element of a buffer, and record the read; of a tile, its value."""
         if isinstance(buffer, Tile):
             return self.formula(buffer.at(index))
-        if not isinstance(buffer, Buffer):
+        if not isinstance(buffer, KernelBuffer):
             raise NotHandled("an element of a tensor that is no buffer")
         index = self._in_bounds(op, buffer, index, "read")
         self._record(op, buffer, index, None)
@@ -288,7 +288,7 @@ class Execution:
 
     def write(self, op: MlirOp, buffer: Held, index: tuple[Expr, ...], value: Held) -> None:
         """Record the write of an element."""
-        if not isinstance(buffer, Buffer):
+        if not isinstance(buffer, KernelBuffer):
             raise NotHandled("an element of a tensor that is no buffer")
         index = self._in_bounds(op, buffer, index, "written")
         term = self.formula(value)
@@ -297,7 +297,7 @@ class Execution:
         self._record(op, buffer, index, term)
 
     def _in_bounds(
-        self, op: MlirOp, buffer: Buffer, index: tuple[Expr, ...], what: str
+        self, op: MlirOp, buffer: KernelBuffer, index: tuple[Expr, ...], what: str
     ) -> tuple[Expr, ...]:
         if len(index) != buffer.type.rank:
             raise NotHandled(f"{len(index)} indices of a tensor of rank {buffer.type.rank}")
@@ -308,10 +308,10 @@ class Execution:
         return tuple(inside)
 
     def _record(
-        self, op: MlirOp, buffer: Buffer, index: tuple[Expr, ...], value: Formula | None
+        self, op: MlirOp, buffer: KernelBuffer, index: tuple[Expr, ...], value: Formula | None
     ) -> None:
         place = self.place
-        self.accesses.append(Access(
+        self.accesses.append(KernelAccess(
             buffer, index, place.variables, place.guards, op, value, len(self.accesses),
             self.interval, place.is_certain,
         ))  # fmt: skip
@@ -336,9 +336,14 @@ class Execution:
         return Variable(f"i{self._loops - 1}", 0, size - 1)
 
     def record_tile(
-        self, op: MlirOp, buffer: Buffer, index: tuple[Expr, ...], variables: Sequence[Variable],
-        guards: Guards, value: Formula | None,
-    ) -> None:  # fmt: skip
+        self,
+        op: MlirOp,
+        buffer: KernelBuffer,
+        index: tuple[Expr, ...],
+        variables: Sequence[Variable],
+        guards: Guards,
+        value: Formula | None,
+    ) -> None:
         """Record the access of a tile: one element for each value of the variables."""
         outer = self.place
         own = [v for v in variables if v.upper]
@@ -354,10 +359,10 @@ class Execution:
         symbol = self.algebra.table.array("symbol", ("undefined", 0, ()), element_type, ())
         return self.algebra.table.read(symbol, ())
 
-    def new_tile(self, held: MlirType) -> Buffer:
+    def new_tile(self, held: MlirType) -> KernelBuffer:
         """Return a new tile in shared memory."""
         self._tiles += 1
-        return Buffer(-self._tiles, held, ("tile", self._tiles))
+        return KernelBuffer(-self._tiles, held, ("tile", self._tiles))
 
 
 _TERMINATORS: Final = frozenset(["return", "func.return", "scf.yield", "xla.yield", "xtile.return"])

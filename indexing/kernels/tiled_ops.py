@@ -22,7 +22,7 @@ from indexing.kernels.control import Handler, Values
 from indexing.kernels.domains import Guards, NotHandled
 from indexing.kernels.ir import MlirOp, MlirValue
 from indexing.kernels.scalars import type_name, with_sign
-from indexing.kernels.symbolic import Buffer, Execution, Held
+from indexing.kernels.symbolic import Execution, Held, KernelBuffer
 from indexing.kernels.tile_values import Element, Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -47,7 +47,7 @@ def _tile(values: Mapping[MlirValue, Held], value: MlirValue) -> Tile:
 
 def _extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     buffer = values[op.operand("source")]
-    if not isinstance(buffer, Buffer):
+    if not isinstance(buffer, KernelBuffer):
         raise NotHandled("a tile of memory that is no argument")
     offsets = execution.indices(values, op.group("indices"))
     sizes, strides = op.attributes["sizes"], op.attributes["strides"]
@@ -89,7 +89,7 @@ def _widen(index: Index, kept: Sequence[int], rank: int) -> Index:
 
 
 def _place(
-    buffer: Buffer, offsets: Index, strides: Sequence[Any], index: Index
+    buffer: KernelBuffer, offsets: Index, strides: Sequence[Any], index: Index
 ) -> tuple[Index, Guards]:
     """Return the element of memory that an element of a tile is, and when it is in bounds."""
     if not len(offsets) == len(index) == len(strides) == buffer.type.rank:
@@ -118,7 +118,7 @@ def _own(variables: Sequence[Variable]) -> Index:
 def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     buffer = values[op.operand("target")]
     tile = _tile(values, op.operand("value"))
-    if not isinstance(buffer, Buffer):
+    if not isinstance(buffer, KernelBuffer):
         raise NotHandled("a tile of memory that is no argument")
     offsets = execution.indices(values, op.group("indices"))
     sizes, strides = op.attributes["sizes"], op.attributes["strides"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlo.text.source import HloError
+from indexing.kernels.checks import check_kernel, check_stages
 from indexing.kernels.kernel import Kernel
-from indexing.kernels.proofs import check_kernel
 from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided, KernelVerdict
 from indexing.maps.answers import Unknown
 from indexing.views.records import SCHEMA_VERSION
@@ -22,27 +22,40 @@ class KernelResult:
 
     Attributes:
         fault: the error in the kernel's text, or None.
+        stages: for each stage that was compared, the pass that runs next and the verdict.
     """
 
     kernel: Kernel
     verdict: KernelVerdict
     fault: HloError | None = None
+    stages: tuple[tuple[str, str], ...] = ()
 
     @property
     def word(self) -> str:
         """``proved``, ``differs`` or ``undecided``."""
-        match self.verdict:
-            case KernelProved():
-                return "proved"
-            case KernelDiffers():
-                return "differs"
-        return "undecided"
+        return _word(self.verdict)
 
 
-def checked_kernel(kernel: Kernel) -> KernelResult:
-    """Return the verdict of a kernel; an error in its text makes it undecided."""
+def _word(verdict: KernelVerdict) -> str:
+    match verdict:
+        case KernelProved():
+            return "proved"
+        case KernelDiffers():
+            return "differs"
+    return "undecided"
+
+
+def checked_kernel(kernel: Kernel, stages: bool = False) -> KernelResult:
+    """Return the verdict of a kernel; an error in its text makes it undecided.
+
+    Args:
+        stages: also compare the later stages that have tensors.
+    """
     try:
-        return KernelResult(kernel, check_kernel(kernel))
+        verdict = check_kernel(kernel)
+        later = check_stages(kernel) if stages else ()
+        words = tuple([(stage.before, _word(each)) for stage, each in later])
+        return KernelResult(kernel, verdict, stages=words)
     except HloError as error:
         return KernelResult(kernel, KernelUndecided(error.message), error)
 
@@ -71,7 +84,7 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
         "iteration": None,
         "output": None,
         "element": None,
-        "stages": [],
+        "stages": [{"pass": name, "verdict": word} for name, word in result.stages],
         "file": kernel.path,
         "schema_version": SCHEMA_VERSION,
     }
@@ -96,10 +109,19 @@ def kernel_lines(results: Sequence[KernelResult]) -> Iterator[str]:
     """Yield a table of kernels, then what differs, and why others are undecided."""
     rows = [_row(result) for result in results]
     header = ("KERNEL", "FUSION", "KIND", "GRID", "THREADS", "VERDICT")
+    if not rows:
+        yield "no kernels"
+        return
     yield from align_columns([header, *rows])
     for result in results:
         if result.word == "differs":
             yield f"{result.kernel.name}: {result.verdict}"
+        words = Counter(word for _, word in result.stages)
+        if words:
+            counts = ", ".join(f"{count} {word}" for word, count in words.items())
+            broken = next((name for name, word in result.stages if word != "proved"), None)
+            first = "" if broken is None else f"; the first that is not proved is before {broken}"
+            yield f"{result.kernel.name}: stages: {counts}{first}"
     reasons = Counter([
         result.verdict.reason for result in results if isinstance(result.verdict, KernelUndecided)
     ])  # fmt: skip

@@ -27,9 +27,16 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Only the kernel of the fusion, or the kernel, of this name",
 )
+@click.option(
+    "--stages",
+    is_flag=True,
+    help="Also compare the text before each later pass that keeps tensors",
+)
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
-def command(reporter: Reporter, folder: str, fusion: str | None, notation: str) -> None:
+def command(
+    reporter: Reporter, folder: str, fusion: str | None, stages: bool, notation: str
+) -> None:
     """Compare the kernels of the dumps in DUMPDIR with the fusions that they compute.
 
     DUMPDIR, or a folder in it, was written by XLA with these flags:
@@ -43,7 +50,8 @@ def command(reporter: Reporter, folder: str, fusion: str | None, notation: str) 
     proved if each output element is written with the value of the fusion's formula, all accesses
     are in bounds, no index wraps, and threads exchange values through shared memory only across
     barriers. Otherwise it differs, with the block, thread and iteration, or it is undecided, with
-    the reason. JSON has an object for each kernel.
+    the reason. JSON has an object for each kernel. With --stages, the text before each later pass
+    is compared with the fusion, too, until tensors are lowered to pointers.
 
     The exit status is 0 if all kernels are proved, 1 if a kernel differs or a text is invalid, and
     3 if none differs but some are undecided.
@@ -52,7 +60,7 @@ def command(reporter: Reporter, folder: str, fusion: str | None, notation: str) 
     Examples:
       hlo-indexing kernels dumps
       hlo-indexing kernels dumps -i loop_add_fusion
-      hlo-indexing kernels dumps --format json | jq '{name, verdict, what}'
+      hlo-indexing kernels dumps --stages
     """
     from indexing.kernels.dumps import kernels_of
     from indexing.views.kernel_tables import checked_kernel, kernel_lines, kernel_record
@@ -60,6 +68,8 @@ def command(reporter: Reporter, folder: str, fusion: str | None, notation: str) 
     listed: Sequence[Kernel] = ()
     with reporter.reporting(folder):
         listed = kernels_of(folder)
+    if not listed:
+        reporter.note(f"{folder}: no kernels: --xla_dump_emitter_re=.* writes them")
     chosen = [each for each in listed if fusion is None or fusion in _names(each)]
     if listed and not chosen:
         names = ", ".join([each.name for each in listed[:8]])
@@ -69,13 +79,13 @@ def command(reporter: Reporter, folder: str, fusion: str | None, notation: str) 
         return
     results = []
     for kernel in chosen:
-        result = checked_kernel(kernel)
+        result = checked_kernel(kernel, stages)
         results.append(result)
         if result.fault is not None:
             reporter.error(*str(result.fault).splitlines())
         if notation == "json":
             reporter.print(json.dumps(kernel_record(result)))
-    if notation == "text" and results:
+    if notation == "text":
         reporter.print(*kernel_lines(results))
     words = {result.word for result in results}
     if "differs" in words:

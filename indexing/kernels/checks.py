@@ -1,0 +1,86 @@
+"""`check_kernel`: whether a kernel computes its instruction, with a proof or a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hlo.modules.module import Instruction
+from indexing.equivalence.values.formulas.numbering import NoFormula
+from indexing.kernels.domains import NotHandled
+from indexing.kernels.kernel import Kernel
+from indexing.kernels.proofs import Proof
+from indexing.kernels.run import KernelRun, Program, run_kernel
+from indexing.kernels.sections import KernelStage
+from indexing.kernels.verdicts import KernelUndecided, KernelVerdict
+
+LAST_WITH_TENSORS: Final = "xla-lower-tensors"
+
+
+def check_kernel(
+    kernel: Kernel, fusion: Instruction | None = None, *, stage: int = 0
+) -> KernelVerdict:
+    """Compare a stage of a kernel with the instruction that it computes.
+
+    Proved are: each output element is written once, with the value of the instruction's formula, or
+    is left as the operand in the same memory; accesses are in bounds; no index wraps; the domains
+    that the text asserts hold.
+
+    Args:
+        fusion: the instruction; by default, the kernel's own.
+        stage: the number of the stage in `kernel.stages`; by default, the first one.
+    Returns:
+        `KernelProved`, the only truthy verdict; `KernelDiffers`, with a point; or
+        `KernelUndecided`, with the reason.
+    Raises:
+        HloError: the text of the kernel or the instruction is invalid.
+    """
+    fusion = kernel.fusion if fusion is None else fusion
+    if fusion is None:
+        return KernelUndecided("the module has no instruction of the kernel's name")
+    try:
+        module = kernel.stages[stage].read() if stage else kernel.module
+        run = run_kernel(module, Program.of(fusion), kernel.launch)
+        _check_launch(kernel, run)
+        return Proof(run).verdict()
+    except NotHandled as error:
+        return KernelUndecided(str(error), fusion)
+    except NoFormula as error:
+        return KernelUndecided(error.unknown.reason, fusion)
+
+
+def check_stages(kernel: Kernel) -> Iterator[tuple[KernelStage, KernelVerdict]]:
+    """Yield the stages of a kernel up to the last one with tensors, with their verdicts.
+
+    A stage is compared with the instruction, not with the stage before it: the first one that is
+    not proved is the result of a pass that ran just before it.  A stage whose text is that of the
+    one before has the same verdict.
+
+    Raises:
+        HloError: the text of a stage is invalid.
+    """
+    text, verdict = "", None
+    for number, stage in enumerate(kernel.stages):
+        if verdict is None or stage.text != text:
+            text, verdict = stage.text, check_kernel(kernel, stage=number)
+        yield stage, verdict
+        if stage.before == LAST_WITH_TENSORS:
+            return
+
+
+def _check_launch(kernel: Kernel, run: KernelRun) -> None:
+    """Check that a launch has the threads of `scf.forall` and no dimension that the text lacks."""
+    entry = run.execution.module.entry
+    if kernel.launch is None or entry is None or entry.op_name == "xtile.entry_func":
+        return
+    execution = run.execution
+    for name, sizes, variables in (
+        ("threads", kernel.launch.threads, execution.threads),
+        ("blocks", kernel.launch.grid, execution.blocks),
+    ):
+        for dimension, size in zip("xyz", sizes, strict=False):
+            stated = variables[dimension].upper + 1 if dimension in variables else 1
+            if stated != size:
+                raise NotHandled(
+                    f"the launch has {size} {name} in {dimension}, the text states {stated}"
+                )
