@@ -92,6 +92,7 @@ BASES: Final = {
     "validate": ["m.hlo", "--no-xla"],
     "diff": ["m.hlo", "other.hlo"],
     "passes": ["dumps"],
+    "kernels": ["dumps"],
     "report": ["m.hlo"],
     "simplify": ["(d0) -> (d0), domain: d0 in [0, 9]"],
     "compose": ["() -> (7)", "(d0) -> (d0), domain: d0 in [0, 9]"],
@@ -240,7 +241,7 @@ def fault_of(words: Sequence[str]) -> str:
     if (
         status == 1
         and not errors.strip()
-        and words[0] not in ("diff", "passes", "validate", "check")
+        and words[0] not in ("diff", "passes", "kernels", "validate", "check")
     ):
         return "an error without a message"
     return ""
