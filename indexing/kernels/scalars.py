@@ -145,6 +145,8 @@ class Scalars:
             return self._cast(name, terms[0], op.result.type)
         for table, sign in ((_SAME, ""), (_SIGNED, "s"), (_UNSIGNED, "u")):
             if name in table and dialect in ("arith", "math", "complex"):
+                if op.result.type.element == "i1" and table[name] not in ("and", "or", "xor"):
+                    raise NotHandled(f"`{op.name}` of i1")
                 return self._same_type(table[name], self.alike(terms, sign))
         raise NotHandled(f"`{op.name}`")
 
