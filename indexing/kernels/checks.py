@@ -10,7 +10,7 @@ from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.proofs import Proof
-from indexing.kernels.run import KernelRun, Program, run_kernel
+from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
 from indexing.kernels.verdicts import KernelUndecided, KernelVerdict
 
@@ -40,7 +40,7 @@ def check_kernel(
         return KernelUndecided("the module has no instruction of the kernel's name")
     try:
         module = kernel.stages[stage].read() if stage else kernel.module
-        run = run_kernel(module, Program.of(fusion), kernel.launch)
+        run = run_kernel(module, Program.of(fusion), _launch(kernel, stage))
         _check_launch(kernel, run)
         return Proof(run).verdict()
     except NotHandled as error:
@@ -66,6 +66,14 @@ def check_stages(kernel: Kernel) -> Iterator[tuple[KernelStage, KernelVerdict]]:
         yield stage, verdict
         if stage.before == LAST_WITH_TENSORS:
             return
+
+
+def _launch(kernel: Kernel, stage: int) -> Launch | None:
+    """Return the launch of a stage; a later one may state it only in the first one."""
+    grid, threads = kernel.grid, kernel.threads
+    if kernel.launch is None and stage and isinstance(grid, tuple) and isinstance(threads, tuple):
+        return Launch(grid, threads, 0)
+    return kernel.launch
 
 
 def _check_launch(kernel: Kernel, run: KernelRun) -> None:

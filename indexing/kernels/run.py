@@ -179,7 +179,9 @@ def _blocks(execution: Execution, entry: MlirFunction) -> list[Held]:
     indices = [attributes for value, attributes in given if value.type.element == "index"]
     positions: list[Held] = []
     for dimension, attributes in zip("xyz", indices, strict=False):
-        low, high = attributes.get("xla.range", (None, 0))
+        place = "xyz".index(dimension)
+        known = execution.launched_blocks[place : place + 1]
+        low, high = (0, known[0] - 1) if known else attributes.get("xla.range", (None, 0))
         if low != 0:
             raise NotHandled("a position of the block without `xla.range`")
         execution.blocks[dimension] = Variable(f"bl_{dimension}", 0, high)
