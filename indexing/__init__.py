@@ -7,12 +7,9 @@
 
 ``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
 `indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.sharding`,
-`indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.drawing`,
-`indexing.views`) and is also available as ``indexing.NAME``.  `indexing.pallas` has names of its
-own.  All names are loaded on first use.
 `indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.kernels`,
-`indexing.drawing`, `indexing.views`) and is also available as ``indexing.NAME``.  All names are
-loaded on first use.
+`indexing.drawing`, `indexing.views`) and is also available as ``indexing.NAME``.  `indexing.pallas`
+has names of its own.  All names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ _ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
     *("codegen", "equivalence", "frontends", "kernels", "drawing", "views"),
 )
-_WITH_OWN_NAMES = ("pallas",)
+_MODULES = ("kernels", "pallas")  # a room that is called, and one with names of its own
 
 
 def __getattr__(name: str) -> Any:
@@ -40,10 +37,8 @@ def __getattr__(name: str) -> Any:
 
     if name == "__all__" or name in _PUBLIC.names():
         return _PUBLIC.lookup(name)
-    if name in _WITH_OWN_NAMES:
+    if name in _MODULES:
         return import_module(f"indexing.{name}")
-    if name == "kernels":  # a room that is called
-        return import_module("indexing.kernels")
     for room in () if name.startswith("_") else _ROOMS:
         module = import_module(f"indexing.{room}")
         if name in module.__all__:
