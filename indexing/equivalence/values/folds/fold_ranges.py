@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from indexing.equivalence.values.folds.neutral_elements import is_minus_zero, is_neutral
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
-from indexing.equivalence.values.terms.closed_terms import OpenBody
+from indexing.equivalence.values.terms.closed_terms import OpenBody, unused_name
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import FALSE, Constraint
@@ -77,7 +77,7 @@ def tighten_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
         low, high = max(low, v.lower), min(high, v.upper)
         if low > high:
             return replace(fold, guards=(FALSE,))
-        name = f"{v.name}_t"
+        name = unused_name(f"{v.name}_t", (*fold.ranges, *fold.values[0].free))
         new = Variable(name, 0, high - low)
         value = new.as_expr() + low if high > low else as_expr(low)
         swap = algebra.rewriting({v: value})

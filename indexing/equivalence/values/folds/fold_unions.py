@@ -11,7 +11,7 @@ to ``z0, z1, …``, compared exactly (`simplifier.exact`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -113,7 +113,8 @@ def equal_unions(
     Args:
         equal: returns True if two terms are proved equal.
     """
-    sides = [_set_folds(algebra, combiner, term) for term in (before, after)]
+    first = _first_unused(before.free | after.free)
+    sides = [_set_folds(algebra, combiner, term, first) for term in (before, after)]
     if not all(sides) or max(map(len, sides)) > MAX_PARTS:
         return False
     ours, theirs = _over_equal_elements(algebra, sides)
@@ -128,6 +129,15 @@ def equal_unions(
     return all(_equal_sets(algebra, combiner, *group) for group in groups)
 
 
+def _first_unused(variables: Iterable[Variable]) -> int:
+    """Return a number from which no variable is named ``z0, z1, …``.
+
+    The value of a fold may have a fold, in which the elements of the outer fold are free.
+    """
+    used = [int(v.name[1:]) for v in variables if v.name[0] == "z" and v.name[1:].isdecimal()]
+    return max(used, default=-1) + 1
+
+
 def _is_alike(one: SetFold, other: SetFold, equal: Equal) -> bool:
     return len(one.elements) == len(other.elements) and equal(one.value, other.value)
 
@@ -135,11 +145,15 @@ def _is_alike(one: SetFold, other: SetFold, equal: Equal) -> bool:
 # ---------------------------------------------------------------- parts of sums
 
 
-def _set_folds(algebra: FormulaAlgebra, combiner: str, term: Formula) -> list[SetFold]:
-    """Return the folds of which a sum consists; [] if one of them has no form over a set."""
+def _set_folds(algebra: FormulaAlgebra, combiner: str, term: Formula, first: int) -> list[SetFold]:
+    """Return the folds of which a sum consists; [] if one of them has no form over a set.
+
+    Args:
+        first: the number of the first element of each fold.
+    """
     parts = []
     for number, fold in enumerate(_folds(algebra, combiner, term, ())):
-        part = _abstract_elements(algebra, fold)
+        part = _abstract_elements(algebra, fold, first)
         if part is None or number == MAX_PARTS:
             return []
         parts.append(part)
@@ -181,8 +195,12 @@ def _combines(term: Formula, combiner: str) -> bool:
     return bool(opcode == combiner)
 
 
-def _abstract_elements(algebra: FormulaAlgebra, fold: Fold) -> SetFold | None:
-    """Return a fold over elements ``z0, z1, …``; None if a range variable is left."""
+def _abstract_elements(algebra: FormulaAlgebra, fold: Fold, first: int) -> SetFold | None:
+    """Return a fold over elements ``z0, z1, …``; None if a range variable is left.
+
+    Args:
+        first: the number of the first element.
+    """
     (value,) = fold.values
     elements: list[Variable] = []
     index: list[Expr] = []
@@ -191,7 +209,7 @@ def _abstract_elements(algebra: FormulaAlgebra, fold: Fold) -> SetFold | None:
         if step is None:
             return None
         form, v = step
-        z = Variable(f"z{len(elements)}", *form.bounds)
+        z = Variable(f"z{first + len(elements)}", *form.bounds)
         rest = form - v.as_expr() * form.parts[v]
         swap = {v: (z.as_expr() - rest) * form.parts[v]}
         value = algebra.rewriting(swap)(value)

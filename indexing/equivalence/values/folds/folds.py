@@ -29,7 +29,7 @@ from indexing.equivalence.values.folds.neutral_elements import (
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call
 from indexing.equivalence.values.laws.integers import has_ring, sum_of
-from indexing.equivalence.values.terms.closed_terms import close_body
+from indexing.equivalence.values.terms.closed_terms import close_body, unused_name
 from indexing.equivalence.values.terms.functions import is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.combiners import COMBINERS
@@ -198,7 +198,7 @@ def _merge_folds(algebra: FormulaAlgebra, fold: Fold) -> Fold:
         return fold
     if inner.type != fold.element_type or not _reorders(algebra, fold):
         return fold
-    part = instantiate_fold(algebra, value, f"s_{len(fold.ranges)}")
+    part = instantiate_fold(algebra, value, f"s_{len(fold.ranges)}", fold.ranges)
     if not is_neutral(fold.combiner, part.inits[0]):
         return fold
     _note(algebra, fold, REORDER)
@@ -210,14 +210,21 @@ def _merge_folds(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     )
 
 
-def instantiate_fold(algebra: FormulaAlgebra, read: Formula, name: str) -> Fold:
-    """Return the fold of an element of a closed fold, with range variables ``name_0, …``."""
+def instantiate_fold(
+    algebra: FormulaAlgebra, read: Formula, name: str, others: Sequence[Variable] = ()
+) -> Fold:
+    """Return the fold of an element of a closed fold, with range variables ``name_0, …``.
+
+    They are none of the free variables of the element, and none of the `others`.
+    """
     array = read.array
     assert array is not None
     fold = open_fold(array, array.arguments, array.index)
     dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
     values = dict(zip(dims, read.index, strict=True))
-    ranges = tuple([Variable(f"{name}_{k}", v.lower, v.upper) for k, v in enumerate(fold.ranges)])
+    used = [*read.free, *others]
+    names = [unused_name(f"{name}_{k}", used) for k in range(len(fold.ranges))]
+    ranges = tuple([Variable(n, *v.bounds) for n, v in zip(names, fold.ranges, strict=True)])
     values |= {v: new.as_expr() for v, new in zip(fold.ranges, ranges, strict=True)}
     swap = algebra.rewriting(values)
     guards = tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards])

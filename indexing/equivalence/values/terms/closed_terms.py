@@ -8,7 +8,7 @@ reshaped dots and reductions therefore have one term, which is read at other ind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -142,6 +142,18 @@ def close_body(
     return ClosedBody(tuple(dims), tuple(bound), body.terms, body.exprs, at_dims)
 
 
+def unused_name(name: str, variables: Iterable[Variable]) -> str:
+    """Return a name that none of the variables has, with the same first letter.
+
+    >>> unused_name("s0", [Variable("s0", 0, 3)])
+    "s0'"
+    """
+    names = {v.name for v in variables}
+    while name in names:
+        name += "'"
+    return name
+
+
 def _change_variables(
     body: OpenBody, rewrite: Rewrite, keeps_ranges: bool
 ) -> tuple[OpenBody, dict[Variable, Expr]]:
@@ -178,7 +190,8 @@ def _merge_variables(body: OpenBody, keeps_ranges: bool, count: int) -> _Change 
             if y.lower or x.lower or size < 2:
                 continue
             if all(f.parts.get(x, 0) == f.parts.get(y, 0) * size for f in forms):
-                z = Variable(f"{y.name[:1]}_{count}", 0, (x.upper + 1) * size - 1)
+                name = unused_name(f"{y.name[:1]}_{count}", variables)
+                z = Variable(name, 0, (x.upper + 1) * size - 1)
                 values = {x: z.as_expr() // size, y: z.as_expr() % size}
                 return _Change(values, {z: x.as_expr() * size + y.as_expr()})
     return None
@@ -186,7 +199,7 @@ def _merge_variables(body: OpenBody, keeps_ranges: bool, count: int) -> _Change 
 
 def _split_variable(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
     """Return the change to digits of a variable of which digits occur, if any."""
-    divisors = _divisors(body)
+    divisors, variables = _divisors(body), [*body.variables(), *body.ranges]
     for v in body.variables():
         if v not in divisors or v.lower or (keeps_ranges and v in body.ranges):
             continue
@@ -196,7 +209,8 @@ def _split_variable(body: OpenBody, keeps_ranges: bool, count: int) -> _Change |
         value, parts = as_expr(0), {}
         for k, (low, high) in enumerate(pairwise(chain)):
             if high > low:
-                digit = Variable(f"{v.name[:1]}_{count}_{k}", 0, high // low - 1)
+                name = unused_name(f"{v.name[:1]}_{count}_{k}", variables)
+                digit = Variable(name, 0, high // low - 1)
                 value = value + digit.as_expr() * low
                 parts[digit] = v.as_expr() // low % (high // low)
         return _Change({v: value}, parts)
