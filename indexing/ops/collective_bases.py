@@ -84,6 +84,8 @@ class Collective(StructuredOp):
     Class attributes:
         fills_with_zeros: the result is zero on a device that receives nothing; otherwise it is
             undefined there.
+        separates_arrays: result k is the result of this collective of operand k alone.
+        starts: the opcode of the collective that the op starts; "" if it starts none.
     """
 
     __slots__ = ()
@@ -94,6 +96,13 @@ class Collective(StructuredOp):
     min_operands: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True
     fills_with_zeros: ClassVar[bool] = False
+    separates_arrays: ClassVar[bool] = False
+    starts: ClassVar[str] = ""
+
+    def of_one_array(self, instruction: Instruction, output: Path) -> tuple[str, int] | None:
+        """The opcode and the operand of the collective of one array that a leaf is, if any."""
+        number = output[0] if output else 0
+        return (self.starts or self.opcode, number) if self.separates_arrays else None
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
         """The movement from an operand to the leaf at `output`; None if nothing leaves a device."""

@@ -1,4 +1,4 @@
-"""Asynchronous collectives: ``all-gather-start``, ``collective-permute-start`` and their dones.
+"""Starts and dones of asynchronous collectives: all-gather, collective-permute, all-reduce.
 
 Source: XLA ``docs/async_ops.md`` and ``docs/operation_semantics.md``, "AllGather",
 "CollectivePermute".
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.ops.protocols import InstructionLike
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.exchange import ANY_ELEMENT, Exchange
 from indexing.maps.answers import Path
@@ -31,8 +32,9 @@ from indexing.ops.collective_bases import (
     parts_fault,
     whole_to_part,
 )
+from indexing.ops.collectives import AllReduce
 from indexing.ops.ring_shares import send_to_others
-from indexing.ops.structure import Done
+from indexing.ops.structure import Done, ForwardingOp
 from indexing.ops.structured_ops import Summaries
 
 
@@ -61,6 +63,11 @@ class CollectiveStart(Collective):
     @abstractmethod
     def started_exchange(self) -> Exchange:
         """The movement from operands to results, as in the synchronous collective."""
+
+    def of_one_array(self, instruction: Instruction, output: Path) -> tuple[str, int] | None:
+        if output[0] != 1 or not self._has_one_to_one_results(instruction):
+            return None
+        return self.starts, output[1] if len(output) > 1 else 0
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
         if not self._has_one_to_one_results(instruction):
@@ -109,6 +116,7 @@ class CollectiveStart(Collective):
 class AllGatherStart(CollectiveStart, GlobalCollective):
     """Start an all-gather."""
 
+    starts: ClassVar[str] = "all-gather"
     written: ClassVar[tuple[int, ...] | None] = (1,)
     takes_arrays: ClassVar[bool] = True
     share_sent = staticmethod(send_to_others)
@@ -154,6 +162,7 @@ class AllGatherDone(Done):
 class CollectivePermuteStart(CollectiveStart, PermutingCollective):
     """Start a collective-permute."""
 
+    starts: ClassVar[str] = "collective-permute"
     written: ClassVar[tuple[int, ...] | None] = (1,)
     shape: TupleShape = declared(any_shape=True)
 
@@ -177,3 +186,49 @@ class CollectivePermuteStart(CollectiveStart, PermutingCollective):
 )
 class CollectivePermuteDone(Done):
     """Wait for a collective-permute and return its result."""
+
+
+_BUNDLE: Final = "an all-reduce-start whose result is (operands, result, ..) is not analysed"
+
+
+@op(
+    "all-reduce-start",
+    samples=["f32[2,3] all-reduce-start(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
+)
+class AllReduceStart(AllReduce):
+    """Start an all-reduce; its result is that of the all-reduce."""
+
+    starts: ClassVar[str] = "all-reduce"
+
+    @classmethod
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
+        shapes = [operand.declared_shape for operand in instruction.operands]
+        operands = tuple([shape for shape in shapes if shape is not None])
+        own = instruction.declared_shape
+        if own is None or not operands or len(operands) < len(shapes):
+            return ""
+        result = as_result(operands)
+        match own:
+            case TupleShape((forwarded, started, *_)) if not own.compatible(result):
+                is_bundle = started.compatible(result) and (
+                    forwarded.compatible(result) or forwarded.compatible(TupleShape(operands))
+                )
+                return _BUNDLE if is_bundle else ""
+            case _:
+                return ""
+
+
+@op("all-reduce-done", samples=["f32[2,3] all-reduce-done(f32[2,3] p)"])
+class AllReduceDone(ForwardingOp):
+    """Wait for an all-reduce and return its result."""
+
+    has_local_form: ClassVar[bool] = False
+
+    @classmethod
+    def why_unsupported(cls, instruction: InstructionLike) -> str:
+        own = instruction.declared_shape
+        match [operand.declared_shape for operand in instruction.operands]:
+            case [TupleShape((_, started, *_)) as whole] if own and not own.compatible(whole):
+                return _BUNDLE if started.compatible(own) else ""
+            case _:
+                return ""

@@ -7,7 +7,7 @@ Source: XLA ``docs/operation_semantics.md``, "AllGather", "AllReduce", "AllToAll
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list
@@ -40,7 +40,6 @@ from indexing.ops.ring_shares import (
     send_other_parts,
     send_to_others,
 )
-from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import Summaries
 
 
@@ -66,6 +65,7 @@ def _inferred_results(
 class AllReduce(ReducingCollective):
     """``out[i]`` is the reduction of ``operand[i]`` over the devices of the group."""
 
+    separates_arrays: ClassVar[bool] = True
     takes_ragged_groups: ClassVar[bool] = True
     share_sent = staticmethod(reduce_and_gather)
     to_apply: str = attribute(computation)
@@ -83,34 +83,6 @@ def _why_rooted(instruction: InstructionLike) -> str:
     return "its root is chosen at run time" if is_chosen else ""
 
 
-_BUNDLE: Final = "an all-reduce-start whose result is (operands, result, ..) is not analysed"
-
-
-@op(
-    "all-reduce-start",
-    samples=["f32[2,3] all-reduce-start(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
-)
-class AllReduceStart(AllReduce):
-    """Start an all-reduce; its result is that of the all-reduce."""
-
-    @classmethod
-    def why_unsupported(cls, instruction: InstructionLike) -> str:
-        shapes = [operand.declared_shape for operand in instruction.operands]
-        operands = tuple([shape for shape in shapes if shape is not None])
-        own = instruction.declared_shape
-        if own is None or not operands or len(operands) < len(shapes):
-            return ""
-        result = as_result(operands)
-        match own:
-            case TupleShape((forwarded, started, *_)) if not own.compatible(result):
-                is_bundle = started.compatible(result) and (
-                    forwarded.compatible(result) or forwarded.compatible(TupleShape(operands))
-                )
-                return _BUNDLE if is_bundle else ""
-            case _:
-                return ""
-
-
 @op(
     "collective-reduce",
     samples=["f32[2,3] collective-reduce(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
@@ -118,6 +90,7 @@ class AllReduceStart(AllReduce):
 class CollectiveReduce(AllReduce):
     """The reduction of an all-reduce, on one device of the group only."""
 
+    separates_arrays: ClassVar[bool] = False
     share_sent = staticmethod(send_operand)
     has_dynamic_root: bool = attribute(boolean, default=False)
 
@@ -135,22 +108,6 @@ class CollectiveReduce(AllReduce):
         return Collective.index_map(self, out, operand, backward)
 
 
-@op("all-reduce-done", samples=["f32[2,3] all-reduce-done(f32[2,3] p)"])
-class AllReduceDone(ForwardingOp):
-    """Wait for an all-reduce and return its result."""
-
-    has_local_form: ClassVar[bool] = False
-
-    @classmethod
-    def why_unsupported(cls, instruction: InstructionLike) -> str:
-        own = instruction.declared_shape
-        match [operand.declared_shape for operand in instruction.operands]:
-            case [TupleShape((_, started, *_)) as whole] if own and not own.compatible(whole):
-                return _BUNDLE if started.compatible(own) else ""
-            case _:
-                return ""
-
-
 @op(
     "all-gather",
     samples=[
@@ -164,6 +121,7 @@ class AllGather(GlobalCollective):
     n is the size of the operand along the gathered dimension.
     """
 
+    separates_arrays: ClassVar[bool] = True
     share_sent = staticmethod(send_to_others)
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -200,6 +158,7 @@ class AllGather(GlobalCollective):
 class ReduceScatter(ReducingCollective):
     """The part of the reduction over the group that belongs to the device's position."""
 
+    separates_arrays: ClassVar[bool] = True
     share_sent = staticmethod(send_other_parts)
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -341,8 +300,13 @@ class CollectivePermute(PermutingCollective):
     over-approximate: any element may be needed.
     """
 
+    separates_arrays: ClassVar[bool] = True
     takes_arrays: ClassVar[bool] = False
     shape: AnyShape = declared(any_shape=True)
+
+    def of_one_array(self, instruction: Instruction, output: Path) -> tuple[str, int] | None:
+        is_in_place = not has_one_to_one_results(instruction)
+        return None if is_in_place else PermutingCollective.of_one_array(self, instruction, output)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange() if has_one_to_one_results(instruction) else ANY_ELEMENT

@@ -26,6 +26,7 @@ from indexing.equivalence.values.formulas.numbering import (
     NumberedArray,
     Numbering,
     attributes_of,
+    exchange_of_one,
     needed_arrays,
 )
 from indexing.equivalence.values.formulas.single_updates import updated_element
@@ -230,10 +231,14 @@ class Elements:
         assert shape is not None
         arguments: list[Formula] = []
         sizes: list[object] = []
-        for tree in array.operands:
-            for path, leaf in tree.items():
+        opcode, path, operands = instruction.opcode, array.path, array.operands
+        single = exchange_of_one(instruction, path)
+        if single is not None:
+            opcode, path, operands = single[0], (), (operands[single[1]],)
+        for tree in operands:
+            for inside, leaf in tree.items():
                 arguments.append(self.body(leaf, frame))
-                sizes.append((path, None if leaf.shape is None else leaf.shape.dims))
+                sizes.append((inside, None if leaf.shape is None else leaf.shape.dims))
         for name, computations in sorted(called_by(instruction).items()):
             for computation in computations:
                 terms = self.function(computation)
@@ -242,7 +247,7 @@ class Elements:
         own: object = ()
         if is_unique(instruction) or instruction.literal is not None:
             own = array.number
-        head = (instruction.opcode, attributes_of(instruction), array.path, tuple(sizes), own)
+        head = (opcode, attributes_of(instruction), path, tuple(sizes), own)
         opaque = self.table.array("opaque", head, shape.element_type, shape.dims, arguments)
         self.origins.setdefault(opaque.number, []).append(array.number)
         return self.table.read(opaque, own_index(shape))

@@ -30,7 +30,8 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import RoutingOp
-from indexing.ops.control import BRANCHES, Conditional, While, callees
+from indexing.ops.collective_bases import Collective
+from indexing.ops.control import BRANCHES, AsyncStart, Conditional, While, callees
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
 from indexing.programs.arrays import ProgramArrays, is_unique
@@ -137,7 +138,11 @@ class Numbering(ProgramArrays[NumberedArray]):
     def apply_to(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Recursive[Leaves]:
         """Return the value of an instruction applied to these operands."""
         _require_equal_states(instruction)
-        value: Leaves = yield from super().apply_to(instruction, operands)
+        value: Leaves
+        if isinstance(instruction.op, AsyncStart) and not is_unique(instruction):
+            value = yield self._started(instruction, operands)
+        else:
+            value = yield from super().apply_to(instruction, operands)
         is_forwarded = isinstance(instruction.op, InlineOp | RoutingOp)
         for path, leaf in leaves(instruction.shape) if is_forwarded else ():
             given = value[path].shape if path in value else None
@@ -145,6 +150,21 @@ class Numbering(ProgramArrays[NumberedArray]):
                 reason = f"`{instruction.name}` is {leaf}, but its value is {given}"
                 raise NoFormula(Unknown(reason, instruction))
         return value
+
+    def _started(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Recursive[Leaves]:
+        """Return the value of an `async-start`: operands, and the result of its computation."""
+        called = instruction.called_computations[0]
+        values: Mapping[Instruction, Leaves] = yield self.values_of(called, operands, [called.root])
+        started = {(1, *path): array for path, array in values[called.root].items()}
+        for number, operand in enumerate(operands):
+            started |= {(0, number, *path): array for path, array in operand.items()}
+        own = self.compute_value(instruction, operands)
+        given = {
+            path: started[path]
+            for path, shape in leaves(instruction.shape)
+            if path in started and isinstance(shape, Shape) and _has_type(started[path], shape)
+        }
+        return {**own, **given}
 
     def compute_value(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Leaves:
         """Return the value of an instruction; equal ones have one."""
@@ -156,8 +176,9 @@ class Numbering(ProgramArrays[NumberedArray]):
             if forwarded is not None and _has_type(forwarded, array_shape):
                 result[path] = forwarded
                 continue
+            own = self._exchanged_key(instruction, path, operands) or (*key, leaf)
             result[path] = self._view(instruction, array_shape, operands) or self._add(
-                (*key, leaf, _shape_key(array_shape)),
+                (*own, _shape_key(array_shape)),
                 array_shape, instruction, leaf, path, operands,
             )  # fmt: skip
             self._instructions_of.setdefault((instruction.module, result[path].number), instruction)
@@ -168,17 +189,30 @@ class Numbering(ProgramArrays[NumberedArray]):
         known = [self._instructions_of.get((module, number)) for number in numbers]
         return next(filter(None, known), None)
 
-    def _key(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> tuple[Hashable, ...]:
-        numbers = list(numbers_of(operands))
-        op = instruction.op
-        if is_commutative(instruction):
-            numbers.sort()
+    def _exchanged_key(
+        self, instruction: Instruction, path: Path, operands: tuple[Leaves, ...]
+    ) -> tuple[Hashable, ...] | None:
+        """Return the key of the collective of one array that has a leaf as its result, if any."""
+        single = exchange_of_one(instruction, path)
+        if single is None:
+            return None
+        opcode, number = single
+        numbers = numbers_of([operands[number]])
+        return opcode, attributes_of(instruction), numbers, self._called_key(instruction)
+
+    def _called_key(self, instruction: Instruction) -> tuple[Hashable, ...]:
         called = []
         for name, computations in sorted(called_by(instruction).items()):
             results = numbers_of(map(self.result, computations))
-            called.append((name if op is None else "", *results))
-        literal = literal_key(instruction)
-        key = instruction.opcode, attributes_of(instruction), tuple(numbers), tuple(called), literal
+            called.append((name if instruction.op is None else "", *results))
+        return tuple(called)
+
+    def _key(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> tuple[Hashable, ...]:
+        numbers = list(numbers_of(operands))
+        if is_commutative(instruction):
+            numbers.sort()
+        called, literal = self._called_key(instruction), literal_key(instruction)
+        key = instruction.opcode, attributes_of(instruction), tuple(numbers), called, literal
         if is_unique(instruction):
             program = id(instruction.module)
             turn = self._effects.get((program, key), 0)
@@ -256,6 +290,15 @@ def _forwarded(
         return None
     leaf = op.forwarded_leaf(path)
     return None if leaf is None else operands[leaf[0]].get(leaf[1])
+
+
+def exchange_of_one(instruction: Instruction, path: Path) -> tuple[str, int] | None:
+    """Return the opcode and the operand of the collective of one array that a leaf is, if any.
+
+    A combined or an asynchronous collective is the same as one for each array.
+    """
+    op = instruction.op
+    return op.of_one_array(instruction, path) if isinstance(op, Collective) else None
 
 
 def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
