@@ -19,6 +19,7 @@ from indexing.equivalence.values.terms.functions import (
     same_rounding,
 )
 from indexing.equivalence.values.terms.terms import Formula
+from indexing.ops.combiners import COMBINERS
 
 NARROW: Final = ("bf16", "f16")
 
@@ -146,6 +147,9 @@ def _extremum(algebra: Constructors, call: Application) -> Formula | None:
     first, second = call.arguments
     if first is second:
         return first
+    for x, bound in ((first, second), (second, first)):
+        if bound.kind == "constant" and bound.value == COMBINERS[call.opcode].neutral(bound.type):
+            return x
     if call.opcode != "maximum":
         return None
     for inner, low in ((first, second), (second, first)):
@@ -359,7 +363,7 @@ FLOAT_LAWS: Final = (
     ValueLaw("|-x| = |x|", "exact", ("abs",), "floats; also ||x|| = |x|",
              "abs clears the sign, which negate flips.", _abs),
     ValueLaw("max(min(x, hi), lo) = min(max(x, lo), hi)", "exact", ("maximum", "minimum"),
-             "lo <= hi are constants; also max(x, x) = x",
+             "lo <= hi are constants; also max(x, x) = x, max(x, -inf) = x",
              "Both clamp to [lo, hi]; NaN is propagated by both.", _extremum),
     ValueLaw("clamp(lo, x, hi) = min(max(x, lo), hi)", "exact", ("clamp",), "none",
              "The definition in operation_semantics.md; NaN is propagated.", _clamp),

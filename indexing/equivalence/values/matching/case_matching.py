@@ -16,9 +16,9 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import count, permutations
 from typing import Final, TypeAlias
 
 from hlo.shapes.mixed_radix import number_of
@@ -52,15 +52,22 @@ class CaseMatching:
 
     Attributes:
         algebra: rebuilds terms.
+        proves: returns True if two terms without choices are equal for all values of their
+            variables.
+        limit: the limit on the pairs of terms that are compared.
+        numbers: the numbers of ranges that are opened; comparisons within others share them.
         pair: the last pair of terms without choices that is not proved equal.
     """
 
     algebra: FormulaAlgebra
+    proves: Callable[[Formula, Formula], bool] | None = None
+    limit: int = MAX_STEPS
     pair: tuple[Formula, Formula] | None = None
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
     steps: int = 0
     _decided: dict[tuple[int, int, Domain], bool] = field(default_factory=dict)
     _empty: dict[Domain, bool] = field(default_factory=dict)
-    _ranges: int = 0
+    _resolved: dict[tuple[int, Domain], Formula] = field(default_factory=dict)
 
     def equal(self, before: Formula, after: Formula, domain: Domain = ()) -> bool:
         """Return True if both terms are proved equal on a domain."""
@@ -70,7 +77,7 @@ class CaseMatching:
         if key not in self._decided:
             self.steps += 1
             self._decided[key] = False
-            if self.steps <= MAX_STEPS:
+            if self.steps <= self.limit:
                 self._decided[key] = self._cases(before, after, domain)
         return self._decided[key]
 
@@ -78,15 +85,29 @@ class CaseMatching:
         before, after = self.resolve_choices(before, domain), self.resolve_choices(after, domain)
         if before is after:
             return True
-        choice = _first_choice(before) or _first_choice(after)
+        choice = first_choice(before) or first_choice(after)
         if choice is None:
+            if self.proves is not None and self.proves(before, after):
+                return True
             if self._same(before, after, domain):
                 return True
+            inside = self._inside(before), self._inside(after)
+            if inside != (before, after):
+                return self.equal(*inside, domain)
             self.pair = self.pair or (before, after)
             return False
         if _is_call(before) and _is_call(after) and self._same(before, after, domain):
             return True
         return all(self.equal(before, after, part) for _, part in self.parts(choice, domain))
+
+    def _inside(self, term: Formula) -> Formula:
+        """Return the formula of an element that is read from an array of its values."""
+        array = term.array
+        if array is None or array.kind != "let":
+            return term
+        bound = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
+        values = dict(zip(bound, term.index, strict=True))
+        return self.algebra.rewriting(values)(array.arguments[0])
 
     # ------------------------------------------------------------ domains
 
@@ -117,6 +138,12 @@ class CaseMatching:
 
     def resolve_choices(self, term: Formula, domain: Domain) -> Formula:
         """Return a term without the choices that the domain decides; arrays stay as they are."""
+        key = term.number, domain
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(term, domain)
+        return self._resolved[key]
+
+    def _resolve(self, term: Formula, domain: Domain) -> Formula:
         if term.kind == "choose":
             parts = list(self.parts(term, domain))
             if len(parts) == 1:
@@ -221,8 +248,7 @@ class CaseMatching:
         """Return True if elements are at the same place of equal rows that are sorted alike."""
         if before.key != after.key or not self._same_exprs([before.at], [after.at], domain):
             return False
-        self._ranges += 1
-        along = Variable(f"s{self._ranges}_0", 0, before.size - 1)
+        along = Variable(f"s{next(self.numbers)}_0", 0, before.size - 1)
         ours, theirs = (row.operands_over(self.algebra, along) for row in (before, after))
         return all(self.equal(a, b, domain) for a, b in zip(ours, theirs, strict=True))
 
@@ -268,8 +294,8 @@ class CaseMatching:
         array = read.array
         assert array is not None
         fold = open_fold(array, array.arguments, array.index)
-        self._ranges += 1
-        own = [replace_name(v, f"s{self._ranges}_{k}") for k, v in enumerate(fold.ranges)]
+        number = next(self.numbers)
+        own = [replace_name(v, f"s{number}_{k}") for k, v in enumerate(fold.ranges)]
         values = dict(zip(fold.ranges, [v.as_expr() for v in own], strict=True))
         dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
         values |= dict(zip(dims, read.index, strict=True))
@@ -297,12 +323,12 @@ def _correspondences(
     """
     if any(v.lower for v in (*ranges, *others)):
         return
-    count = 0
+    made = 0
     for order in permutations(others):
         for swap, guards in _match_ranges(ranges, order):
             yield swap, guards
-            count += 1
-            if count == MAX_ORDERS:
+            made += 1
+            if made == MAX_ORDERS:
                 return
 
 
@@ -327,15 +353,17 @@ def _match_ranges(
             yield {first: number} | swap, [*guards, *others]
 
 
-def _first_choice(term: Formula) -> Formula | None:
+def first_choice(term: Formula) -> Formula | None:
     """Return the first choice in a term, outside of arrays."""
-    if term.kind == "choose":
-        return term
-    if term.kind == "apply":
-        for argument in term.arguments:
-            choice = _first_choice(argument)
-            if choice is not None:
-                return choice
+    visited: set[int] = set()
+    pending = [term]
+    while pending:
+        top = pending.pop()
+        if top.kind == "choose":
+            return top
+        if top.kind == "apply" and top.number not in visited:
+            visited.add(top.number)
+            pending += top.arguments[::-1]
     return None
 
 

@@ -7,14 +7,15 @@ pair of subterms that is not proved equal explains why a proof fails.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import count, product
 from typing import Final, Literal, TypeAlias
 
 from indexing.equivalence.values.folds.fold_unions import combiner_of, equal_unions
 from indexing.equivalence.values.folds.folds import REORDER
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
+from indexing.equivalence.values.matching.case_matching import CaseMatching, first_choice
 from indexing.equivalence.values.terms.functions import MANTISSA, is_float
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
@@ -37,6 +38,8 @@ ROUNDED_ONCE: Final = "constants are computed with other roundings"
 MAX_COMPARED: Final = 1 << 15
 """Limit on the pairs of terms that are compared."""
 
+MAX_CASES: Final = 1 << 10
+"""Limit on the pairs of terms that are compared in cases of their choices."""
 MAX_NESTED: Final = 90
 """Limit on the depth of nested comparisons."""
 MAX_RECURSION: Final = 30
@@ -86,6 +89,9 @@ class Matching:
     _compared: dict[Key, TermComparison] = field(default_factory=dict)
     _combiners: dict[int, str] = field(default_factory=dict)
     _nested: int = 0
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _case_count: int = 0
+    _used: set[tuple[str, Key]] = field(default_factory=set)
 
     def equal(self, before: Formula, after: Formula) -> bool:
         """Return True if both terms are proved equal."""
@@ -124,7 +130,7 @@ class Matching:
                 self._compare_inside(before, after)
             known = self._descend(before, after)
             if not known.is_equal:
-                known = self._over_sets(before, after) or known
+                known = self._over_sets(before, after) or self._by_cases(before, after) or known
             self._nested -= 1
             self._compared[key] = known
         return known
@@ -162,6 +168,29 @@ class Matching:
         own = [(REORDER, (before.number, after.number))] if is_rounded else []
         inside = [self._comparison(one, other).uses for one, other in pairs]
         return TermComparison(uses=frozenset(own).union(*inside))
+
+    def _by_cases(self, before: Formula, after: Formula) -> TermComparison | None:
+        """Compare terms in each case of their choices; None if they are not proved equal."""
+        if before.type != after.type or first_choice(before) is first_choice(after) is None:
+            return None
+        limit = MAX_CASES - self._case_count
+        cases = CaseMatching(self.algebra, self._proves, limit, numbers=self._numbers)
+        outer, self._used = self._used, set()
+        notes = len(self.algebra.uses)
+        is_equal = limit > 0 and cases.equal(before, after)
+        self._case_count += cases.steps
+        names = set(self.algebra.uses[notes:])
+        del self.algebra.uses[notes:]
+        uses = self._used | {(name, (before.number, after.number)) for name in names}
+        self._used = outer
+        return TermComparison(uses=frozenset(uses)) if is_equal else None
+
+    def _proves(self, before: Formula, after: Formula) -> bool:
+        """Return True if two terms are proved equal, and keep the laws that relate them."""
+        if not self.equal(before, after):
+            return False
+        self._used |= _NONE if before is after else self._comparison(before, after).uses
+        return True
 
     def _descend(self, before: Formula, after: Formula) -> TermComparison:
         if before.kind != after.kind or before.type != after.type:
