@@ -176,6 +176,20 @@ def region_shardings(instruction: Instruction, key: str) -> tuple[Sharding, ...]
     return (value,) if isinstance(value, Sharding) else value
 
 
+def border_shardings(instruction: Instruction, key: str) -> list[Sharding]:
+    """Return `region_shardings` by the manual axes only: those that divide arrays in the region.
+
+    Raises:
+        HloError: there is no such attribute, or it does not fit the mesh.
+    """
+    names = {axis.name for axis in manual_axes(instruction)}
+    shardings = region_shardings(instruction, key)
+    return [
+        replace(s, dims=tuple([tuple([a for a in axes if a.name in names]) for axes in s.dims]))
+        for s in shardings
+    ]
+
+
 def manual_axes(instruction: Instruction) -> tuple[Axis, ...]:
     """Return the axes of the manual region that a custom call enters or leaves."""
     span = _shardy_span(instruction, "xla.sdy.manual_axes")

@@ -8,15 +8,13 @@ Source: Shardy ``docs/sharding_representation.md``.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from hlo.modules.module import Instruction
-from hlo.modules.shardings import manual_axes, region_shardings
+from hlo.modules.shardings import border_shardings
 from hlo.shapes.shape import Shape, leaves
-from hlo.shardings.mesh import Axis
 from hlo.shardings.sharding import Sharding
 from indexing.execution.collectives import exchange
 from indexing.execution.machine import Machine
@@ -25,22 +23,9 @@ from indexing.execution.values import Array, Value, assemble, failure
 from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL
 
 
-def _shardings(instruction: Instruction, key: str) -> list[Sharding]:
-    """Return the shardings of arrays at the border of a region, by its manual axes only."""
-    names = {axis.name for axis in manual_axes(instruction)}
-    shardings = region_shardings(instruction, key)
-    return [
-        replace(s, dims=tuple([_axes_named(axes, names) for axes in s.dims])) for s in shardings
-    ]
-
-
-def _axes_named(axes: Iterable[Axis], names: Container[str]) -> tuple[Axis, ...]:
-    return tuple([axis for axis in axes if axis.name in names])
-
-
 @target(TO_LOCAL)
 def _to_local(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    shardings = _shardings(instruction, "xla.sdy.in_shardings")
+    shardings = border_shardings(instruction, "xla.sdy.in_shardings")
     shards = [
         operand[_shard(sharding, machine.device.number, operand.shape)]
         for operand, sharding in zip(operands, shardings, strict=True)
@@ -50,7 +35,7 @@ def _to_local(machine: Machine, instruction: Instruction, operands: Sequence[Val
 
 @target(TO_GLOBAL)
 def _to_global(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    shardings = _shardings(instruction, "xla.sdy.out_shardings")
+    shardings = border_shardings(instruction, "xla.sdy.out_shardings")
     count = max(len(sharding.mesh.devices) for sharding in shardings)
     by_device = exchange(machine, instruction, range(count), tuple(operands))
     results: list[Array] = []

@@ -15,12 +15,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
 from hlo.ops.op import HOLDS, Fault, Signature, attribute, constraint, signature
-from hlo.ops.unify import may_be, may_divide
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves, unbounded_leaf
 from indexing.devices.devices import MODES, Devices, GroupMode, GroupsError, group_mode
 from indexing.devices.exchange import Exchange, Participants
@@ -33,13 +32,12 @@ from indexing.devices.groups import (
     source_target_pairs,
 )
 from indexing.maps.answers import Path, Unknown
-from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule, Work, bounded_count, no_work
 from indexing.ops.ring_shares import send_operand
 from indexing.ops.structured_ops import StructuredOp, Summaries
-from simplifier.linear import Affine
 
 _GROUPS: Final = frozenset(
     ["replica_groups", "mode", "use_global_device_ids", "source_target_pairs"]
@@ -50,30 +48,7 @@ IGNORED: Final = "the applied computation may ignore the operands of some device
 SENT: Final = "the elements that are sent depend on runtime values"
 
 
-def whole_to_part(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
-    """From an index of the whole array to the index in one part along dimension `along`.
-
-    >>> print(whole_to_part(Shape("f32", (6,)), Shape("f32", (2,)), 0))
-    (d0) -> (d0 mod 2), domain: d0 in [0, 5]
-    """
-    d = dims(start)
-    return IndexingMap.of(d, with_index(d, along, d[along] % end.dims[along]), grade=grade)
-
-
-def part_to_whole(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
-    """From an index of one part to this index in every part of the whole array along `along`.
-
-    >>> print(part_to_whole(Shape("f32", (2,)), Shape("f32", (6,)), 0))
-    (d0)[s0] -> (d0 + s0 * 2), domain: d0 in [0, 1], s0 in [0, 2]
-    """
-    d, size = dims(start), start.dims[along]
-    s = ranges(end.dims[along] // size)
-    return IndexingMap.of(d, with_index(d, along, d[along] + s[0] * size), ranges=s, grade=grade)
-
-
-def with_index(index: tuple[Affine, ...], along: int, value: Affine) -> list[Affine]:
-    """Return `index` with `value` along one dimension."""
-    return [value if k == along else i for k, i in enumerate(index)]
+OwnAttributes: TypeAlias = tuple[tuple[str, Hashable], ...]
 
 
 class Collective(StructuredOp):
@@ -99,10 +74,14 @@ class Collective(StructuredOp):
     separates_arrays: ClassVar[bool] = False
     starts: ClassVar[str] = ""
 
-    def of_one_array(self, instruction: Instruction, output: Path) -> tuple[str, int] | None:
-        """The opcode and the operand of the collective of one array that a leaf is, if any."""
-        number = output[0] if output else 0
-        return (self.starts or self.opcode, number) if self.separates_arrays else None
+    def of_one_array(
+        self, instruction: Instruction, output: Path
+    ) -> tuple[str, OwnAttributes, int] | None:
+        """Opcode, attributes and operand of the collective of one array that a leaf is, if any."""
+        if not self.separates_arrays:
+            return None
+        own = tuple(sorted(self.value_attributes(instruction).items()))
+        return self.starts or self.opcode, own, output[0] if output else 0
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
         """The movement from an operand to the leaf at `output`; None if nothing leaves a device."""
@@ -352,49 +331,6 @@ def every_element_edges(
             yield AccessEdge(number, path, output, maps, None, (reason,))
 
 
-def part_count(shape: AnyShape, operands: tuple[Shape, ...], along: int, gathers: bool) -> int:
-    """The number of parts of the first result or operand that has elements; 0 if all are empty.
-
-    The arguments are as in `parts_fault`, which finds no fault.
-    """
-    for (_, out), operand in zip(leaves(shape), operands, strict=True):
-        assert isinstance(out, Shape)
-        whole, part = (out, operand) if gathers else (operand, out)
-        if whole.dims[along] > 0 and part.dims[along] > 0:
-            return whole.dims[along] // part.dims[along]
-    return 0
-
-
 def as_result(operands: tuple[AnyShape, ...]) -> AnyShape:
     """The shape of the only operand, or the tuple of all operand shapes."""
     return operands[0] if len(operands) == 1 else TupleShape(operands)
-
-
-def parts_fault(
-    shape: AnyShape, operands: tuple[Shape, ...], dimensions: tuple[int, ...], gathers: bool
-) -> Fault:
-    """The fault of results that are not a whole number of parts along the only dimension.
-
-    Args:
-        gathers: operands are parts of results; otherwise results are parts of operands.
-    """
-    if len(dimensions) != 1:
-        return Fault(f"expected one dimension, got {len(dimensions)}", "dimensions")
-    results = [leaf for _, leaf in leaves(shape)]
-    if len(results) != len(operands):
-        return Fault(f"number of results: expected {len(operands)}, got {len(results)}")
-    along = dimensions[0]
-    for number, (out, operand) in enumerate(zip(results, operands, strict=True)):
-        if not isinstance(out, Shape) or not 0 <= along < operand.rank or out.rank != operand.rank:
-            label = f"operand {number} is {operand.with_layout(None)}, its result is {out}"
-            if operand.rank and along >= operand.rank:
-                label = f"dimension {along} is not in [0, {operand.rank - 1}]"
-            return Fault(label, "dimensions")
-        whole, part = (out, operand) if gathers else (operand, out)
-        pairs = list(zip(part.dims, whole.dims, strict=True))
-        others = all(may_be(*pair) for k, pair in enumerate(pairs) if k != along)
-        if not others or not may_divide(*pairs[along]):
-            result = f"its result is {out.with_layout(None)}"
-            label = f"operand {number} is {operand.with_layout(None)}, {result}"
-            return Fault(label, number)
-    return HOLDS

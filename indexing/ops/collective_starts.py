@@ -23,10 +23,13 @@ from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.collective_bases import (
     Collective,
     GlobalCollective,
+    OwnAttributes,
     PermutingCollective,
     as_result,
     every_element_edges,
     exchanged_edge,
+)
+from indexing.ops.collective_parts import (
     part_count,
     part_to_whole,
     parts_fault,
@@ -64,10 +67,13 @@ class CollectiveStart(Collective):
     def started_exchange(self) -> Exchange:
         """The movement from operands to results, as in the synchronous collective."""
 
-    def of_one_array(self, instruction: Instruction, output: Path) -> tuple[str, int] | None:
-        if output[0] != 1 or not self._has_one_to_one_results(instruction):
-            return None
-        return self.starts, output[1] if len(output) > 1 else 0
+    separates_arrays: ClassVar[bool] = True
+
+    def of_one_array(
+        self, instruction: Instruction, output: Path
+    ) -> tuple[str, OwnAttributes, int] | None:
+        is_known = output[0] == 1 and self._has_one_to_one_results(instruction)
+        return Collective.of_one_array(self, instruction, output[1:]) if is_known else None
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
         if not self._has_one_to_one_results(instruction):

@@ -23,11 +23,14 @@ from indexing.ops.collective_bases import (
     Collective,
     GlobalCollective,
     GroupedCollective,
+    OwnAttributes,
     PermutingCollective,
     ReducingCollective,
     as_result,
     every_element_edges,
     exchanged_edge,
+)
+from indexing.ops.collective_parts import (
     part_count,
     part_to_whole,
     parts_fault,
@@ -304,7 +307,9 @@ class CollectivePermute(PermutingCollective):
     takes_arrays: ClassVar[bool] = False
     shape: AnyShape = declared(any_shape=True)
 
-    def of_one_array(self, instruction: Instruction, output: Path) -> tuple[str, int] | None:
+    def of_one_array(
+        self, instruction: Instruction, output: Path
+    ) -> tuple[str, OwnAttributes, int] | None:
         is_in_place = not has_one_to_one_results(instruction)
         return None if is_in_place else PermutingCollective.of_one_array(self, instruction, output)
 

@@ -64,6 +64,7 @@ TO_GLOBAL: Final = "xla.sdy.LocalToGlobalShape"
 FULL_TO_SHARD: Final = "SPMDFullToShardShape"
 SHARD_TO_FULL: Final = "SPMDShardToFullShape"
 """Targets of the custom calls at the borders of manual regions, after Shardy."""
+BORDERS: Final = (TO_LOCAL, TO_GLOBAL, FULL_TO_SHARD, SHARD_TO_FULL)
 
 _LAYOUTS: Final = "operand_layout_constraints"
 shape_list = list_of(shape_kind, "a list of shapes", "{f32[2]{0}, s32[]}", ", ")

@@ -19,7 +19,12 @@ from hlo.shapes.shape import Shape
 from indexing.dataflow.device_queries import device_maps
 from indexing.devices.devices import Devices
 from indexing.equivalence.partitioned.distribution import Distribution, formula_of
-from indexing.equivalence.partitioned.regions import border_of, crosses_border, holder_of
+from indexing.equivalence.partitioned.regions import (
+    border_of,
+    crosses_border,
+    enters_region,
+    holder_of,
+)
 from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
@@ -31,7 +36,6 @@ from indexing.equivalence.values.formulas.numbering import (
     NumberedArray,
     Numbering,
     attributes_of,
-    target_of,
 )
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.integers import fits
@@ -41,7 +45,6 @@ from indexing.equivalence.values.terms.terms import ARRAYS, Formula, FormulaTabl
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.collective_bases import Collective, ReducingCollective
-from indexing.ops.custom_call import FULL_TO_SHARD
 from indexing.ops.devices import DeviceId
 from indexing.programs.arrays import is_unique
 from simplifier.atoms import Variable
@@ -267,17 +270,18 @@ class DeviceElements(Elements):
 
     def _crossing(self, array: NumberedArray, instruction: Instruction, frame: Frame) -> Formula:
         """Return an element that enters or leaves a manual region."""
-        (operand,) = [leaf for tree in array.operands for leaf in tree.values()]
+        number = array.path[0] if array.path else 0
+        (operand,) = array.operands[number].values()
         assert array.shape is not None
-        given = border_of(instruction, self.devices)
+        given = border_of(instruction, array.path, self.devices)
         if isinstance(given, Unknown):
             raise NoFormula(given)
-        if target_of(instruction) == FULL_TO_SHARD:
+        if enters_region(instruction):
             return self.at(operand, frame, self.global_index(given))
-        number, holders, local = holder_of(given, own_index(array.shape))
-        holder = formula_of(holders, number)
+        shard, holders, local = holder_of(given, own_index(array.shape))
+        holder = formula_of(holders, shard)
         if holder is None:
-            table = self.algebra.table_element(np.array(holders, np.int32), "s32", (number,))
+            table = self.algebra.table_element(np.array(holders, np.int32), "s32", (shard,))
             holder = self.algebra.index_of(table, (0, self.devices.count - 1))
         return self.on(operand, frame, holder, local)
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
-from hlo.modules.shardings import stated_sharding
 from hlo.shapes.mixed_radix import number_of
-from hlo.shapes.shape import Shape
+from hlo.shapes.shape import Shape, leaf_shape
 from hlo.shardings.sharding import Sharding
 from indexing.dataflow import answering
 from indexing.dataflow.device_edges import DeviceEdges
@@ -24,17 +23,18 @@ from indexing.equivalence.partitioned.distribution import Distribution, formula_
 from indexing.equivalence.values.formulas.numbering import target_of
 from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Answer, Unknown
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL
+from indexing.ops.custom_call import BORDERS, FULL_TO_SHARD, TO_LOCAL
+from indexing.ops.targets.regions import border_sharding
 from simplifier.linear import Affine, Expr, as_expr
 
 
 def crosses_border(instruction: Instruction) -> bool:
     """Return True for the calls through which arrays enter or leave manual regions."""
-    return target_of(instruction) in (FULL_TO_SHARD, SHARD_TO_FULL)
+    return target_of(instruction) in BORDERS
 
 
 def contains_border(computation: Computation) -> bool:
@@ -50,19 +50,32 @@ def contains_border(computation: Computation) -> bool:
     return bottom_up(computation, contains_border, has_border)
 
 
-def border_of(call: Instruction, devices: Devices) -> Distribution | Unknown:
-    """Return the distribution with which an array enters or leaves a region."""
-    enters = target_of(call) == FULL_TO_SHARD
-    outside, local = (call.operands[0], call) if enters else (call, call.operands[0])
-    sharding = stated_sharding(outside)
+def enters_region(call: Instruction) -> bool:
+    """Return True if arrays enter a manual region by a call at its border."""
+    return target_of(call) in (FULL_TO_SHARD, TO_LOCAL)
+
+
+def border_of(call: Instruction, path: Path, devices: Devices) -> Distribution | Unknown:
+    """Return the distribution with which an array enters or leaves a region.
+
+    Args:
+        path: the leaf of the call's result.
+    """
+    number = path[0] if path else 0
+    outer, inner = call.operands[number].shape, leaf_shape(call.shape, path)
+    if not enters_region(call):
+        outer, inner = inner, outer
     where = f"`{call.name}`: the border of a manual region"
-    assert isinstance(outside.shape, Shape)
-    assert isinstance(local.shape, Shape)
+    if not isinstance(outer, Shape) or not isinstance(inner, Shape):
+        return Unknown(f"{where} with tuples", call)
+    sharding = border_sharding(call, number)
     if not isinstance(sharding, Sharding):
         return Unknown(f"{where} without a sharding", call)
-    given = Distribution(sharding, outside.shape.dims, devices.count)
+    if any(sharding.dims) and sorted(sharding.mesh.devices) != list(range(devices.count)):
+        return Unknown(f"{where} with {len(sharding.mesh.devices)} devices", call)
+    given = Distribution(sharding, outer.dims, devices.count)
     is_partly = bool(sharding.manual or sharding.partial or given.is_padded)
-    if is_partly or given.local_dims != local.shape.dims:
+    if is_partly or given.local_dims != inner.dims:
         return Unknown(f"{where} with {sharding.to_hlo()}", call)
     return given
 
@@ -108,27 +121,30 @@ class RegionEdges(DeviceEdges):
         self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterator[AccessEdge]:
         if crosses_border(array.instruction):
-            yield self._border(array.instruction)
+            yield self._border(array)
         else:
             yield from DeviceEdges.backward_edges(self, array, walk, fold=fold)
 
-    def _border(self, call: Instruction) -> AccessEdge:
-        """Return the edge of a call at the border of a region."""
-        given = border_of(call, self.devices)
+    def _border(self, array: ArrayRef) -> AccessEdge:
+        """Return the edge of an array at the border of a region."""
+        call, path = array.instruction, array.path
+        number = path[0] if path else 0
+        given = border_of(call, path, self.devices)
         device = self.devices.variable
         if isinstance(given, Unknown):
-            return AccessEdge(0, (), (), (), given)
+            return AccessEdge(number, (), path, (), given)
         maps: list[IndexingMap] = []
-        if target_of(call) == FULL_TO_SHARD:
+        if enters_region(call):
             for m in global_maps(given, device):
                 maps.append(replace(m, results=(device.as_expr(), *m.results)))
         else:
-            assert isinstance(call.shape, Shape)
-            own = dims(call.shape)
-            number, holders, local = holder_of(given, own)
-            holder = formula_of(holders, number)
+            out = leaf_shape(call.shape, path)
+            assert isinstance(out, Shape)
+            own = dims(out)
+            shard, holders, local = holder_of(given, own)
+            holder = formula_of(holders, shard)
             if holder is None:
                 unknown = Unknown(f"`{call.name}`: the devices of shards have no formula", call)
-                return AccessEdge(0, (), (), (), unknown)
+                return AccessEdge(number, (), path, (), unknown)
             maps.append(IndexingMap.of((device, *own), (holder, *local)))
-        return AccessEdge(0, (), (), tuple(maps))
+        return AccessEdge(number, (), path, tuple(maps))

@@ -9,12 +9,16 @@ from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from hlo.modules.module import Instruction
+from hlo.modules.shardings import border_shardings, stated_sharding
 from hlo.ops.op import custom_call
 from hlo.ops.protocols import InstructionLike
 from hlo.shapes.shape import Shape, TupleShape, leaf_shape
+from hlo.shardings.sharding import Sharding
+from hlo.text.source import HloError
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Maps
+from indexing.ops.collective_bases import OwnAttributes
 from indexing.ops.custom_call import (
     FULL_TO_SHARD,
     SHARD_TO_FULL,
@@ -27,6 +31,20 @@ from indexing.ops.targets.known_reads import KnownReads
 
 DISTRIBUTION: Final = ("sharding", "frontend_attributes")
 """Attributes that state the distribution of arrays."""
+
+
+def border_sharding(call: Instruction, number: int) -> Sharding | None:
+    """Return the sharding of an array at the border of a region; None if it is not stated."""
+    target = attribute_text(call, "custom_call_target").strip('"')
+    if target in (TO_LOCAL, TO_GLOBAL):
+        key = "xla.sdy.in_shardings" if target == TO_LOCAL else "xla.sdy.out_shardings"
+        try:
+            shardings = border_shardings(call, key)
+        except HloError:
+            return None
+        return shardings[number] if len(shardings) == len(call.operands) else None
+    stated = stated_sharding(call.operands[0] if target == FULL_TO_SHARD else call)
+    return stated if isinstance(stated, Sharding) else None
 
 
 class Border(KnownReads):
@@ -46,6 +64,25 @@ class Border(KnownReads):
         for number, each in enumerate((instruction, *instruction.operands)):
             values |= {f"{name} {number}": attribute_text(each, name) for name in DISTRIBUTION}
         return values
+
+    def has_side_effect(self, instruction: InstructionLike) -> bool:
+        return False
+
+    def of_one_array(
+        self, instruction: Instruction, output: Path
+    ) -> tuple[str, OwnAttributes, int] | None:
+        """Return the call of one array that a leaf is: the numbers of the shards of all devices."""
+        number = output[0] if output else 0
+        sharding = border_sharding(instruction, number)
+        if sharding is None or sharding.manual or sharding.partial or len(output) > 1:
+            return None
+        places: tuple[Hashable, ...] = ()
+        if any(sharding.dims):
+            rank = range(len(sharding.dims))
+            devices = sorted(sharding.mesh.devices)
+            places = tuple([(n, *[sharding.number(n, k) for k in rank]) for n in devices])
+        side = "leaves" if self.gathers else "enters"
+        return instruction.opcode, (("border", (side, places)),), number
 
     def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | None:
         shape, array = instruction.shape, instruction.operands[operand].shape

@@ -231,10 +231,12 @@ class Elements:
         assert shape is not None
         arguments: list[Formula] = []
         sizes: list[object] = []
-        opcode, path, operands = instruction.opcode, array.path, array.operands
+        opcode, attributes = instruction.opcode, attributes_of(instruction)
+        path, operands = array.path, array.operands
         single = exchange_of_one(instruction, path)
         if single is not None:
-            opcode, path, operands = single[0], (), (operands[single[1]],)
+            opcode, attributes, number = single
+            path, operands = (), (operands[number],)
         for tree in operands:
             for inside, leaf in tree.items():
                 arguments.append(self.body(leaf, frame))
@@ -247,7 +249,7 @@ class Elements:
         own: object = ()
         if is_unique(instruction) or instruction.literal is not None:
             own = array.number
-        head = (opcode, attributes_of(instruction), path, tuple(sizes), own)
+        head = (opcode, attributes, path, tuple(sizes), own)
         opaque = self.table.array("opaque", head, shape.element_type, shape.dims, arguments)
         self.origins.setdefault(opaque.number, []).append(array.number)
         return self.table.read(opaque, own_index(shape))

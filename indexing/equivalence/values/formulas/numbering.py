@@ -30,10 +30,11 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import RoutingOp
-from indexing.ops.collective_bases import Collective
+from indexing.ops.collective_bases import Collective, OwnAttributes
 from indexing.ops.control import BRANCHES, AsyncStart, Conditional, While, callees
 from indexing.ops.element import CopyRule, ElementOp, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
+from indexing.ops.targets.regions import Border
 from indexing.programs.arrays import ProgramArrays, is_unique
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
@@ -196,9 +197,9 @@ class Numbering(ProgramArrays[NumberedArray]):
         single = exchange_of_one(instruction, path)
         if single is None:
             return None
-        opcode, number = single
+        opcode, attributes, number = single
         numbers = numbers_of([operands[number]])
-        return opcode, attributes_of(instruction), numbers, self._called_key(instruction)
+        return opcode, attributes, numbers, self._called_key(instruction)
 
     def _called_key(self, instruction: Instruction) -> tuple[Hashable, ...]:
         called = []
@@ -292,13 +293,13 @@ def _forwarded(
     return None if leaf is None else operands[leaf[0]].get(leaf[1])
 
 
-def exchange_of_one(instruction: Instruction, path: Path) -> tuple[str, int] | None:
-    """Return the opcode and the operand of the collective of one array that a leaf is, if any.
+def exchange_of_one(instruction: Instruction, path: Path) -> tuple[str, OwnAttributes, int] | None:
+    """Return opcode, attributes and operand of the collective of one array that a leaf is, if any.
 
     A combined or an asynchronous collective is the same as one for each array.
     """
     op = instruction.op
-    return op.of_one_array(instruction, path) if isinstance(op, Collective) else None
+    return op.of_one_array(instruction, path) if isinstance(op, Collective | Border) else None
 
 
 def attributes_of(instruction: Instruction) -> tuple[tuple[str, Hashable], ...]:
