@@ -46,6 +46,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.collective_bases import Collective, ReducingCollective
 from indexing.ops.devices import DeviceId
+from indexing.ops.sort import Sort
 from indexing.programs.arrays import is_unique
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -286,6 +287,12 @@ class DeviceElements(Elements):
         return self.on(operand, frame, holder, local)
 
     # ------------------------------------------------------------ opaque ops
+
+    def _defined_formula(self, array: NumberedArray, frame: Frame) -> Formula | None:
+        """Return the formula of a defined op; sorts are compared row by row (`sorted_rows`)."""
+        assert array.instruction is not None
+        is_sort = isinstance(array.instruction.op, Sort)
+        return None if is_sort else super()._defined_formula(array, frame)
 
     def _limit_depth(self, array: NumberedArray, body: Formula) -> Formula:
         return body if self.device in body.free else super()._limit_depth(array, body)

@@ -44,6 +44,7 @@ class Bodies(Protocol):
     algebra: FormulaAlgebra
     trusted: Counter[str]
     expands: bool
+    origins: dict[int, list[int]]
 
     def function(self, computation: Computation) -> tuple[Formula, ...]:
         """Return the formulas of the results of a computation, over symbols for its arguments."""

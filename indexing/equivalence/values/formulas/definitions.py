@@ -9,6 +9,7 @@ from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.formulas.applications import Bodies, Frame, element_at
 from indexing.equivalence.values.formulas.element_algebra import own_index
 from indexing.equivalence.values.formulas.numbering import NumberedArray, attributes_of, target_of
+from indexing.equivalence.values.formulas.sorts import stable_sort
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import dims
 from simplifier.atoms import Variable
@@ -58,12 +59,8 @@ def _largest(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | No
         order = (bodies.algebra.apply("compare", attributes, "pred", [left, right]),)
     else:
         return None
-    sizes = [((), values.shape.dims)] * 2 + [("", 1)]
-    sort = ("dimensions", (last,)), ("is_stable", True)
-    head = "sort", sort, array.path, tuple(sizes), ()
-    arguments = [bodies.body(values, frame), places, *order]
-    ordered = table.array("opaque", head, shape.element_type, values.shape.dims, arguments)
-    return table.read(ordered, own_index(shape))
+    operands = [bodies.body(values, frame), places]
+    return stable_sort(bodies, array, operands, order[0], last, array.path[0])
 
 
 def _normalised_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:

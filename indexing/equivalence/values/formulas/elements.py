@@ -30,6 +30,7 @@ from indexing.equivalence.values.formulas.numbering import (
     needed_arrays,
 )
 from indexing.equivalence.values.formulas.single_updates import updated_element
+from indexing.equivalence.values.formulas.sorts import sorted_element
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import (
     NO_VARIABLES,
@@ -49,6 +50,7 @@ DEFINITIONS: Final = (
     controlled_formula,
     defined_formula,
     updated_element,
+    sorted_element,
     reinterpret,
     expanded_element,
 )

@@ -1,0 +1,125 @@
+"""Sorts in one form: ties decided by places, operands that a result does not depend on.
+
+The interpreter sorts rows with many ties.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import hlo
+from indexing import equivalent
+from indexing.equivalence import Proved
+from indexing.execution import run
+
+LESS: Final = """less { a = s32[] parameter(0)  b = s32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT }
+"""
+PAIRS: Final = """pairs { a = s32[] parameter(0)  b = s32[] parameter(1)
+  i = s32[] parameter(2)  j = s32[] parameter(3)
+  ROOT c = pred[] compare(a, b), direction=LT }
+"""
+TIES: Final = """ties { a = s32[] parameter(0)  b = s32[] parameter(1)
+  i = s32[] parameter(2)  j = s32[] parameter(3)
+  l = pred[] compare(a, b), direction=LT  g = pred[] compare(b, a), direction=LT
+  e = pred[] compare(l, g), direction=EQ  f = pred[] compare(i, j), direction=LT
+  ROOT c = pred[] select(e, f, l) }
+"""
+HEAD: Final = """ENTRY e { p = s32[3,9] parameter(0)  q = s32[3,9] parameter(1)
+  i = s32[3,9] iota(), iota_dimension=1  """
+SORTED: Final = "(s32[3,9], s32[3,9]) sort(%s), dimensions={1}, to_apply=%s"
+
+SINGLE: Final = (
+    LESS + HEAD + ("ROOT s = s32[3,9] sort(p), dimensions={1}, is_stable=true, to_apply=less }")
+)
+STABLE: Final = (
+    PAIRS
+    + HEAD
+    + (
+        f"s = {SORTED % ('p, i', 'pairs')}, is_stable=true ROOT r = s32[3,9] get-tuple-element(s), "
+        "index=%d }"
+    )
+)
+EXPANDED: Final = (
+    TIES
+    + HEAD
+    + (f"s = {SORTED % ('p, i', 'ties')} ROOT r = s32[3,9] get-tuple-element(s), index=%d }}")
+)
+WITH_OTHER: Final = (
+    PAIRS
+    + HEAD
+    + (
+        f"s = {SORTED % ('p, q', 'pairs')}, is_stable=true ROOT r = s32[3,9] get-tuple-element(s), "
+        "index=0 }"
+    )
+)
+
+
+def result(text: str) -> Any:
+    chance = np.random.default_rng(5)
+    given = [chance.integers(0, 4, (3, 9)).astype(np.int32) for _ in "pq"]
+    (value,) = run(hlo.parse(text), given)
+    return np.asarray(value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (SINGLE, STABLE % 0),
+        (SINGLE, EXPANDED % 0),
+        (STABLE % 1, EXPANDED % 1),
+        (SINGLE, WITH_OTHER),
+    ],
+)
+def test_equal_sorts_are_proved(before: str, after: str) -> None:
+    np.testing.assert_array_equal(result(before), result(after))
+    verdict = equivalent(hlo.parse(before), hlo.parse(after))
+    assert isinstance(verdict, Proved), verdict
+    assert not verdict.laws
+
+
+OTHERS: Final = {
+    "the other result": (STABLE % 0, EXPANDED % 1),
+    "ties by the last place": (STABLE % 1, (EXPANDED % 1).replace("(i, j)", "(j, i)")),
+    "ties by the other rows": (
+        STABLE % 1,
+        (EXPANDED % 1).replace("iota_dimension=1", "iota_dimension=0"),
+    ),
+    "places that are given": (
+        (STABLE % 1).replace("sort(p, i)", "sort(p, q)"),
+        (EXPANDED % 1).replace("sort(p, i)", "sort(p, q)"),
+    ),
+    "places that are counted down": (
+        STABLE % 1,
+        (EXPANDED % 1).replace("iota_dimension=1", "iota_dimension=1  n = s32[3,9] negate(i)")
+        .replace("sort(p, i)", "sort(p, n)"),
+    ),
+    "another order": (SINGLE, (EXPANDED % 0).replace("(l, g)", "(g, g)")),
+    "the greatest first": (
+        SINGLE,
+        (EXPANDED % 0).replace("compare(a, b)", "compare(b0, a0)")
+        .replace("compare(b, a)", "compare(a, b)").replace("(b0, a0)", "(b, a)"),
+    ),
+    "another dimension": (SINGLE, (EXPANDED % 0).replace("dimensions={1}", "dimensions={0}")),
+    "the other operand": (SINGLE, WITH_OTHER.replace("(p, q)", "(q, p)")),
+    "compared by the other operand": (
+        SINGLE,
+        WITH_OTHER.replace("compare(a, b)", "compare(i, j)"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_sorts_are_not_proved(name: str) -> None:
+    before, after = OTHERS[name]
+    assert not np.array_equal(result(before), result(after))
+    assert not isinstance(equivalent(hlo.parse(before), hlo.parse(after)), Proved)
+
+
+def test_an_unstable_sort_is_no_stable_one() -> None:
+    """It may exchange what is equal."""
+    unstable = (STABLE % 1).replace(", is_stable=true", "")
+    assert not isinstance(equivalent(hlo.parse(STABLE % 1), hlo.parse(unstable)), Proved)
