@@ -38,7 +38,7 @@ ROUNDED_ONCE: Final = "constants are computed with other roundings"
 MAX_COMPARED: Final = 1 << 15
 """Limit on the pairs of terms that are compared."""
 
-MAX_CASES: Final = 1 << 10
+MAX_CASES: Final = 1 << 8
 """Limit on the pairs of terms that are compared in cases of their choices."""
 MAX_NESTED: Final = 90
 """Limit on the depth of nested comparisons."""
