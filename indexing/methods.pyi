@@ -74,6 +74,7 @@ from .maps.simplify import Rewrite as Rewrite
 from .maps.simplify import simplify_map as simplify_map
 from .maps.simplify import trace_steps as trace_steps
 from .memory.buffers.profile import MemoryProfile as MemoryProfile
+from .memory.caches.orders import BlockOrder as BlockOrder
 from .memory.layouts.algebra import coalesce_layout as coalesce_layout
 from .memory.layouts.algebra import complement as complement
 from .memory.layouts.algebra import composition as composition
@@ -89,6 +90,7 @@ from .memory.layouts.of_maps import to_linear_layout as to_linear_layout
 from .memory.layouts.text import map_of_cute as map_of_cute
 from .memory.movement.roofline import Peak as Peak
 from .memory.movement.traffic_values import Traffic as Traffic
+from .tiling.loops.looped import loop_tiling as loop_tiling
 from .tiling.sizes.size_simplification import simplified_constraints as simplified_constraints
 from .tiling.sizes.size_violations import Violation as Violation
 from .tiling.sizes.size_violations import size_violation as size_violation
@@ -100,6 +102,7 @@ from .views.display import html_of as html_of
 from .views.pallas_tables import pallas_text as pallas_text
 from .views.plans import best_shardings_text as best_shardings_text
 from .views.plans import plan_text as plan_text
+from .views.loop_tables import loop_tiling_text as loop_tiling_text
 from .views.tilings import best_tilings_text as best_tilings_text
 from .views.tilings import comparison_text as comparison_text
 from .views.tilings import operand_text as operand_text

@@ -10,6 +10,9 @@ from .gathering import Gather as Gather
 from .gathering import GatherError as GatherError
 from .gathering import gather as gather
 from .gathering import gather_of as gather_of
+from .loops.loop_tiling import LoopRead as LoopRead
+from .loops.loop_tiling import LoopTiling as LoopTiling
+from .loops.loop_tiling import TilingLoop as TilingLoop
 from .search.candidates import BestTilings as BestTilings
 from .search.candidates import best_tilings as best_tilings
 from .search.candidates import valid_tilings as valid_tilings

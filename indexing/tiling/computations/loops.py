@@ -1,10 +1,12 @@
-"""Sequential loops: the reduced and contracted dimensions of an instruction.
+"""Sequential loops: the reduced, contracted and window dimensions of an instruction.
 
-A tile of a reduction or of a dot needs whole rows of its operands.  A kernel reads them piece by
-piece, so each reduced or contracted dimension is a loop with a tile size of its own.  In the maps
+A tile of a reduction or of a dot needs whole rows of its operands, and one of a convolution whole
+windows.  A kernel reads them piece by piece, so each such dimension is a loop with a tile size of
+its own.  In the maps
 of the op it is a range variable; `with_loops` turns it into a dimension.
 
-Source: XLA ``xla/codegen/tiling/experimental/tiling_space.h``, sequential dimensions.
+Source: XLA ``xla/codegen/tiling/experimental/tiling_space.h``, sequential dimensions; XLA has none
+for windows.
 """
 
 from __future__ import annotations
@@ -14,28 +16,35 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import Shape
+from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.convolution import Convolution
 from indexing.ops.dot import Dot
 from indexing.ops.reduce import Reduce
+from indexing.ops.reduce_window import ReduceWindow
 from indexing.ops.scaled_dot import ScaledDot
+from indexing.ops.windows import only_element
 from simplifier.atoms import Variable
 
 
 class LoopDimension(NamedTuple):
-    """A dimension that an instruction reduces or contracts.
+    """A dimension that an instruction reduces, contracts, or slides a window over.
 
     Attributes:
         size: the number of elements.
         places: the dimension of each operand that the loop runs along; `None` where it does not.
+        is_window: True for a window.
     """
 
     size: int
     places: tuple[int | None, ...]
+    is_window: bool = False
 
 
 def loop_dimensions(instruction: Instruction) -> tuple[LoopDimension, ...]:
-    """Return the reduced or contracted dimensions in the order of the attribute.
+    """Return the reduced, contracted or window dimensions in the order of the attribute.
+
+    Windows of one element are no loops.  The input features of a convolution are its last loop.
 
     >>> import hlo
     >>> root = hlo.parse('''ENTRY e {
@@ -44,7 +53,7 @@ def loop_dimensions(instruction: Instruction) -> tuple[LoopDimension, ...]:
     ...   ROOT d = f32[4,16] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ... }''').entry.root
     >>> loop_dimensions(root)
-    (LoopDimension(size=8, places=(1, 0)),)
+    (LoopDimension(size=8, places=(1, 0), is_window=False),)
     """
     op, operands = instruction.op, instruction.operands
     first = operands[0].shape if operands else None
@@ -55,11 +64,36 @@ def loop_dimensions(instruction: Instruction) -> tuple[LoopDimension, ...]:
         return tuple(
             [LoopDimension(first.dims[k], (k,) * half + (None,) * half) for k in op.dimensions]
         )
+    if isinstance(op, ReduceWindow):
+        half = len(operands) // 2
+        return tuple(
+            [
+                LoopDimension(w.size, (k,) * half + (None,) * half, is_window=True)
+                for k, w in enumerate(op.window)
+                if w.size > 1
+            ]
+        )
+    if isinstance(op, Convolution):
+        return _convolution_loops(op, first, operands[1].shape)
     if not isinstance(op, Dot):
         return ()
     pairs = zip(op.lhs_contracting_dims, op.rhs_contracting_dims, strict=True)
     scales = 2 if isinstance(op, ScaledDot) else 1
     return tuple([LoopDimension(first.dims[k], (k, n) * scales) for k, n in pairs])
+
+
+def _convolution_loops(op: Convolution, left: Shape, right: AnyShape) -> tuple[LoopDimension, ...]:
+    """Return the windows of several elements, of which several are on the array, and features."""
+    if not isinstance(right, Shape):
+        return ()
+    _, features, *spatial = op.dim_labels.order("lhs")
+    inputs, _, *kernel = op.dim_labels.order("rhs")
+    loops = [
+        LoopDimension(w.size, (here, there), is_window=True)
+        for w, here, there in zip(op.window, spatial, kernel, strict=True)
+        if w.size > 1 and only_element(w, 0, left.dims[here], always=True) is None
+    ]
+    return (*loops, LoopDimension(right.dims[inputs], (features, inputs)))
 
 
 def with_loops(

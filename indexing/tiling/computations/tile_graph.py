@@ -25,6 +25,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import Options
 from indexing.maps.over_approximation import over_approximate
 from indexing.ops.access_edge import AccessEdge
+from indexing.ops.iota import Parameter
 from indexing.ops.structure import GetTupleElement, Tuple
 from indexing.ops.structured_ops import InlineOp
 from indexing.tiling.computations.loops import LoopDimension, loop_dimensions, with_loops
@@ -39,13 +40,12 @@ MAX_ARRAYS: Final = 1 << 14
 """Limit on the arrays of all calls together; the operands of further ones are not visited.  There
 are unknown tiles then: each array has a tile, and there are more than `MAX_ALL_TILES`."""
 MAX_PARTS: Final = 16
-"""Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
+"""Limit on loops, range variables, runtime variables and constraints of one map; beyond it, it is
 over-approximated.  A chain of convolutions or windows adds parts with each of them."""
 MAX_WEIGHT: Final = 1 << 12
 """Limit on the atoms in the text of one map; beyond it, the tile is unknown."""
 
 _OPTIONS: Final = Options(masks=False)
-_WALK: Final = Walk(LocalEdges(_OPTIONS))
 
 Inside: TypeAlias = Callable[[ArrayRef], bool]
 Loops: TypeAlias = tuple[tuple[LoopDimension, Variable], ...]
@@ -93,6 +93,7 @@ class TileGraph:
         inside: True for the arrays whose instructions belong to the fusion or computation; the
             others are its inputs.
         loops: loops that are numbered already, by instruction.
+        options: options of the maps; by default, tiles have the elements that masks hide.
 
     Attributes:
         roots: the node of each start.
@@ -106,8 +107,10 @@ class TileGraph:
         rank: int,
         inside: Inside,
         loops: LoopTable = _NO_LOOPS,
+        options: Options = _OPTIONS,
     ) -> None:
         self._inside, self.rank = inside, rank
+        self._options, self._walk = options, Walk(LocalEdges(options))
         self._nodes: dict[ArrayRef, dict[IndexingMap | None, TileNode]] = {}
         self.loop_table: LoopTable = dict(loops)
         self._order: list[tuple[tuple[int, ...], ArrayRef]] = []  # a heap, users first
@@ -137,6 +140,10 @@ class TileGraph:
     def computed_array(self, array: ArrayRef) -> ArrayRef:
         """Return the array that an array stands for; see `computed_array`."""
         return computed_array(array, self._inside)
+
+    def is_input(self, array: ArrayRef) -> bool:
+        """Return True for arrays that the fusion or computation reads and does not compute."""
+        return not self._inside(array) or isinstance(array.instruction.op, Parameter)
 
     # ------------------------------------------------------------ the walk
 
@@ -168,10 +175,11 @@ class TileGraph:
         if set(self._nodes[array]) == {None}:
             self._follow_unknown(self._nodes[array][None])
             return
-        _WALK.prepare([instruction], backward=True)
+        self._walk.prepare([instruction], backward=True)
         nodes = self._nodes[array].values()
         loops = self._loops_of(array)
-        for edge in _WALK.backward_edges(array._replace(calls=())):
+        edges = self._walk.backward_edges(array._replace(calls=()), fold=self._options.masks)
+        for edge in edges:
             operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path, array.calls)
             placed = _place_sources(edge, array.calls)
             for node in nodes:
@@ -200,7 +208,7 @@ class TileGraph:
             return
         for read in maps:
             first, second = with_loops(node.map, read, edge.operand, loops)
-            to_operand = _short(_OPTIONS.compose_maps(first, second), operand)
+            to_operand = _short(self._options.compose_maps(first, second), operand, self.rank)
             if not to_operand.is_known_empty:
                 node.operands.append((edge.operand, self._add(operand, to_operand)))
 
@@ -251,9 +259,10 @@ def _in_calls(read: IndexingMap, calls: tuple[Instruction, ...]) -> IndexingMap:
     return replace(read, runtime=tuple(runtime))
 
 
-def _short(to_operand: IndexingMap, operand: ArrayRef) -> IndexingMap:
-    """Return a map, over-approximated if it has more than `MAX_PARTS` parts."""
+def _short(to_operand: IndexingMap, operand: ArrayRef, rank: int) -> IndexingMap:
+    """Return a map, over-approximated if it has more than `MAX_PARTS` parts beside `rank` dims."""
     parts = len(to_operand.ranges) + len(to_operand.runtime) + len(to_operand.constraints)
+    parts += len(to_operand.dims) - rank
     shape = operand.array_shape
     if parts <= MAX_PARTS or shape is None:
         return to_operand

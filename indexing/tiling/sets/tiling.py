@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, overload
 
 import indexing.methods as methods
 from hlo.arguments import checked, integers
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape
 from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
 from indexing.maps.answers import Answer
-from indexing.maps.arrays import array_leaves
 from indexing.maps.displayed import Displayed
 from indexing.maps.regions.answers import OperandRegion
 from indexing.tiling.blocks.tiled_blocks import TiledBlocks, tiled_blocks
 from indexing.tiling.sets.finished_outputs import exact_answer, finished_regions, values_in
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tile_grid import TileGrid
+from indexing.tiling.sets.tiled_answers import Target as Target
+from indexing.tiling.sets.tiled_answers import TileDirection as TileDirection
+from indexing.tiling.sets.tiled_answers import start_of, sum_of, tiled_operands, tiled_shape
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-Target: TypeAlias = Literal["operands", "parameters"]
-TileDirection: TypeAlias = Literal["output-to-input", "input-to-output"]
+    from indexing.tiling.loops.loop_tiling import LoopTiling
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +56,7 @@ class Tiling(Displayed):
     @property
     def shape(self) -> Shape:
         """The shape of the tiled array."""
-        return _tiled_shape(self.answer)
+        return tiled_shape(self.answer)
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -75,17 +76,17 @@ class Tiling(Displayed):
     @property
     def bytes(self) -> int | Unknown:
         """The sum of `TiledOperand.bytes` over all operands."""
-        return _sum([operand.bytes for operand in self.operands])
+        return sum_of([operand.bytes for operand in self.operands])
 
     @property
     def bytes_touched(self) -> int | Unknown:
         """The sum of `TiledOperand.bytes_touched` over all operands."""
-        return _sum([operand.bytes_touched for operand in self.operands])
+        return sum_of([operand.bytes_touched for operand in self.operands])
 
     @property
     def tile_bytes(self) -> int | Unknown:
         """The sum of `TiledOperand.tile_bytes` over all operands."""
-        return _sum([operand.tile_bytes for operand in self.operands])
+        return sum_of([operand.tile_bytes for operand in self.operands])
 
     @property
     def reuse(self) -> Fraction | Unknown:
@@ -113,7 +114,7 @@ class Tiling(Displayed):
         (5,)
         """
         grid = TileGrid.check_sizes(self.instruction.name, self.shape.dims, sizes)
-        operands = _operands(self.answer, grid)
+        operands = tiled_operands(self.answer, grid)
         return replace(self, sizes=grid.sizes, operands=operands, _grid=grid)
 
     def slices(self, *index: int) -> tuple[slice, ...]:
@@ -281,13 +282,33 @@ class Tiling(Displayed):
         return f"<tiling of {self.instruction.name!r}: sizes {self.sizes}, grid {self.grid}>"
 
 
-def _sum(numbers: Sequence[int | Unknown]) -> int | Unknown:
-    unknown = next((n for n in numbers if isinstance(n, Unknown)), None)
-    if unknown is not None:
-        return unknown
-    return sum([n for n in numbers if not isinstance(n, Unknown)])
-
-
+@overload
+def tile(
+    instruction: Instruction,
+    sizes: Sequence[int],
+    to: Target = "operands",
+    output_id: int = 0,
+    direction: TileDirection = "output-to-input",
+    operand_id: int = 0,
+    exact: bool = False,
+    masks: bool = True,
+    loop_sizes: None = None,
+) -> Tiling | Unknown: ...
+@overload
+def tile(
+    instruction: Instruction,
+    sizes: Sequence[int],
+    to: Target = "operands",
+    output_id: int = 0,
+    direction: TileDirection = "output-to-input",
+    operand_id: int = 0,
+    exact: bool = False,
+    masks: bool = True,
+    *,
+    loop_sizes: Mapping[str, int] | Sequence[int],
+    online: bool = True,
+    split_k: int = 1,
+) -> LoopTiling | Unknown: ...
 @checked
 def tile(
     instruction: Instruction,
@@ -298,7 +319,10 @@ def tile(
     operand_id: int = 0,
     exact: bool = False,
     masks: bool = True,
-) -> Tiling | Unknown:
+    loop_sizes: Mapping[str, int] | Sequence[int] | None = None,
+    online: bool = True,
+    split_k: int = 1,
+) -> Tiling | LoopTiling | Unknown:
     """Return the elements that each tile of an output needs; or those that need a tile of an input.
 
     Tile ``tid`` has the elements ``d_k = tid_k * sizes[k] + e`` with ``0 <= e < sizes[k]`` that are
@@ -314,13 +338,21 @@ def tile(
         exact: use exact maps, in pieces, instead of one over-approximation; see `output_to_input`.
         masks: leave out elements that a mask makes unneeded; False for what a program loads that
             computes every element.
+        loop_sizes: the steps in which each block runs over contracted, reduced and window
+            dimensions: by the name of a loop, such as ``{"k": 64}``, or one for each.  Loops that
+            are not named have one step.  ``d1`` is dimension 1 of the result, which a block then
+            walks serially.
+        online: with `loop_sizes`, run a reduction in step with a statistic that it needs, such as
+            the maximum of a row, where partial results can be rescaled.
+        split_k: with `loop_sizes`, the number of blocks that share the loop of one tile.
     Returns:
-        The tiling; `Unknown` if the maps of all arrays are unknown, or the tiled array has no
-        elements of known number.
+        The tiling, with `loop_sizes` a `LoopTiling`; `Unknown` if the maps of all arrays are
+        unknown, or the tiled array has no elements of known number.
     Raises:
         HloError: the instruction, or one that it depends on, is invalid.
         IndexError: `output_id` or `operand_id` is out of range.
-        ValueError: `sizes` has not one positive size for each dimension.
+        ValueError: `sizes` has not one positive size for each dimension, there is no such loop, or
+            `loop_sizes` is combined with tiles of an operand.
 
     >>> import hlo
     >>> module = hlo.parse('''ENTRY e {
@@ -334,6 +366,12 @@ def tile(
     >>> print(*tiling.at(2), *tiling.operands[0].offsets, *tiling.operands[0].sizes)
     [8] [0:3] tid_0 * 4 max(min(tid_0 * -4 + 9, 4), 0)
     """
+    if loop_sizes is not None:
+        if direction == "input-to-output":
+            raise ValueError('only tiles of outputs have loops: write direction="output-to-input"')
+        return methods.loop_tiling(
+            instruction, sizes, loop_sizes, to, output_id, masks, online, split_k
+        )
     if direction == "input-to-output":
         if to == "parameters":
             raise ValueError('direction="input-to-output" has no parameters: write to="operands"')
@@ -347,50 +385,13 @@ def tile(
 
 def tiling_of(answer: Answer, sizes: Sequence[int], to: Target) -> Tiling | Unknown:
     """Return the tiling by the maps of an answer; see `tile`."""
-    shape, instruction, direction = _start(answer), answer.instruction, answer.direction
+    shape, instruction, direction = start_of(answer), answer.instruction, answer.direction
     if isinstance(shape, Unknown):
         return shape
     grid = TileGrid.check_sizes(instruction.name, shape.dims, sizes)
     reasons = [reason for reason in answer.unknown if reason is not None]
     if reasons and len(reasons) == len(answer.unknown):
         return reasons[0]
-    return Tiling(instruction, grid.sizes, to, direction, answer, _operands(answer, grid), grid)
-
-
-def _tiled_shape(answer: Answer) -> Shape:
-    shape = _start(answer)
-    assert isinstance(shape, Shape)
-    return shape
-
-
-def _start(answer: Answer) -> Shape | Unknown:
-    """The shape of the tiled array."""
-    start = answer.instruction
-    number = answer.domain_id
-    if answer.direction == "input-to-output":
-        start, number = start.operands[number], 0
-        if [path for path, _ in leaves(start.shape)] != [()]:
-            return Unknown(f"operand `{start.name}` is a tuple: tile one of its leaves", start)
-    outputs = leaves(start.shape)
-    shape = outputs[number][1] if outputs else start.shape
-    if not isinstance(shape, Shape):
-        return Unknown(f"`{start.name}` is {shape}, which has no elements", start)
-    if any(n < 0 for n in shape.dims):
-        return Unknown(f"`{start.name}` is {shape}, whose dimensions have unknown sizes", start)
-    return shape
-
-
-def _operands(answer: Answer, grid: TileGrid) -> tuple[TiledOperand, ...]:
-    operands = []
-    for k, instruction in enumerate(answer.operands):
-        listed = list(array_leaves(instruction.shape))
-        if answer.direction == "input-to-output":
-            listed = [leaf for leaf in listed if leaf[0] == k]
-        for _, path, _ in listed:
-            by_path = zip(answer.maps[k], answer.paths[k], strict=True)
-            if answer.direction == "input-to-output":
-                maps = answer.maps[k]
-            else:
-                maps = tuple([m for m, own in by_path if own == path])
-            operands.append(TiledOperand(instruction, path, k, maps, grid, answer.unknown[k]))
-    return tuple(operands)
+    return Tiling(
+        instruction, grid.sizes, to, direction, answer, tiled_operands(answer, grid), grid
+    )

@@ -1,0 +1,175 @@
+"""`LoopModel`: the nests of an instruction, from which figures of any sizes and steps follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape, leaves
+from indexing.dataflow.needed import needed_by
+from indexing.dataflow.soundness import require_sound
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.options import Options
+from indexing.tiling.computations.tile_graph import TileGraph, TileLoop, computed_array
+from indexing.tiling.loops.axes import Axes, StepAxis
+from indexing.tiling.loops.block_figures import BlockFigures, bytes_of, measure
+from indexing.tiling.loops.nests import BlockNest, nests_of, used_map
+from indexing.tiling.loops.phases import LoopPhase, phases_of
+from indexing.tiling.loops.rescaling import can_rescale
+from indexing.tiling.loops.set_tables import PlacedRead, SetTable, place_read
+from indexing.tiling.sets.tiled_answers import Target
+from simplifier.unknown import Unknown
+
+
+@dataclass(frozen=True, eq=False)
+class LoopModel:
+    """The tiles of an output and of all arrays that it is computed from, in nests.
+
+    Attributes:
+        instruction: the instruction whose output is tiled.
+        array: the output.
+        shape: its shape.
+        graph: the tiles.
+        nests: the nests, each after those that it needs; the epilogue is last.
+        loops: the loops, in the order of `tile_analysis`.
+    """
+
+    instruction: Instruction
+    array: ArrayRef
+    shape: Shape
+    graph: TileGraph
+    nests: tuple[BlockNest, ...]
+    loops: tuple[TileLoop, ...]
+    _tables: dict[ArrayRef, SetTable] = field(default_factory=dict)
+    _online: dict[tuple[int, int], bool] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> int:
+        """The number of parallel dimensions; loops are numbered from it."""
+        return self.shape.rank
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The size of each axis: of the parallel dimensions, then of the loops."""
+        return (*self.shape.dims, *[loop.variable.upper + 1 for loop in self.loops])
+
+    def axes(self, steps: Sequence[int]) -> Axes:
+        """Return the axes for given tile sizes and steps."""
+        pairs = zip(self.sizes, steps, strict=True)
+        return {k: StepAxis(n, min(step, n)) for k, (n, step) in enumerate(pairs)}
+
+    @cached_property
+    def arrays(self) -> tuple[ArrayRef, ...]:
+        """The arrays that are read, in the order of their instructions."""
+        reads = {read.array: None for nest in self.nests for read in nest.reads}
+        return tuple(sorted(reads, key=lambda array: (array.instruction.index, array.path)))
+
+    @property
+    def tables(self) -> Mapping[ArrayRef, SetTable]:
+        """The sets of each array, memoised."""
+        for array in self.arrays:
+            self.table(array)
+        return self._tables
+
+    def table(self, array: ArrayRef) -> SetTable:
+        """Return the sets of an array."""
+        if array not in self._tables:
+            shape = array.array_shape
+            assert shape is not None
+            self._tables[array] = SetTable(shape.dims)
+        return self._tables[array]
+
+    def can_rescale(self, statistic: BlockNest, user: BlockNest) -> bool:
+        """Return True if `user` may run in step with `statistic`, whose result it needs."""
+        key = id(statistic), id(user)
+        if key not in self._online:
+            self._online[key] = can_rescale(self.graph, statistic, user)
+        return self._online[key]
+
+    def phases(
+        self, axes: Axes, serial: frozenset[int] = frozenset(), online: bool = True
+    ) -> tuple[LoopPhase, ...]:
+        """Return the phases of a block.
+
+        Args:
+            axes: the axes by number.
+            serial: parallel axes that a block walks serially.
+            online: put a nest into the phase of a statistic by which it can be rescaled.
+        """
+        law = self.can_rescale if online else lambda _, __: False
+        return phases_of(self.nests, axes, serial, law)
+
+    def measure(
+        self,
+        axes: Axes,
+        phases: Sequence[LoopPhase],
+        serial: frozenset[int] = frozenset(),
+        splits: int = 1,
+    ) -> BlockFigures | Unknown:
+        """Return the figures of all blocks."""
+        blocks = frozenset(range(self.rank)) - serial
+        return measure(phases, axes, blocks, self.tables, splits)
+
+    @cached_property
+    def touched(self) -> int | Unknown:
+        """The bytes of the distinct elements that are read."""
+        axes = {k: StepAxis(max(1, n), max(1, n)) for k, n in enumerate(self.sizes)}
+        total = 0
+        for array in self.arrays:
+            sets = self.table(array).union(self.reads_of(array), axes)
+            if isinstance(sets, Unknown):
+                return sets
+            total += bytes_of(array, int(sets.count().values.sum()))
+        return total
+
+    def reads_of(self, array: ArrayRef) -> tuple[PlacedRead, ...]:
+        """Return all reads of an array."""
+        reads = [r.read for nest in self.nests for r in nest.reads if r.array == array]
+        return tuple(dict.fromkeys([place_read(read, {}) for read in reads]))
+
+    def elements(self, array: ArrayRef, to_array: IndexingMap, axes: Axes) -> int | Unknown:
+        """Return the most elements of one tile of a computed array."""
+        shape = array.array_shape
+        if shape is None:
+            return 0
+        sets = self.table(array).union([place_read(used_map(to_array), {})], axes)
+        return sets if isinstance(sets, Unknown) else int(sets.count().values.max(initial=0))
+
+
+def loop_model(
+    instruction: Instruction, to: Target = "operands", output_id: int = 0, masks: bool = True
+) -> LoopModel | Unknown:
+    """Return the nests of an output of an instruction.
+
+    Args:
+        instruction: the instruction, whose computation is entered if it is a fusion or call.
+        to: "operands", or "parameters" to enter all instructions that it depends on.
+        output_id: the number of the output.
+        masks: leave out elements that a mask makes unneeded.
+    Raises:
+        HloError: an instruction is invalid.
+        IndexError: `output_id` is out of range.
+    """
+    require_sound(needed_by([instruction]) if to == "parameters" else [instruction])
+    outputs = list(leaves(instruction.shape))
+    if not 0 <= output_id < len(outputs):
+        raise IndexError(f"output_id={output_id}: `{instruction.name}` has {len(outputs)} outputs")
+
+    def inside(array: ArrayRef) -> bool:
+        return to == "parameters" or bool(array.calls) or array.instruction is instruction
+
+    array = computed_array(ArrayRef(instruction, outputs[output_id][0]), inside)
+    shape = array.array_shape
+    if shape is None or any(n < 1 for n in shape.dims):
+        reason = f"`{instruction.name}` is {instruction.shape}: it has no elements to tile"
+        return Unknown(reason, instruction)
+    identity = IndexingMap.identity(shape)
+    options = Options(masks=masks, exact=True)
+    graph = TileGraph([(array, identity)], shape.rank, inside, options=options)
+    nests = nests_of(graph)
+    if isinstance(nests, Unknown):
+        return nests
+    return LoopModel(instruction, array, shape, graph, nests, tuple(graph.loops))

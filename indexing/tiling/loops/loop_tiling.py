@@ -1,0 +1,358 @@
+"""`LoopTiling`: tiles whose blocks run over contracted, reduced and window dimensions in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import prod
+from operator import or_
+
+import indexing.methods as methods
+from hlo.arguments import checked, integers
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from indexing.devices.gpus import PROCESSORS
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.displayed import Displayed
+from indexing.maps.indexing_map import Grade
+from indexing.maps.regions.needed import region_inside
+from indexing.maps.regions.region import Region
+from indexing.tiling.computations.tile_boxes import TileBox, concrete_box
+from indexing.tiling.loops.accumulators import accumulator_registers
+from indexing.tiling.loops.axes import Axes
+from indexing.tiling.loops.block_figures import BlockFigures, PhaseFigures
+from indexing.tiling.loops.loop_model import LoopModel
+from indexing.tiling.loops.nests import NestRead, waits_for
+from indexing.tiling.loops.phases import LoopPhase
+from indexing.tiling.loops.waves import wave_bytes
+from indexing.tiling.sets.tile_grid import TileGrid
+from indexing.tiling.sizes.tile_sizes import dimension_of
+from simplifier.unknown import Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class TilingLoop:
+    """A loop of a block.
+
+    Attributes:
+        name: the name, such as ``k``; see `indexing.tiling.loops.loop_names`.
+        size: the number of elements.
+        step: the elements of one step.
+        instructions: the names of the instructions that reduce or contract the dimension.
+    """
+
+    name: str
+    size: int
+    step: int
+    instructions: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return -(-self.size // self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRead:
+    """The elements of an array that a block reads in each step of a phase.
+
+    Attributes:
+        array: the array.
+        phase: the number of the phase.
+        box: the elements, by the index ``tid_k`` of the tile or step in each dimension of the tile
+            space; or the reason why they are no box.
+    """
+
+    array: ArrayRef
+    phase: int
+    box: TileBox | Unknown
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoopTiling(Displayed):
+    """The tiles of an output, with the loops of each block.
+
+    A block computes one tile.  It runs through `phases` in order, and through the steps of the
+    loops of each.  Figures count sets of elements, block by block and step by step.
+
+    Attributes:
+        instruction: the instruction whose output is tiled.
+        sizes: the size of a tile in each dimension.
+        loops: the loops.
+        split_k: the number of blocks that share the loop of one tile.
+    """
+
+    instruction: Instruction
+    sizes: tuple[int, ...]
+    loops: tuple[TilingLoop, ...]
+    split_k: int
+    _model: LoopModel
+    _axes: Axes
+    _serial: frozenset[int]
+    _phases: tuple[LoopPhase, ...]
+
+    # ------------------------------------------------------------ the grid and the loops
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the tiled array."""
+        return self._model.shape
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The number of blocks along each dimension, without `split_k`."""
+        return self._grid.counts
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return prod(self.grid) * self.split_k
+
+    @property
+    def divides(self) -> tuple[bool, ...]:
+        """For each dimension, True if all tiles are whole."""
+        return self._grid.divides
+
+    @property
+    def loop_sizes(self) -> tuple[int, ...]:
+        """The step of each loop, in the order of `TileAnalysis.dimensions`."""
+        rank = self._model.rank
+        return tuple([self._axes[rank + k].step for k in range(len(self._model.loops))])
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of a block, in all phases with loops; at least 1."""
+        pairs = zip(self._phases, self._own_steps, strict=True)
+        return max(1, sum([steps for phase, steps in pairs if phase.has_loops]))
+
+    @property
+    def passes(self) -> int:
+        """The number of phases with loops, and of an epilogue that reads what they read."""
+        seen: set[ArrayRef] = set()
+        count = 0
+        for phase in self._phases:
+            arrays = {each.array for each in phase.arrays}
+            count += phase.has_loops or bool(arrays & seen)
+            seen |= arrays
+        return count
+
+    @property
+    def online(self) -> bool:
+        """True if a reduction runs in step with a statistic that it needs, and is rescaled."""
+        return any(
+            other in phase.nests
+            for phase in self._phases
+            for nest in phase.nests
+            for other in waits_for(nest)
+        )
+
+    @property
+    def phases(self) -> tuple[PhaseFigures, ...] | Unknown:
+        """Figures by phase, in the order in which a block runs them."""
+        figures = self._figures
+        return figures if isinstance(figures, Unknown) else figures.phases
+
+    # ------------------------------------------------------------ traffic
+
+    @property
+    def loaded(self) -> int | Unknown:
+        """Bytes that all blocks load."""
+        figures = self._figures
+        return figures if isinstance(figures, Unknown) else figures.loaded
+
+    @property
+    def bytes(self) -> int | Unknown:
+        """Bytes that all blocks load and store, without caches.
+
+        With `split_k`, the partial results in float32 are stored and loaded, too.
+        """
+        loaded = self.loaded
+        if isinstance(loaded, Unknown):
+            return loaded
+        partial = 2 * self.split_k * self.shape.size * 4 if self.split_k > 1 else 0
+        return loaded + self.shape.bytes + partial
+
+    @property
+    def compulsory(self) -> int | Unknown:
+        """Bytes with each element loaded or stored once."""
+        touched = self._model.touched
+        return touched if isinstance(touched, Unknown) else touched + self.shape.bytes
+
+    @checked
+    def wave_bytes(
+        self, order: str = "row", sms: int | str = "H100", occupancy: int = 1
+    ) -> int | Unknown:
+        """Return the bytes that waves of blocks in lockstep load and store.
+
+        The blocks of a wave share the loads of each step, and nothing survives between waves.
+
+        Args:
+            order: the order of the blocks: see `indexing.BlockOrder.parse`.
+            sms: the number of multiprocessors, or the name of a GPU.
+            occupancy: the number of blocks of one multiprocessor.
+        Raises:
+            ValueError: the order or the GPU is not known, or a number is not positive.
+        """
+        count = PROCESSORS[sms].core_count if isinstance(sms, str) and sms in PROCESSORS else sms
+        if isinstance(count, str) or count < 1 or occupancy < 1:
+            known = ", ".join(PROCESSORS)
+            raise ValueError(
+                f"sms={sms!r}, occupancy={occupancy}: expected positive numbers, or one of {known}"
+            )
+        numbers = methods.BlockOrder.parse(order, self.grid).numbers
+        blocks = frozenset(range(self._model.rank)) - self._serial
+        loaded = wave_bytes(
+            self._phases, self._axes, blocks, self._model.tables, numbers, count * occupancy
+        )
+        return loaded if isinstance(loaded, Unknown) else loaded + self.shape.bytes
+
+    @property
+    def grade(self) -> Grade:
+        """Grade "may" if figures are upper bounds."""
+        figures = self._figures
+        return "may" if isinstance(figures, Unknown) else figures.grade
+
+    # ------------------------------------------------------------ residency
+
+    @property
+    def resident_bytes(self) -> int | Unknown:
+        """The most bytes of operand tiles that a block holds in one stage.
+
+        The maximum over phases of the tiles that stay and those of one step; accumulators are not
+        counted.
+        """
+        figures = self._figures
+        return figures if isinstance(figures, Unknown) else figures.resident
+
+    @property
+    def padded_resident_bytes(self) -> int | Unknown:
+        """`resident_bytes`, with each size of a tile rounded up to a power of two."""
+        figures = self._figures
+        return figures if isinstance(figures, Unknown) else figures.padded_resident
+
+    @property
+    def stages(self) -> int:
+        """The number of stages of the longest phase: as many as steps, at most 3."""
+        figures = self._figures
+        if isinstance(figures, Unknown):
+            return 1
+        return max([phase.default_stages for phase in figures.phases], default=1)
+
+    @checked
+    def shared_bytes(self, stages: int | None = None, padded: bool = False) -> int | Unknown:
+        """Return the bytes of staying tiles, and of changing ones in each stage.
+
+        Args:
+            stages: the number of stages; by default, `stages`.
+            padded: round each size up to a power of two.
+        """
+        figures = self._figures
+        if isinstance(figures, Unknown):
+            return figures
+        return max([phase.shared_bytes(stages, padded) for phase in figures.phases], default=0)
+
+    @cached_property
+    def accumulator_registers(self) -> int | Unknown:
+        """Elements of accumulators of a block, each of which fills a 32-bit register."""
+        return accumulator_registers(self._model, self._phases, self._axes)
+
+    # ------------------------------------------------------------ elements
+
+    @property
+    def arrays(self) -> tuple[ArrayRef, ...]:
+        """The arrays that are read, in the order of the regions of `at`."""
+        return self._model.arrays
+
+    @property
+    def operands(self) -> tuple[LoopRead, ...]:
+        """The box of each read in each step, by phase."""
+        steps = [self._axes[k].step for k in range(len(self._model.sizes))]
+        return tuple(
+            [
+                LoopRead(read.array, number, concrete_box(read.needed, steps, self._model.sizes))
+                for number, phase in enumerate(self._phases)
+                for nest in phase.nests
+                for read in nest.reads
+            ]
+        )
+
+    def at(self, *index: int, step: int | None = None) -> tuple[Region, ...]:
+        """Return the elements of each array of `arrays` that a block needs in one step.
+
+        Args:
+            index: the index of the block in each dimension.
+            step: the number of the step, counted through all phases from 0; by default, all steps.
+        Raises:
+            IndexError: there is no such block or step.
+            ValueError: the number of indices is not the rank.
+        """
+        block = self._grid.slices(integers("LoopTiling", "index", index))
+        regions = {a: Region.of_boxes((), _rank(a)) for a in self.arrays}
+        for phase, own in self._chosen(step):
+            for nest in phase.nests:
+                for read in nest.reads:
+                    point = self._point(phase, read, block, own)
+                    part = region_inside(read.needed, point, {})
+                    regions[read.array] = reduce(or_, [regions[read.array], part])
+        return tuple(regions.values())
+
+    def _chosen(self, step: int | None) -> list[tuple[LoopPhase, dict[int, int]]]:
+        """Return the phase of a step, and the step of each of its loops; or all phases."""
+        if step is None:
+            return [(phase, {}) for phase in self._phases]
+        rest = step
+        for phase, count in zip(self._phases, self._all_steps, strict=True):
+            if 0 <= rest < count:
+                index: dict[int, int] = {}
+                for axis in reversed(phase.all_loops):
+                    rest, index[axis] = divmod(rest, self._axes[axis].count)
+                return [(phase, index)]
+            rest -= count
+        raise IndexError(f"step={step}: a block has {sum(self._all_steps)} steps, from 0")
+
+    def _point(
+        self, phase: LoopPhase, read: NestRead, block: Sequence[slice], own: dict[int, int]
+    ) -> list[slice]:
+        point: list[slice] = []
+        for d in read.needed.dims:
+            axis = dimension_of(d)
+            axis = phase.renamed.get(axis, axis)
+            if axis in own:
+                start = own[axis] * self._axes[axis].step
+                point.append(
+                    slice(start, min(start + self._axes[axis].step, self._axes[axis].size))
+                )
+            else:
+                point.append(block[axis] if axis < self._model.rank else slice(0, d.upper + 1))
+        return point
+
+    # ------------------------------------------------------------ parts
+
+    @property
+    def _grid(self) -> TileGrid:
+        return TileGrid(self.shape.dims, self.sizes)
+
+    @property
+    def _all_steps(self) -> list[int]:
+        return [phase.steps(self._axes) for phase in self._phases]
+
+    @property
+    def _own_steps(self) -> list[int]:
+        first, *others = self._all_steps
+        return [-(-first // self.split_k), *others]
+
+    @cached_property
+    def _figures(self) -> BlockFigures | Unknown:
+        return self._model.measure(self._axes, self._phases, self._serial, self.split_k)
+
+    def __str__(self) -> str:
+        return methods.loop_tiling_text(self)
+
+    def __repr__(self) -> str:
+        return f"<tiling of {self.instruction.name!r} with loops: sizes {self.sizes}>"
+
+
+def _rank(array: ArrayRef) -> int:
+    shape = array.array_shape
+    return 0 if shape is None else shape.rank

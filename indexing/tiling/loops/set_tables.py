@@ -1,0 +1,148 @@
+"""`SetTable`: the step sets of the reads of one array, memoised by the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from math import prod
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.tiling.loops.axes import Axes, IntArray, count_points, joint_axes
+from indexing.tiling.loops.sides import StepSide, TileRanges, sides_of
+from indexing.tiling.loops.step_sets import PointUnion, ProductUnion, StepSets
+from indexing.tiling.sizes.tile_sizes import dimension_of
+from simplifier.atoms import Variable
+from simplifier.unknown import Unknown
+
+MAX_PRODUCTS: Final = 8
+"""Limit on the reads of an array that are united by inclusion and exclusion."""
+MAX_POINTS: Final = 1 << 22
+"""Limit on the points of maps that are enumerated for one array."""
+MAX_GRID: Final = 1 << 24
+"""Limit on the blocks and steps that are counted one by one."""
+
+
+class PlacedRead(NamedTuple):
+    """A map to an array, with the axis of each of its dimensions.
+
+    Attributes:
+        read: the map.
+        numbers: the axis of each dimension of the map.
+    """
+
+    read: IndexingMap
+    numbers: tuple[int, ...]
+
+    @property
+    def used(self) -> set[int]:
+        """The axes on which the elements depend."""
+        return set(self.numbers)
+
+
+def place_read(read: IndexingMap, renamed: Mapping[int, int]) -> PlacedRead:
+    """Return a map without unused dimensions.
+
+    Args:
+        read: the map, whose dimensions ``dk`` belong to axis k.
+        renamed: other numbers of axes.
+    """
+    exprs = [*read.results, *[c.expr for c in read.constraints]]
+    used = {v for expr in exprs for v in expr.variables()}
+    dims = tuple([d for d in read.dims if d in used or d.is_empty])
+    numbers = [dimension_of(d) for d in dims]
+    return PlacedRead(replace(read, dims=dims), tuple([renamed.get(k, k) for k in numbers]))
+
+
+class SetTable:
+    """Step sets of one array, memoised by the steps of the axes on which they depend.
+
+    Args:
+        dims: the sizes of the array.
+    """
+
+    def __init__(self, dims: Sequence[int]) -> None:
+        self._dims = tuple(dims)
+        self._sides: dict[object, tuple[StepSide, ...] | None] = {}
+        self._sets: dict[object, StepSets | Unknown] = {}
+
+    def union(self, reads: Sequence[PlacedRead], axes: Axes) -> StepSets | Unknown:
+        """Return the union of the elements of reads, in each tile."""
+        used = sorted(set().union(*[read.used for read in reads]))
+        key = (tuple(reads), tuple([(k, axes[k]) for k in used]))
+        if key not in self._sets:
+            self._sets[key] = self._unite(reads, axes)
+        known = self._sets[key]
+        if isinstance(known, StepSets) and known.all_axes is not axes:
+            known = copy(known)  # other axes may have other steps
+            known.all_axes = axes
+        return known
+
+    def _unite(self, reads: Sequence[PlacedRead], axes: Axes) -> StepSets | Unknown:
+        products = [self._product(read, axes) for read in reads]
+        listed = [sides for sides in products if sides is not None]
+        if len(listed) == len(products) <= MAX_PRODUCTS and _have_equal_strides(listed):
+            union = ProductUnion(listed, axes, len(self._dims))
+            if len(listed) == 1 or count_points(axes, union.axes) <= MAX_GRID:
+                return union
+        return self.listed(reads, axes)
+
+    def _product(self, read: PlacedRead, axes: Axes) -> tuple[StepSide, ...] | None:
+        key = (read, tuple([axes[number] for number in read.numbers]))
+        if key not in self._sides:
+            numbers = dict(zip(read.read.dims, read.numbers, strict=True))
+            self._sides[key] = sides_of(read.read, TileRanges(axes, numbers))
+        return self._sides[key]
+
+    def listed(self, reads: Sequence[PlacedRead], axes: Axes) -> PointUnion | Unknown:
+        """Return the union of the elements of reads, in each tile, as a list."""
+        joint = joint_axes([read.numbers for read in reads])
+        listed, total = [], 0
+        for each in reads:
+            free = [axes[k] for k in joint if k not in each.numbers]
+            total += prod([max(1, v.size) for v in (*each.read.dims, *each.read.ranges)])
+            if total * prod([axis.count for axis in free]) > MAX_POINTS:
+                return Unknown(f"budget: more than {MAX_POINTS:,} points of maps to one array")
+            listed.append(_pairs(each, axes, joint, self._dims))
+        pairs = np.unique(np.concatenate(listed)) if listed else np.zeros(0, np.int64)
+        return PointUnion(axes, joint, pairs, self._dims)
+
+
+def _have_equal_strides(products: Sequence[tuple[StepSide, ...]]) -> bool:
+    """Return True if the sides of all products have the same strides, dimension by dimension."""
+    if len({len(sides) for sides in products}) != 1:
+        return False
+    return all(len({side.stride for side in sides}) == 1 for sides in zip(*products, strict=True))
+
+
+def _pairs(each: PlacedRead, axes: Axes, joint: tuple[int, ...], dims: Sequence[int]) -> IntArray:
+    """Return ``tile * elements + element`` for all points of a map."""
+    read = each.read
+    variables = (*read.dims, *read.ranges)
+    grids = np.meshgrid(
+        *[np.arange(v.lower, v.upper + 1, dtype=np.int64) for v in variables], indexing="ij"
+    )
+    point: dict[Variable, IntArray] = {
+        v: grid.reshape(-1) for v, grid in zip(variables, grids, strict=True)
+    }
+    inside = np.ones(prod([v.size for v in variables]), bool)
+    for constraint in read.constraints:
+        value = constraint.expr.value(point)
+        inside &= (value >= constraint.lower) & (value <= constraint.upper)
+    point = {v: values[inside] for v, values in point.items()}
+    element: IntArray = np.zeros(int(inside.sum()), np.int64)
+    for result, size in zip(read.results, dims, strict=True):
+        element = element * size + result.value(point)
+    tile: IntArray = np.zeros((int(inside.sum()), 1), np.int64)
+    place = dict(zip(each.numbers, read.dims, strict=True))
+    for axis in joint:
+        count = axes[axis].count
+        if axis in place:
+            tile = tile * count + (point[place[axis]] // axes[axis].step)[:, None]
+        else:
+            spread = tile[:, :, None] * count + np.arange(count)
+            tile = spread.reshape(tile.shape[0], -1)
+    return np.unique(tile * max(1, prod(dims)) + element[:, None])
