@@ -90,6 +90,7 @@ from .memory.layouts.of_maps import to_linear_layout as to_linear_layout
 from .memory.layouts.text import map_of_cute as map_of_cute
 from .memory.movement.roofline import Peak as Peak
 from .memory.movement.traffic_values import Traffic as Traffic
+from .tiling.loops.loop_search import best_loop_tilings as best_loop_tilings
 from .tiling.loops.looped import loop_tiling as loop_tiling
 from .tiling.sizes.size_simplification import simplified_constraints as simplified_constraints
 from .tiling.sizes.size_violations import Violation as Violation
@@ -100,9 +101,10 @@ from .views.answer_tables import data_frame as data_frame
 from .views.block_tables import blocks_text as blocks_text
 from .views.display import html_of as html_of
 from .views.pallas_tables import pallas_text as pallas_text
+from .views.loop_tables import best_loop_tilings_text as best_loop_tilings_text
+from .views.loop_tables import loop_tiling_text as loop_tiling_text
 from .views.plans import best_shardings_text as best_shardings_text
 from .views.plans import plan_text as plan_text
-from .views.loop_tables import loop_tiling_text as loop_tiling_text
 from .views.tilings import best_tilings_text as best_tilings_text
 from .views.tilings import comparison_text as comparison_text
 from .views.tilings import operand_text as operand_text

@@ -41,6 +41,25 @@ class SizesText(ParsedText):
         return int(word)
 
 
+class LoopSizesText(ParsedText):
+    """Steps of loops by name.
+
+    >>> LoopSizesText().convert("k=64, w0=1", None, None)
+    {'k': 64, 'w0': 1}
+    """
+
+    name = "loops"
+
+    def parse(self, text: str) -> dict[str, int]:
+        steps: dict[str, int] = {}
+        for word in _words(text):
+            name, _, number = word.partition("=")
+            if not re.fullmatch(rf"\d{{1,{MAX_DIGITS}}}", number, re.ASCII) or int(number) == 0:
+                raise ValueError(f"{text!r} is not a list of positive steps, such as k=64")
+            steps[name] = int(number)
+        return steps
+
+
 class TileIndexText(ParsedText):
     """The index of a tile.
 

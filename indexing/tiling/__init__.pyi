@@ -10,6 +10,9 @@ from .gathering import Gather as Gather
 from .gathering import GatherError as GatherError
 from .gathering import gather as gather
 from .gathering import gather_of as gather_of
+from .loops.loop_objectives import LoopCandidate as LoopCandidate
+from .loops.loop_objectives import LoopObjective as LoopObjective
+from .loops.loop_search import BestLoopTilings as BestLoopTilings
 from .loops.loop_tiling import LoopRead as LoopRead
 from .loops.loop_tiling import LoopTiling as LoopTiling
 from .loops.loop_tiling import TilingLoop as TilingLoop

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from indexing.tiling.loops.block_figures import PhaseFigures
+from indexing.tiling.loops.loop_search import BestLoopTilings
 from indexing.tiling.loops.loop_tiling import LoopTiling
+from indexing.views.map_tables import Paint, plain
+from indexing.views.tables import ANY_WIDTH, Table
+from indexing.views.tile_subjects import TileSubject
 from simplifier.unknown import Unknown
 
 
@@ -110,3 +115,123 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
             for phase in known
         ],
     }
+
+
+# ---------------------------------------------------------------- the best tilings
+
+LOOP_COLUMNS: Final = (
+    *("sizes", "steps", "split", "blocks", "bytes", "resident", "stages", "shared", "worse by"),
+)
+"""The columns of the table of the best tilings with loops."""
+
+KEYS: Final = ("processors idle", "bytes", "steps", "waves")
+"""The parts of the key of `FewestBytes`, in words."""
+
+
+def best_loop_tilings_table(best: BestLoopTilings) -> Table:
+    """Return the table of the best tilings with loops: why each is worse than the one before."""
+    rows = []
+    for number, tiling in enumerate(best.ranked):
+        steps = ",".join([f"{loop.name}={loop.step}" for loop in tiling.loops]) or "-"
+        sizes = "[" + ",".join(map(str, tiling.sizes)) + "]"
+        figures = (tiling.bytes, tiling.resident_bytes)
+        worse = worse_by(best.keys[number - 1], best.keys[number]) if number else ""
+        texts = [_number(figure) for figure in figures]
+        shared = _number(tiling.shared_bytes())
+        rows.append(
+            (sizes, steps, tiling.split_k, tiling.blocks, *texts, tiling.stages, shared, worse)
+        )
+    notes = [f"{best.measured:,} measured of {best.candidates:,}", *map(str, best.refused)]
+    if best.incomplete:
+        notes.append(f"better tilings may exist: {best.incomplete}")
+    return Table(
+        f"best tilings of `{best.instruction.name}` {best.shape} on {best.rules.name}",
+        LOOP_COLUMNS,
+        rows,
+        notes,
+        empty="none",
+        right=range(2, len(LOOP_COLUMNS) - 1),
+        max_width=ANY_WIDTH,
+    )
+
+
+def worse_by(better: tuple[int, ...], key: tuple[int, ...]) -> str:
+    """Return the first part in which a key is larger, in words.
+
+    >>> worse_by((-132, 100, 4, 1), (-132, 120, 4, 1))
+    '20 bytes'
+    """
+    for k, (first, second) in enumerate(zip(better, key, strict=True)):
+        if first != second:
+            name = KEYS[k] if len(key) == len(KEYS) else f"part {k} of the key"
+            return f"{second - first:,} {name}"
+    return "equal"
+
+
+def best_loop_tilings_text(best: BestLoopTilings) -> str:
+    """Return the table of the best tilings with loops as text."""
+    return str(best_loop_tilings_table(best))
+
+
+# ---------------------------------------------------------------- answers of the command
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAnswer:
+    """An answer about tilings with loops, as ``hlo-indexing tile`` prints it.
+
+    Attributes:
+        subject: the tiled array.
+        title: the end of the heading.
+        body: the lines below it.
+        rows: for each JSON record, its kind and its fields.
+    """
+
+    subject: TileSubject
+    title: str
+    body: tuple[str, ...]
+    rows: tuple[tuple[str, dict[str, Any]], ...]
+
+    @classmethod
+    def of(cls, subject: TileSubject, answer: LoopTiling | BestLoopTilings | Unknown) -> LoopAnswer:
+        """Return the answer with a tiling, or with the best ones."""
+        if isinstance(answer, Unknown):
+            fields = {"unknown": answer.reason}
+            return cls(subject, f"unknown: {answer.reason}", (), (("unknown", fields),))
+        if isinstance(answer, LoopTiling):
+            lines = tuple(loop_tiling_lines(answer))
+            row = ("loops", loop_tiling_record(answer))
+            return cls(subject, loop_tiling_title(answer), lines, (row,))
+        table = tuple(best_loop_tilings_table(answer).lines())
+        ranked = enumerate(answer.ranked, 1)
+        rows = [("loops", {"rank": k} | loop_tiling_record(each)) for k, each in ranked]
+        refused = [
+            {"rule": r.rule, "count": r.count, "tile_sizes": r.sizes, "reason": r.reason}
+            for r in answer.refused
+        ]
+        effort = {
+            "objective": "bytes",
+            "candidates": answer.candidates,
+            "built": answer.measured,
+            "refused": refused,
+            "incomplete": answer.incomplete,
+        }
+        title = f"best tilings with loops on {answer.rules.name}"
+        return cls(subject, title, table, (*rows, ("search", effort)))
+
+    @property
+    def has_masked_blocks(self) -> bool:
+        """False: the answer has no blocks of an array."""
+        return False
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield the JSON records."""
+        for kind, fields in self.rows:
+            yield self.subject.record(kind) | fields
+
+    def lines(self, width: int | None = None, paint: Paint = plain) -> Iterator[str]:
+        """Yield a heading, and the lines below it."""
+        head = [paint(word, style) if style else word for word, style in self.subject.head()]
+        yield " ".join([*head, self.title])
+        for line in self.body:
+            yield f"  {line}"

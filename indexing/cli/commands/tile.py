@@ -26,6 +26,7 @@ from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import place_of, selected_instructions
 from indexing.cli.tile_cache import CacheOptions, cache_options, cached_answer
+from indexing.cli.tile_loops import LoopOptions, loop_options, looped_answer, searched_loops
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
 from indexing.cli.tile_search import SearchOptions, search_options, searched_answer
 from indexing.cli.unused_options import note_unused
@@ -33,6 +34,7 @@ from indexing.cli.unused_options import note_unused
 if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
     from indexing.tiling.sets.tiling import Target, TileDirection, Tiling
+    from indexing.views.loop_tables import LoopAnswer
     from indexing.views.map_query import GivenValues
     from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
@@ -133,6 +135,7 @@ class TileOptions:
 )
 @values_option
 @assume_option
+@loop_options
 @search_options
 @cache_options
 @max_input_size_option
@@ -144,6 +147,7 @@ def command(
     file: str,
     names: tuple[str, ...],
     options: TileOptions,
+    looped: LoopOptions,
     searched: SearchOptions,
     cache: CacheOptions,
     notation: str,
@@ -163,6 +167,9 @@ def command(
     With --blocks, print which blocks of an operand the tiles read: the pairs of a tile and a block
     that a masked attention can skip, and the bounds of its loop over keys. Masks that earlier
     instructions compute count with --to parameters.
+    With --loops, print what a block loads and holds in each step of its loops: k is a reduced or
+    contracted dimension, w a window, c a loop that runs only within others, d1 dimension 1 of the
+    result walked serially; several have numbers. With --search --device, steps are searched, too.
     With --cache, print how many cache lines miss while the tiles are computed in several orders;
     an order that visits the tiles as an earlier one does has no row.
 
@@ -195,6 +202,7 @@ def command(
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --at 1,0 --format svg -o tile.svg
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --blocks 16
+      hlo-indexing tile m.hlo -i ynn_fusion.3 --sizes 1,4,16,16 --loops k=8
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
@@ -209,6 +217,20 @@ def command(
             "--set": bool(options.values),
             "--assume": bool(options.assume),
         }
+    )
+    looped.check(
+        options.sizes,
+        searched.search,
+        {
+            "--at": options.index is not None,
+            "--explain": options.explain,
+            "--blocks": options.blocks is not None,
+            "--set": bool(options.values),
+            "--assume": bool(options.assume),
+            "--direction input-to-output": options.is_forward,
+            "--cache": cache.capacity is not None,
+            "--limits": searched.limits is not None,
+        },
     )
     cache.check(
         options.sizes is not None,
@@ -232,7 +254,7 @@ def command(
                 used[option] = used.get(option, False) or is_used
             if notation == "svg":
                 figures += _figures(reporter, subject, options)
-            elif answer := _answer(reporter, subject, options, searched, cache):
+            elif answer := _answer(reporter, subject, options, looped, searched, cache):
                 if reporter.width is not None and notation == "text":
                     reporter.print("")
                 if options.blocks is not None:
@@ -284,9 +306,10 @@ def _answer(
     reporter: Reporter,
     subject: TileSubject,
     options: TileOptions,
+    looped: LoopOptions,
     searched: SearchOptions,
     cache: CacheOptions,
-) -> TileAnswer | None:
+) -> TileAnswer | LoopAnswer | None:
     """Return the answer that the options ask for; report sizes, orders and indices that are none.
 
     Without sizes, it is the symbolic tile of each array.
@@ -294,6 +317,8 @@ def _answer(
     from indexing.views import tile_answers
     from simplifier.unknown import Unknown
 
+    if looped.device is not None:
+        return searched_loops(reporter, subject, looped.device, searched.top, searched.accept)
     if searched.search:
         return searched_answer(subject, searched)
     if options.sizes is None:
@@ -303,6 +328,8 @@ def _answer(
         return None
     if isinstance(tiling, Unknown):
         return tile_answers.unknown_answer(subject, tiling)
+    if looped.loops is not None:
+        return looped_answer(reporter, subject, tiling.sizes, looped)
     if cache.capacity is not None:
         return cached_answer(reporter, subject, tiling, cache.capacity, cache)
     if options.blocks is not None:

@@ -167,25 +167,25 @@ class _Measure:
 
     def _phase(self, number: int, phase: LoopPhase) -> PhaseFigures | Unknown:
         tiles: list[HeldTile] = []
-        sizes: list[tuple[ArrayRef, OverAxes]] = []
+        sizes: list[tuple[ArrayRef, StepSets]] = []
         constant: list[PhaseReads] = []
         for each in phase.arrays:
             own = self._read(number, phase, each)
             if isinstance(own, Unknown):
                 return own
-            tile, count = own
+            tile, sets = own
             tiles.append(tile)
-            sizes.append((each.array, count))
+            sizes.append((each.array, sets))
             if tile.kind != "changing":
                 constant.append(each)
         inside = {each.array for each in phase.arrays}
         for array, held in self.held.items():
             if array not in inside and held.reads and held.last > number:
-                sets = self.tables[array].union(held.reads, self.axes)
-                if isinstance(sets, Unknown):
-                    return sets
-                sizes.append((array, sets.count()))
-                tiles.append(self._tile(array, "staying", sets, sets.count()))
+                kept = self.tables[array].union(held.reads, self.axes)
+                if isinstance(kept, Unknown):
+                    return kept
+                sizes.append((array, kept))
+                tiles.append(self._tile(array, "staying", kept, kept))
         for each in constant:
             known = self.held[each.array]
             known.reads = tuple(dict.fromkeys((*known.reads, *each.reads)))
@@ -194,7 +194,7 @@ class _Measure:
 
     def _read(
         self, number: int, phase: LoopPhase, each: PhaseReads
-    ) -> tuple[HeldTile, OverAxes] | Unknown:
+    ) -> tuple[HeldTile, StepSets] | Unknown:
         """Add the loads of an array; return its tile, and the elements of each block and step."""
         sets = self.tables[each.array].union(each.reads, self.axes)
         if isinstance(sets, Unknown):
@@ -213,8 +213,7 @@ class _Measure:
         if changing and held.last > number and self._may_stay(sets, changing):
             self.grade = "may"
         kind = "changing" if changing else "staying" if phase.has_loops else "single"
-        count = both.count()
-        return self._tile(each.array, kind, sets, count), count
+        return self._tile(each.array, kind, sets, both), both
 
     def _with_held(self, each: PhaseReads, sets: StepSets) -> StepSets | Unknown:
         """Return the elements of a step, with those that a block holds."""
@@ -247,16 +246,15 @@ class _Measure:
         total = int(np.broadcast_to(fresh, shape).sum())
         return total * count_points(self.axes, unused)
 
-    def _tile(self, array: ArrayRef, kind: str, sets: StepSets, count: OverAxes) -> HeldTile:
-        largest = int(count.values.max(initial=0))
-        own = sets.count().values
+    @staticmethod
+    def _tile(array: ArrayRef, kind: str, sets: StepSets, both: StepSets) -> HeldTile:
+        """Return what a block holds: the elements of a step, and of earlier phases."""
+        largest, own = both.largest(), sets.largest()
         padded = prod([padded_size(size) for size in sets.extents])
-        if largest > own.max(initial=0):  # beside what stays of earlier phases
-            padded += padded_size(largest - int(own.max(initial=0)))
-        is_box = bool(np.all(sets.boxes().values == own))
-        return HeldTile(
-            array, kind, bytes_of(array, largest), bytes_of(array, padded), sets.extents, is_box
-        )
+        if largest > own:  # beside what stays of earlier phases
+            padded += padded_size(largest - own)
+        counts = bytes_of(array, largest), bytes_of(array, padded)
+        return HeldTile(array, kind, *counts, sets.extents, sets.are_boxes)
 
     def _may_stay(self, sets: StepSets, changing: Sequence[int]) -> bool:
         """Return True if the elements of some block are the same in all steps."""
@@ -264,40 +262,24 @@ class _Measure:
         same = sets.same((*blocks, *changing), len(blocks))
         return bool(np.any(np.all(same, axis=-1)))
 
-    def _largest(self, sizes: Sequence[tuple[ArrayRef, OverAxes]]) -> int:
+    def _largest(self, sizes: Sequence[tuple[ArrayRef, StepSets]]) -> int:
         """Return the most bytes of one block and step."""
-        if not sizes:
-            return 0
-        maxima = [bytes_of(array, int(each.values.max(initial=0))) for array, each in sizes]
+        maxima = sum([bytes_of(array, each.largest()) for array, each in sizes])
+        if len(sizes) < 2 or any(
+            all(each.is_largest_at(position) for _, each in sizes) for position in (0, 1)
+        ):
+            return maxima
         joint = joint_axes([each.axes for _, each in sizes])
-        if len(sizes) == 1 or self._is_joint_maximum(sizes, joint):
-            return sum(maxima)
         shape = [self.axes[axis].count for axis in joint]
         if prod(shape) > MAX_JOINT:
             self.grade = "may"
-            return sum(maxima)
+            return maxima
         total: IntArray = np.zeros(shape, np.int64)
         for array, each in sizes:
             element = array.array_shape
             assert element is not None
-            total = total + -(-each.along(joint) * element.element_bits // 8)
+            total = total + -(-each.count().along(joint) * element.element_bits // 8)
         return int(total.max(initial=0))
-
-    @staticmethod
-    def _is_joint_maximum(sizes: Sequence[tuple[ArrayRef, OverAxes]], joint: Sequence[int]) -> bool:
-        """Return True if a block and step with the most elements of each array is easily shown."""
-        ranked = sorted(sizes, key=lambda each: -each[1].values.size)
-        point: dict[int, int] = {}
-        for _, each in ranked:
-            values, axes = each.values, each.axes
-            index = tuple([point.get(axis, slice(None)) for axis in axes])
-            part = values[index]
-            if part.max(initial=0) != values.max(initial=0):
-                return False
-            best = np.unravel_index(int(part.argmax()), part.shape) if part.ndim else ()
-            free = [axis for axis in axes if axis not in point]
-            point |= dict(zip(free, map(int, best), strict=True))
-        return len(joint) >= len(point)
 
 
 def measure(

@@ -20,6 +20,7 @@ from indexing.tiling.loops.nests import BlockNest, nests_of, used_map
 from indexing.tiling.loops.phases import LoopPhase, phases_of
 from indexing.tiling.loops.rescaling import can_rescale
 from indexing.tiling.loops.set_tables import PlacedRead, SetTable, place_read
+from indexing.tiling.loops.step_sets import StepSets
 from indexing.tiling.sets.tiled_answers import Target
 from simplifier.unknown import Unknown
 
@@ -125,17 +126,25 @@ class LoopModel:
             total += bytes_of(array, int(sets.count().values.sum()))
         return total
 
+    @cached_property
+    def distinct_reads(self) -> tuple[tuple[ArrayRef, tuple[PlacedRead, ...]], ...]:
+        """All reads by array."""
+        return tuple([(array, self.reads_of(array)) for array in self.arrays])
+
     def reads_of(self, array: ArrayRef) -> tuple[PlacedRead, ...]:
         """Return all reads of an array."""
         reads = [r.read for nest in self.nests for r in nest.reads if r.array == array]
         return tuple(dict.fromkeys([place_read(read, {}) for read in reads]))
 
+    def sets(self, array: ArrayRef, to_array: IndexingMap, axes: Axes) -> StepSets | Unknown:
+        """Return the elements of a computed array in each tile."""
+        return self.table(array).union([place_read(used_map(to_array), {})], axes)
+
     def elements(self, array: ArrayRef, to_array: IndexingMap, axes: Axes) -> int | Unknown:
         """Return the most elements of one tile of a computed array."""
-        shape = array.array_shape
-        if shape is None:
+        if array.array_shape is None:
             return 0
-        sets = self.table(array).union([place_read(used_map(to_array), {})], axes)
+        sets = self.sets(array, to_array, axes)
         return sets if isinstance(sets, Unknown) else int(sets.count().values.max(initial=0))
 
 

@@ -58,6 +58,20 @@ class StepSets:
     def extents(self) -> tuple[int, ...]:
         """The most indices along each dimension of a box of one tile."""
 
+    def largest(self) -> int:
+        """Return the most elements of a tile."""
+        return int(self.count().values.max(initial=0))
+
+    def is_largest_at(self, position: int) -> bool:
+        """Return True if the tile at this index along each axis, or its last one, is largest."""
+        counts = self.count().values
+        return bool(counts[tuple([min(position, n - 1) for n in counts.shape])] == self.largest())
+
+    @property
+    def are_boxes(self) -> bool:
+        """True if the elements of each tile are a box."""
+        return bool(np.all(self.boxes().values == self.count().values))
+
     def changes(self, along: Sequence[int]) -> OverAxes:
         """Return for each tile if its elements differ from those of the step before.
 
@@ -117,6 +131,9 @@ class ProductUnion(StepSets):
 
     @property
     def extents(self) -> tuple[int, ...]:
+        if len(self.products) == 1:
+            sides = self.products[0][: self._rank]
+            return tuple([int(side.count().values.max(initial=0)) for side in sides])
         is_used = [_count_common([sides], self.axes) > 0 for sides in self.products]
         sizes = []
         for sides in list(zip(*self.products, strict=True))[: self._rank]:
@@ -124,10 +141,27 @@ class ProductUnion(StepSets):
             sizes.append(int(max(0, np.max((high - low) // stride + 1))))
         return tuple(sizes)
 
+    def largest(self) -> int:
+        if len(self.products) != 1:
+            return super().largest()
+        total = 1
+        for sides in _connected(self.products[0], ()):
+            part = ProductUnion([sides], self.all_axes, len(sides))
+            total *= StepSets.largest(part)
+        return total
+
+    def is_largest_at(self, position: int) -> bool:
+        if len(self.products) != 1:
+            return super().is_largest_at(position)
+        number = 1
+        for side in self.products[0]:
+            counts = side.count().values
+            number *= int(counts[tuple([min(position, n - 1) for n in counts.shape])])
+        return number == self.largest()
+
     @property
-    def sides(self) -> tuple[StepSide, ...] | None:
-        """The sides of the only read; None if there are several."""
-        return self.products[0][: self._rank] if len(self.products) == 1 else None
+    def are_boxes(self) -> bool:
+        return len(self.products) == 1 or super().are_boxes
 
     def same(self, joint: Sequence[int], rank: int) -> IntArray:
         counts = [self.all_axes[axis].count for axis in joint]

@@ -17,16 +17,17 @@ sizes    tiles   bytes  requested  reuse  working set
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
 import indexing.methods as methods
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.maps.displayed import Displayed
+from indexing.tiling.loops.loop_objectives import LoopObjective
 from indexing.tiling.search.best_first import Evaluated, best_first
 from indexing.tiling.search.candidate_sizes import SizeChoice, TileSizes
 from indexing.tiling.search.limits import TileArray, TileMemory, TilingLimits
@@ -37,12 +38,17 @@ from indexing.tiling.search.measures import (
     measure_tiling,
     tile_memory,
 )
+from indexing.tiling.search.refusals import AcceptedKind as AcceptedKind
+from indexing.tiling.search.refusals import Refusals as Refusals
 from indexing.tiling.sets.tiling import Target, Tiling, tile
 from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, symbolic_tile
 from simplifier.unknown import Unknown
 
-AcceptedKind: TypeAlias = Literal["box", "boxes", "bounding"]
+if TYPE_CHECKING:
+    from indexing.tiling.loops.loop_search import BestLoopTilings
+
 SizesToTry: TypeAlias = SizeChoice | Sequence[Sequence[int]]
+LoopChoices: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]] | None
 
 _KINDS: Final = ("box", "boxes", "bounding")
 
@@ -51,27 +57,6 @@ COUNTS: Final = "counts"
 
 MAX_SIZES: Final = 100_000
 """Maximum number of tile sizes that `best_tilings` visits; beyond it, sizes are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """Tilings that were built, and are not valid for the same rule.
-
-    Attributes:
-        rule: the rule.
-        count: number of tilings.
-        sizes: the tile sizes of the first.
-        reason: its violation of the rule.
-    """
-
-    rule: str
-    count: int
-    sizes: tuple[int, ...]
-    reason: str
-
-    def __str__(self) -> str:
-        tilings = "1 tiling" if self.count == 1 else f"{self.count} tilings"
-        return f"{tilings} refused by {self.rule}: {list(self.sizes)}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -164,12 +149,12 @@ def valid_tilings(
     return _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic).valid()
 
 
-@checked
+@overload
 def best_tilings(
     instruction: Instruction,
     objective: Objective = "bytes",
     top: int = 10,
-    sizes: SizesToTry = "powers",
+    sizes: SizesToTry | None = None,
     limits: TilingLimits | None = None,
     predicate: Callable[[Tiling], bool] | None = None,
     accept: AcceptedKind = "box",
@@ -177,7 +162,40 @@ def best_tilings(
     to: Target = "operands",
     output_id: int = 0,
     max_tilings: int = 500,
-) -> BestTilings | Unknown:
+    device: str | None = None,
+    loops: Literal[False] = False,
+) -> BestTilings | Unknown: ...
+@overload
+def best_tilings(
+    instruction: Instruction,
+    objective: LoopObjective | Literal["bytes"] = "bytes",
+    top: int = 10,
+    sizes: Sequence[Sequence[int]] | None = None,
+    *,
+    accept: AcceptedKind = "box",
+    to: Target = "operands",
+    output_id: int = 0,
+    device: str | None = None,
+    loops: Literal[True],
+    loop_sizes: LoopChoices = None,
+) -> BestLoopTilings | Unknown: ...
+@checked
+def best_tilings(  # noqa: PLR0913  # the options of both searches
+    instruction: Instruction,
+    objective: Objective | LoopObjective = "bytes",
+    top: int = 10,
+    sizes: SizesToTry | None = None,
+    limits: TilingLimits | None = None,
+    predicate: Callable[[Tiling], bool] | None = None,
+    accept: AcceptedKind = "box",
+    symbolic: bool = False,
+    to: Target = "operands",
+    output_id: int = 0,
+    max_tilings: int = 500,
+    device: str | None = None,
+    loops: bool = False,
+    loop_sizes: LoopChoices = None,
+) -> BestTilings | BestLoopTilings | Unknown:
     """Return the valid tilings that are best by an objective, the best first.
 
     The objectives, each a sum over all tiles, partial tiles included:
@@ -200,6 +218,12 @@ def best_tilings(
         sizes, limits, predicate, accept, symbolic, to, output_id: as for `valid_tilings`.
         max_tilings: maximum number of tilings to build; `BestTilings.incomplete` reports if it is
             exceeded.
+        device: the GPU whose rules tilings with loops keep, by default H100; without `loops`, its
+            limits if there are no others.
+        loops: also choose the steps of loops, see `tile`, and split loops where blocks are fewer
+            than processors.  The objective is "bytes" or a `LoopObjective`: of the tilings that use
+            all processors, those that move the fewest bytes, then have the fewest steps.
+        loop_sizes: with `loops`, the steps to try by the name of a loop, or for each loop.
     Returns:
         The best tilings; `Unknown` if the maps of the instruction are unknown.
     Raises:
@@ -218,6 +242,21 @@ def best_tilings(
     for name, value in (("top", top), ("max_tilings", max_tilings)):
         if value < 1:
             raise ValueError(f"{name}={value}: expected at least 1")
+    if loops:
+        if limits is not None or predicate is not None or symbolic or isinstance(sizes, str):
+            raise ValueError(
+                "loops=True: the limits are those of `device`, and sizes are lists; limits, "
+                "predicate and symbolic are for tilings without loops"
+            )
+        own = None if isinstance(objective, str) else objective
+        return methods.best_loop_tilings(
+            instruction, device or "H100", top, sizes, loop_sizes, accept, own, to, output_id
+        )
+    if not isinstance(objective, str):
+        raise ValueError("an objective that is no name needs loops=True")
+    if device is not None and limits is None:
+        limits = TilingLimits.of_gpu(device)
+    sizes = "powers" if sizes is None else sizes
     whole = one_tile(instruction, to, output_id)
     if isinstance(whole, Unknown):
         return whole

@@ -1,0 +1,240 @@
+"""Rules of devices for tilings with loops: data with their sources, and violations in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from hlo.arguments import checked_constructor
+from hlo.shapes.shape import Shape
+from indexing.devices.gpus import PROCESSORS, gpu
+from indexing.maps.arrays import ArrayRef
+from indexing.ops.dot import Dot
+from indexing.tiling.loops.axes import Axes
+from indexing.tiling.loops.block_figures import BlockFigures, padded_size
+from indexing.tiling.loops.loop_model import LoopModel
+from indexing.tiling.search.limits import XLA_REGISTER_SHARE
+from simplifier.unknown import Unknown
+
+
+@checked_constructor
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockRules:
+    """Limits of a device and of the compiler of its kernels on the tiles of a block.
+
+    Attributes:
+        name: the device.
+        processors: the number of multiprocessors.
+        shared_memory: most bytes of staged operand tiles of a block, of dots.
+        registers: 32-bit registers of a block; accumulators may take half of them, which is an
+            estimate: operands and addresses need the others.
+        min_rows, min_columns: least sizes of the tile of a dot, or the whole dimensions.
+        min_contracted: least step of a contracted dimension in elements, or the whole dimension;
+            at least 128 bits, too.
+        max_dot_size: most indices of a dot's operand along one dimension.
+        max_elements: most elements of the tile of the result, padded to powers of two.
+        min_run: least bytes of adjacent elements of a tile, or a whole row.
+        max_blocks: most blocks of a launch.
+
+    Source: XLA ``xla/backends/gpu/codegen/triton``, ``VerifyTritonConstraints`` and
+    ``TilingSpace::GetValidTilings``, 2026 (256, 2^20, 0.4 of the registers); Triton,
+    ``min_dot_size`` of its CUDA backend (16, 8, 128 bits); `indexing.devices.gpus`.
+
+    >>> BlockRules.of_gpu("H100").shared_memory, BlockRules.of_gpu("H100").processors
+    (232448, 132)
+    """
+
+    name: str
+    processors: int
+    shared_memory: int
+    registers: int
+    min_rows: int = 16
+    min_columns: int = 8
+    min_contracted: int = 16
+    max_dot_size: int = 256
+    max_elements: int = 1 << 20
+    min_run: int = 64
+    max_blocks: int = 2**31 - 1
+
+    @classmethod
+    def of_gpu(cls, name: str) -> BlockRules:
+        """Return the rules of a GPU model for kernels of Triton.
+
+        Raises:
+            ValueError: the model is not known.
+        """
+        model = gpu(name)
+        return cls(
+            name=model.name,
+            processors=PROCESSORS[model.name].core_count,
+            shared_memory=model.shared_memory_per_block,
+            registers=model.registers_per_block,
+            max_blocks=model.max_blocks,
+        )
+
+    @property
+    def max_accumulators(self) -> int:
+        """Most registers of accumulators."""
+        return self.registers // 2
+
+    @property
+    def max_tile(self) -> int:
+        """Most elements of a tile that a block without dots holds in registers."""
+        return int(XLA_REGISTER_SHARE * self.registers)
+
+    # ------------------------------------------------------------ violations
+
+    def too_small(self, model: LoopModel, axes: Axes) -> Iterator[tuple[str, str]]:
+        """Yield the rule and the violation, in words, of sizes that are too small."""
+        steps = [axes[k].step for k in range(model.rank)]
+        run = contiguous_bytes(model.shape, steps)
+        if run is not None and run < self.min_run:
+            yield "run", f"{run} adjacent bytes of the result: at least {self.min_run} required"
+        for dot in dot_tiles(model, axes):
+            yield from self._of_dot(dot)
+        for array, extents in read_extents(model, axes):
+            shape = array.array_shape
+            run = None if shape is None else contiguous_bytes(shape, extents)
+            if run is not None and run < self.min_run:
+                name = array.instruction.name
+                yield "run", f"{run} adjacent bytes of `{name}`: at least {self.min_run} required"
+
+    def too_large(self, model: LoopModel, axes: Axes) -> Iterator[tuple[str, str]]:
+        """Yield the rule and the violation, in words, of sizes that are too large."""
+        steps = [axes[k].step for k in range(model.rank)]
+        elements = prod(map(padded_size, steps))
+        if elements > self.max_elements:
+            yield "elements", f"{elements:,} padded elements: at most {self.max_elements:,} allowed"
+        for dot in dot_tiles(model, axes):
+            if dot.largest > self.max_dot_size:
+                yield (
+                    "dot size",
+                    f"an operand of `{dot.name}` has {dot.largest} indices along a dimension: at "
+                    f"most {self.max_dot_size} allowed; the nearest legal size is "
+                    f"{self.max_dot_size}",
+                )
+        if has_dots(model):
+            return
+        tiles = [(f"`{array.instruction.name}`", own) for array, own in read_extents(model, axes)]
+        for name, extents in [("the result", tuple(steps)), *tiles]:
+            count = prod(map(padded_size, extents))
+            if count > self.max_tile:
+                yield (
+                    "registers",
+                    f"{count:,} padded elements of {name}: at most {self.max_tile:,} allowed",
+                )
+
+    def _of_dot(self, dot: DotTile) -> Iterator[tuple[str, str]]:
+        least = max(self.min_contracted, 128 // dot.bits)
+        for name, (size, whole), low in (
+            ("rows", dot.rows, self.min_rows),
+            ("columns", dot.columns, self.min_columns),
+            ("contracted", dot.contracted, least),
+        ):
+            if size < min(low, whole):
+                yield (
+                    f"dot {name}",
+                    f"`{dot.name}` has a tile of {size} {name}: at least {low} required; the "
+                    f"nearest legal size is {min(low, whole)}",
+                )
+
+    def of_figures(
+        self, model: LoopModel, figures: BlockFigures, accumulators: int
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the rule and the violation, in words, of what a block holds."""
+        if figures.blocks > self.max_blocks:
+            yield "blocks", f"{figures.blocks:,} blocks: at most {self.max_blocks:,} allowed"
+        if has_dots(model):
+            if accumulators > self.max_accumulators:
+                yield (
+                    "registers",
+                    f"{accumulators:,} accumulator registers: at most {self.max_accumulators:,} "
+                    "allowed, half of a block's",
+                )
+            shared = max(phase.shared_bytes() for phase in figures.phases)
+            if shared > self.shared_memory:
+                yield (
+                    "shared memory",
+                    f"{shared:,} bytes of shared memory: at most {self.shared_memory:,} allowed",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class DotTile:
+    """The tile of a dot: sizes with those of the whole dimensions.
+
+    Attributes:
+        name: the instruction.
+        bits: bits of an element of the left operand.
+        rows, columns, contracted: the size of the tile, and of the array.
+        largest: the most indices of the tile of an operand along one dimension.
+    """
+
+    name: str
+    bits: int
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    contracted: tuple[int, int]
+    largest: int
+
+
+def read_extents(model: LoopModel, axes: Axes) -> Iterator[tuple[ArrayRef, tuple[int, ...]]]:
+    """Yield the most indices along each dimension of an array, for each of its reads."""
+    for array, reads in model.distinct_reads:
+        for read in reads:
+            sets = model.table(array).union([read], axes)
+            if not isinstance(sets, Unknown):
+                yield array, sets.extents
+
+
+def has_dots(model: LoopModel) -> bool:
+    """Return True if a block computes a dot."""
+    keys = [key for nest in model.nests for key in nest.computed]
+    return any(isinstance(key.array.instruction.op, Dot) for key in keys)
+
+
+def dot_tiles(model: LoopModel, axes: Axes) -> Iterator[DotTile]:
+    """Yield the tiles of all dots."""
+    for key in dict.fromkeys([key for nest in model.nests for key in nest.computed]):
+        instruction = key.array.instruction
+        op, shape, left = instruction.op, key.array.array_shape, instruction.operands[0].shape
+        if not isinstance(op, Dot) or shape is None or not isinstance(left, Shape):
+            continue
+        sets = model.sets(key.array, key.map, axes)
+        if isinstance(sets, Unknown):
+            continue
+        batch = len(op.lhs_batch_dims)
+        rows = left.rank - len(op.lhs_contracting_dims)
+        extents = sets.extents
+        steps = [
+            (axes[model.rank + k].step, axes[model.rank + k].size)
+            for k, loop in enumerate(model.loops)
+            if loop.array == key.array
+        ]
+        yield DotTile(
+            instruction.name,
+            left.element_bits,
+            (prod(extents[batch:rows]), prod(shape.dims[batch:rows])),
+            (prod(extents[rows:]), prod(shape.dims[rows:])),
+            (prod([step for step, _ in steps]), prod([size for _, size in steps])),
+            max([*extents[batch:], *[step for step, _ in steps]], default=1),
+        )
+
+
+def contiguous_bytes(shape: Shape, extents: Sequence[int]) -> int | None:
+    """Return the bytes of adjacent elements of a tile; None if it has whole rows.
+
+    >>> contiguous_bytes(Shape("bf16", (64, 64)), (16, 16))
+    32
+    >>> contiguous_bytes(Shape("bf16", (64, 64)), (16, 64))
+    """
+    order = range(shape.rank - 1, -1, -1)
+    if shape.layout is not None:
+        order = shape.layout.minor_to_major  # type: ignore[assignment]  # a sequence of integers
+    for dim in order:
+        if shape.dims[dim] > 1:
+            if extents[dim] >= shape.dims[dim]:
+                return None
+            return extents[dim] * shape.element_bits // 8
+    return None

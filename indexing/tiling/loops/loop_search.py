@@ -1,0 +1,376 @@
+"""`best_tilings` with loops: branch and bound over tile sizes and steps.
+
+Sizes are chosen axis by axis.  The bytes with all other axes as coarse as possible are a lower
+bound: the elements that a tile reads are those of the finer tiles that it consists of, so coarser
+tiles load at most as much.  A branch whose bound is worse than the worst of the best tilings ends.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Final, overload
+
+import indexing.methods as methods
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from indexing.maps.displayed import Displayed
+from indexing.tiling.loops.accumulators import accumulator_registers
+from indexing.tiling.loops.axes import Axes
+from indexing.tiling.loops.block_figures import BlockFigures
+from indexing.tiling.loops.block_rules import BlockRules, has_dots
+from indexing.tiling.loops.loop_model import LoopModel, loop_model
+from indexing.tiling.loops.loop_names import LoopName, named_loops
+from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate, LoopObjective
+from indexing.tiling.loops.loop_tiling import LoopTiling
+from indexing.tiling.loops.looped import tiling_of_model
+from indexing.tiling.loops.nests import axes_of
+from indexing.tiling.loops.phases import LoopPhase
+from indexing.tiling.search.refusals import AcceptedKind, Refusals
+from indexing.tiling.sets.tiled_answers import Target
+from simplifier.unknown import Unknown
+
+MAX_MEASURED: Final = 20_000
+"""Limit on the tilings that a search measures; beyond it, the answer is incomplete."""
+MAX_NESTED: Final = 256
+"""Most elements of a loop that runs within others for which the whole is the only step tried."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BestLoopTilings(Displayed, Sequence[LoopTiling]):
+    """The best tilings of an output with loops, the best first.
+
+    Attributes:
+        shape: the shape of the output.
+        instruction: the instruction whose output is tiled.
+        rules: the rules of the device.
+        ranked: the tilings.
+        keys: their keys by the objective.
+        candidates: the number of combinations of sizes and steps.
+        measured: the number of tilings, or bounds of branches, that were measured.
+        refused: the tilings that were visited and are not legal, by rule.
+        incomplete: the reason why better tilings may exist; empty if none do.
+    """
+
+    shape: Shape
+    instruction: Instruction
+    rules: BlockRules
+    ranked: tuple[LoopTiling, ...]
+    keys: tuple[tuple[int, ...], ...]
+    candidates: int
+    measured: int
+    refused: tuple[Refusals, ...]
+    incomplete: str
+
+    def __len__(self) -> int:
+        return len(self.ranked)
+
+    @overload
+    def __getitem__(self, index: int) -> LoopTiling: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[LoopTiling, ...]: ...
+    def __getitem__(self, index: int | slice) -> LoopTiling | tuple[LoopTiling, ...]:
+        return self.ranked[index]
+
+    def __str__(self) -> str:
+        return methods.best_loop_tilings_text(self)
+
+    def __repr__(self) -> str:
+        return f"<the {len(self.ranked)} best tilings of {self.instruction.name!r} with loops>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The sizes to try along axes that have one size, the coarsest first."""
+
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    name: str
+
+
+@dataclass(order=True)
+class _Found:
+    key: tuple[int, ...]
+    number: int
+    steps: tuple[int, ...] = field(compare=False)
+    split: int = field(compare=False)
+
+
+class _LoopSearch:
+    """One search."""
+
+    def __init__(
+        self,
+        model: LoopModel,
+        choices: Sequence[_Choice],
+        rules: BlockRules,
+        objective: LoopObjective,
+        accept: AcceptedKind,
+        top: int,
+    ) -> None:
+        self.model, self.choices, self.rules, self.top = model, tuple(choices), rules, top
+        self.objective, self.accept = objective, accept
+        self.best: list[_Found] = []
+        self.refused: dict[str, Refusals] = {}
+        self.measured = 0
+        self._phases: dict[tuple[int, ...], tuple[LoopPhase, ...]] = {}
+        self._measures: dict[tuple[tuple[int, ...], int], BlockFigures | Unknown] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """True if the budget is spent."""
+        return self.measured >= MAX_MEASURED
+
+    def run(self) -> None:
+        """Visit all branches."""
+        coarse = [1] * len(self.model.sizes)
+        for choice in self.choices:
+            for axis in choice.axes:
+                coarse[axis] = choice.sizes[0]
+        self._branch(0, tuple(coarse))
+
+    def _branch(self, depth: int, steps: tuple[int, ...]) -> None:
+        """Visit the sizes of the axes from `depth`; others are chosen, and these are coarsest."""
+        if self.is_over or (depth and self._is_hopeless(depth, steps)):
+            return
+        if depth == len(self.choices):
+            self._leaf(steps)
+            return
+        choice = self.choices[depth]
+        for size in choice.sizes:
+            chosen = list(steps)
+            for axis in choice.axes:
+                chosen[axis] = size
+            self._branch(depth + 1, tuple(chosen))
+
+    def _is_hopeless(self, depth: int, steps: tuple[int, ...]) -> bool:
+        """Return True if no finer tiling of a branch is legal, or better than the worst."""
+        finest = list(steps)
+        for choice in self.choices[depth:]:
+            for axis in choice.axes:
+                finest[axis] = choice.sizes[-1]
+        model, rules = self.model, self.rules
+        small = next(rules.too_small(model, model.axes(steps)), None)
+        violation = small or next(rules.too_large(model, model.axes(finest)), None)
+        if violation is not None:
+            self._refuse(*violation, steps if small else tuple(finest))
+            return True
+        if len(self.best) < self.top:
+            return False
+        figures = self.figures(steps)
+        if isinstance(figures, Unknown):
+            return False
+        pairs = zip(self.model.sizes, finest, strict=True)
+        counts = [-(-n // step) for n, step in pairs]
+        splits = prod(counts[self.model.rank :]) if self._splittable else 1
+        most = prod(counts[: self.model.rank]) * splits
+        bound = self.objective.bound(self._candidate(steps, figures, 1), most)
+        worst = self.best[-1].key
+        return bound > worst[: len(bound)]
+
+    # ------------------------------------------------------------ one tiling
+
+    def phases(self, steps: tuple[int, ...]) -> tuple[LoopPhase, ...]:
+        """Return the phases for given steps of loops, memoised."""
+        loops = steps[self.model.rank :]
+        if loops not in self._phases:
+            self._phases[loops] = self.model.phases(self.model.axes(steps))
+        return self._phases[loops]
+
+    def figures(self, steps: tuple[int, ...], split: int = 1) -> BlockFigures | Unknown:
+        """Return the figures of a tiling, memoised."""
+        key = steps, split
+        if key not in self._measures:
+            self.measured += 1
+            axes = self.model.axes(steps)
+            self._measures[key] = self.model.measure(axes, self.phases(steps), splits=split)
+        return self._measures[key]
+
+    def _candidate(
+        self, steps: tuple[int, ...], figures: BlockFigures, split: int
+    ) -> LoopCandidate:
+        moved = figures.loaded + self.model.shape.bytes
+        if split > 1:
+            moved += 2 * split * self.model.shape.size * 4
+        pairs = zip(self.phases(steps), figures.phases, strict=True)
+        number = max(1, sum([own.steps for phase, own in pairs if phase.has_loops]))
+        waves = -(-figures.blocks // self.rules.processors)
+        return LoopCandidate(figures.blocks, moved, number, split, waves)
+
+    def _leaf(self, steps: tuple[int, ...]) -> None:
+        axes = self.model.axes(steps)
+        figures = self.figures(steps)
+        if isinstance(figures, Unknown):
+            self._refuse("counts", figures.reason, steps)
+            return
+        violation = self._violation(axes, steps, figures)
+        if violation is not None:
+            self._refuse(*violation, steps)
+            return
+        for split in self._splits(steps, figures):
+            own = self.figures(steps, split)
+            if isinstance(own, Unknown):
+                continue
+            key = self.objective.key(self._candidate(steps, own, split))
+            insort(self.best, _Found(key, self.measured, steps, split))
+        del self.best[self.top :]
+
+    def _violation(
+        self, axes: Axes, steps: tuple[int, ...], figures: BlockFigures
+    ) -> tuple[str, str] | None:
+        """Return the first rule that a tiling violates, and how."""
+        if self.accept == "box":
+            for phase in figures.phases:
+                for tile in phase.tiles:
+                    if not tile.is_box:
+                        name = tile.array.instruction.name
+                        reason = f"a step reads no box of `{name}`; accept='boxes' allows it"
+                        return "accept='box'", reason
+        registers = accumulator_registers(self.model, self.phases(steps), axes)
+        if isinstance(registers, Unknown):
+            return "counts", registers.reason
+        return next(self.rules.of_figures(self.model, figures, registers), None)
+
+    @property
+    def _splittable(self) -> bool:
+        """True if one nest has loops, so that several blocks may share them."""
+        own = [nest for nest in self.model.nests if nest.key is not None]
+        return len(own) == 1 and len(own[0].computed) == 1
+
+    def _splits(self, steps: tuple[int, ...], figures: BlockFigures) -> Iterator[int]:
+        """Yield the splits to try: several only if blocks are fewer than processors."""
+        yield 1
+        if figures.blocks >= self.rules.processors or not self._splittable:
+            return
+        number = figures.phases[0].steps
+        split = 2
+        while split <= number:
+            if number % split == 0:
+                yield split
+            if figures.blocks * split >= self.rules.processors:
+                return
+            split *= 2
+
+    def _refuse(self, rule: str, reason: str, steps: tuple[int, ...]) -> None:
+        known = self.refused.setdefault(rule, Refusals(rule, 0, steps, reason))
+        self.refused[rule] = replace(known, count=known.count + 1)
+
+
+# ---------------------------------------------------------------- sizes to try
+
+
+def powers(size: int, least: int = 1, most: int | None = None) -> tuple[int, ...]:
+    """Return the whole size and powers of two below it, the coarsest first.
+
+    >>> powers(20), powers(64, 16), powers(20, 1, 8)
+    ((20, 16, 8, 4, 2, 1), (64, 32, 16), (8, 4, 2, 1))
+    """
+    sizes = [1 << k for k in range(size.bit_length()) if least <= 1 << k < size]
+    if most is not None:
+        sizes = [n for n in sizes if n <= most]
+    if most is None or size <= most or not sizes:
+        sizes.append(size)
+    return tuple(sizes[::-1])
+
+
+def _choices(
+    model: LoopModel,
+    sizes: Sequence[Sequence[int]] | None,
+    loop_sizes: Mapping[str, Sequence[int]] | Sequence[Sequence[int]] | None,
+) -> list[_Choice]:
+    """Return the sizes to try along each dimension, then along each loop."""
+    choices: list[_Choice] = []
+    for k, n in enumerate(model.shape.dims):
+        if sizes is not None:
+            own = tuple(sorted({min(n, size) for size in sizes[k]}, reverse=True))
+        elif has_dots(model) and _is_batch(model, k):
+            own = (1,)
+        else:
+            own = powers(n)
+        choices.append(_Choice((k,), own, f"d{k}"))
+    names = named_loops(model)
+    given: dict[str, Sequence[int]] = {}
+    if isinstance(loop_sizes, Mapping):
+        given = dict(loop_sizes)
+    elif loop_sizes is not None:
+        given = {name.name: own for name, own in zip(names, loop_sizes, strict=False)}
+    unknown = [name for name in given if name not in {each.name for each in names}]
+    if unknown or (sizes is not None and len(sizes) != model.rank):
+        listed = "; ".join(map(str, names)) or "none"
+        raise ValueError(
+            f"expected sizes for each of {model.rank} dimensions and loops of {listed}, got "
+            f"sizes={sizes} and loop_sizes={loop_sizes}"
+        )
+    return choices + [_Choice(name.axes, _loop_choice(name, given), name.name) for name in names]
+
+
+def _loop_choice(name: LoopName, given: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
+    if name.name in given:
+        return tuple(sorted({min(name.size, n) for n in given[name.name]}, reverse=True))
+    if name.name.startswith("c"):
+        return powers(name.size, MAX_NESTED, MAX_NESTED)
+    return powers(name.size)
+
+
+def _is_batch(model: LoopModel, axis: int) -> bool:
+    """Return True if tiles of one index along a dimension read nothing twice, in any array.
+
+    All reads depend on the dimension, so that coarser tiles load as much, and hold more.
+    """
+    reads = [read for nest in model.nests for read in nest.reads]
+    minor = axis == model.rank - 1
+    return not minor and all(axis in axes_of(read.read) for read in reads)
+
+
+def best_loop_tilings(
+    instruction: Instruction,
+    device: str = "H100",
+    top: int = 10,
+    sizes: Sequence[Sequence[int]] | None = None,
+    loop_sizes: Mapping[str, Sequence[int]] | Sequence[Sequence[int]] | None = None,
+    accept: AcceptedKind = "box",
+    objective: LoopObjective | None = None,
+    to: Target = "operands",
+    output_id: int = 0,
+    masks: bool = True,
+) -> BestLoopTilings | Unknown:
+    """Return the best legal tilings of an output with loops; see `indexing.best_tilings`.
+
+    >>> import hlo
+    >>> root = hlo.parse('''ENTRY e {
+    ...   p = bf16[4096,4096] parameter(0)
+    ...   q = bf16[4096,4096] parameter(1)
+    ...   ROOT d = bf16[4096,4096] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> best = best_loop_tilings(root, top=1)[0]
+    >>> best.sizes, best.loop_sizes, best.bytes, best.stages
+    ((256, 128), (64,), 1644167168, 3)
+    """
+    rules = BlockRules.of_gpu(device)
+    model = loop_model(instruction, to, output_id, masks)
+    if isinstance(model, Unknown):
+        return model
+    choices = _choices(model, sizes, loop_sizes)
+    search = _LoopSearch(
+        model, choices, rules, objective or FewestBytes(rules.processors), accept, top
+    )
+    search.run()
+    ranked = []
+    for each in search.best:
+        own = each.steps[: model.rank]
+        loops = each.steps[model.rank :]
+        ranked.append(tiling_of_model(model, own, loops, online=True, split_k=each.split))
+    incomplete = f"budget: {MAX_MEASURED:,} tilings measured" if search.is_over else ""
+    return BestLoopTilings(
+        model.shape,
+        instruction,
+        rules,
+        tuple(ranked),
+        tuple([each.key for each in search.best]),
+        prod([len(choice.sizes) for choice in choices]),
+        search.measured,
+        tuple(search.refused.values()),
+        incomplete,
+    )

@@ -1,0 +1,134 @@
+"""The search for tilings with loops against an exhaustive one, and objectives of a user."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+import hlo
+import indexing
+from indexing.tiling.loops.loop_objectives import LoopCandidate, LoopObjective
+from indexing.tiling.loops.loop_search import BestLoopTilings
+from indexing.tiling.loops.loop_tiling import LoopTiling
+from tests.tiling.loops import hand_problems as hand
+from tests.tiling.loops.loop_oracle import Problem
+
+PROBLEMS = {
+    "dot": hand.dot(512, 384, 256),
+    "few rows": hand.dot(32, 64, 1024),
+    "epilogue": hand.dot_with_epilogue(256, 512, 128),
+    "batched": hand.batched_dot(8, 64, 128, 128),
+    "softmax": hand.softmax(256, 200),
+    "rows": hand.row_sums(256, 1024),
+    "attention": hand.attention(4, 256, 512, 64, True),
+}
+
+
+def searched(problem: Problem, top: int = 3, **options: object) -> BestLoopTilings:
+    root = hlo.parse(problem.text).entry.root
+    best = indexing.best_tilings(root, device="H100", loops=True, top=top, **options)  # type: ignore[call-overload]
+    assert isinstance(best, BestLoopTilings), best
+    return best
+
+
+def _padded(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+@pytest.mark.parametrize("name", ["dot", "few rows"])
+def test_the_best_tiling_of_a_dot_is_that_of_all_legal_ones(name: str) -> None:
+    """The figures are those of the formulas of a dot; the rules are stated here again."""
+    problem = PROBLEMS[name]
+    m, n, k = problem.dims["i"], problem.dims["j"], problem.loops["k"]
+    keys = []
+    for bm, bn, bk in product(*[[1 << e for e in range(12)] for _ in range(3)]):
+        if m % bm or n % bn or k % bk or max(bm, bn, bk) > 256:
+            continue
+        if bm < 16 or bn < 32 or bk < 32:  # rows, and runs of 64 bytes
+            continue
+        steps = k // bk
+        stages = min(3, steps)
+        if bm * bn > 32_768 or stages * 2 * bk * (bm + bn) > 232_448:
+            continue
+        for split in [1 << e for e in range(12)]:
+            blocks = m // bm * (n // bn)
+            if split > 1 and (blocks * split // 2 >= 132 or steps % split):
+                continue
+            moved = 2 * m * n * k // bm + 2 * m * n * k // bn + 2 * m * n
+            moved += 8 * m * n * split * (split > 1)
+            keys.append((-min(132, blocks * split), moved, steps // split))
+    best = searched(problem)
+    assert [key[:3] for key in best.keys] == sorted(keys)[: len(best)]
+    assert best.keys[0][:2] == min(keys)[:2]
+
+
+@pytest.mark.parametrize("name", sorted(PROBLEMS))
+def test_no_visited_tiling_is_better(name: str) -> None:
+    """Each branch that was left out is visited here, with a key that ends no branch."""
+
+    class NoBound(LoopObjective):
+        def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
+            busy = min(candidate.blocks, 132)
+            return -busy, candidate.bytes, candidate.steps, candidate.waves
+
+        def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
+            return ()
+
+    problem = PROBLEMS[name]
+    best, every = searched(problem), searched(problem, objective=NoBound())
+    assert best.keys == every.keys
+    assert best.measured <= every.measured
+
+
+@pytest.mark.parametrize("name", sorted(PROBLEMS))
+def test_ranked_tilings_have_the_figures_of_their_keys(name: str) -> None:
+    best = searched(PROBLEMS[name], top=5)
+    assert len(best) == 5
+    assert not best.incomplete
+    for tiling, key in zip(best, best.keys, strict=True):
+        assert isinstance(tiling, LoopTiling)
+        assert (-min(132, tiling.blocks), tiling.bytes, tiling.steps) == key[:3]
+
+
+def test_a_large_matmul_gets_the_tiles_of_experts() -> None:
+    best = searched(hand.dot(4096, 4096, 4096), top=2)
+    assert {tiling.sizes for tiling in best} == {(128, 256), (256, 128)}
+    assert [tiling.loop_sizes for tiling in best] == [(64,), (64,)]
+    assert best.measured < 200  # of 2,197
+
+
+def test_a_search_that_cannot_answer_says_what_would() -> None:
+    refused = searched(hand.stencil(130, 258))
+    assert not refused.ranked
+    assert any("accept='boxes'" in str(each) for each in refused.refused)
+    assert len(searched(hand.stencil(130, 258), accept="boxes")) == 3
+
+
+def test_refusals_name_the_nearest_legal_size() -> None:
+    best = searched(hand.dot(64, 64, 64), sizes=[[4], [64]])
+    assert not best.ranked
+    (refusal,) = best.refused
+    assert "at least 16 required; the nearest legal size is 16" in str(refusal)
+
+
+def test_an_objective_of_a_user_ranks() -> None:
+    class FewestBlocks(LoopObjective):
+        def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
+            return candidate.blocks, candidate.bytes
+
+        def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
+            return (candidate.blocks,)
+
+    best = searched(hand.dot(512, 512, 256), top=1, objective=FewestBlocks())
+    assert best[0].blocks == 8  # of 128 x 256
+
+
+def test_options_of_the_other_search_are_refused() -> None:
+    root = hlo.parse(hand.dot(64, 64, 64).text).entry.root
+    with pytest.raises(ValueError, match="the limits are those of `device`"):
+        indexing.best_tilings(  # type: ignore[call-overload]
+            root, loops=True, limits=indexing.TilingLimits(max_elements=5)
+        )
+    with pytest.raises(ValueError, match="unknown GPU 'TPU'"):
+        indexing.best_tilings(root, loops=True, device="TPU")
