@@ -281,15 +281,6 @@ def _choices(
     loop_sizes: Mapping[str, Sequence[int]] | Sequence[Sequence[int]] | None,
 ) -> list[_Choice]:
     """Return the sizes to try along each dimension, then along each loop."""
-    choices: list[_Choice] = []
-    for k, n in enumerate(model.shape.dims):
-        if sizes is not None:
-            own = tuple(sorted({min(n, size) for size in sizes[k]}, reverse=True))
-        elif has_dots(model) and _is_batch(model, k):
-            own = (1,)
-        else:
-            own = powers(n)
-        choices.append(_Choice((k,), own, f"d{k}"))
     names = named_loops(model)
     given: dict[str, Sequence[int]] = {}
     if isinstance(loop_sizes, Mapping):
@@ -303,7 +294,18 @@ def _choices(
             f"expected sizes for each of {model.rank} dimensions and loops of {listed}, got "
             f"sizes={sizes} and loop_sizes={loop_sizes}"
         )
+    choices = [
+        _Choice((k,), _dimension_choice(model, k, None if sizes is None else sizes[k]), f"d{k}")
+        for k in range(model.rank)
+    ]
     return choices + [_Choice(name.axes, _loop_choice(name, given), name.name) for name in names]
+
+
+def _dimension_choice(model: LoopModel, axis: int, given: Sequence[int] | None) -> tuple[int, ...]:
+    size = model.sizes[axis]
+    if given is not None:
+        return tuple(sorted({min(size, n) for n in given}, reverse=True))
+    return (1,) if has_dots(model) and _is_batch(model, axis) else powers(size)
 
 
 def _loop_choice(name: LoopName, given: Mapping[str, Sequence[int]]) -> tuple[int, ...]:

@@ -18,9 +18,8 @@ sizes    tiles   bytes  requested  reuse  working set
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import prod
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, overload
 
 import indexing.methods as methods
 from hlo.arguments import checked
@@ -28,20 +27,18 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.maps.displayed import Displayed
 from indexing.tiling.loops.loop_objectives import LoopObjective
-from indexing.tiling.search.best_first import Evaluated, best_first
+from indexing.tiling.search.best_first import best_first
 from indexing.tiling.search.candidate_sizes import SizeChoice, TileSizes
-from indexing.tiling.search.limits import TileArray, TileMemory, TilingLimits
+from indexing.tiling.search.limits import TilingLimits
 from indexing.tiling.search.measures import (
     Objective,
     RankedTiling,
-    SingleElements,
     measure_tiling,
-    tile_memory,
 )
 from indexing.tiling.search.refusals import AcceptedKind as AcceptedKind
 from indexing.tiling.search.refusals import Refusals as Refusals
+from indexing.tiling.search.tiling_rules import TilingRules
 from indexing.tiling.sets.tiling import Target, Tiling, tile
-from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, symbolic_tile
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -50,10 +47,6 @@ if TYPE_CHECKING:
 SizesToTry: TypeAlias = SizeChoice | Sequence[Sequence[int]]
 LoopChoices: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]] | None
 
-_KINDS: Final = ("box", "boxes", "bounding")
-
-EXCESS: Final = "limits"
-COUNTS: Final = "counts"
 
 MAX_SIZES: Final = 100_000
 """Maximum number of tile sizes that `best_tilings` visits; beyond it, sizes are left out."""
@@ -146,7 +139,8 @@ def valid_tilings(
     if isinstance(whole, Unknown):
         return whole
     choices = TileSizes.of(whole.shape.dims, sizes)
-    return _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic).valid()
+    rules = TilingRules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic)
+    return rules.valid()
 
 
 @overload
@@ -243,26 +237,62 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
         if value < 1:
             raise ValueError(f"{name}={value}: expected at least 1")
     if loops:
-        if limits is not None or predicate is not None or symbolic or isinstance(sizes, str):
-            raise ValueError(
-                "loops=True: the limits are those of `device`, and sizes are lists; limits, "
-                "predicate and symbolic are for tilings without loops"
-            )
+        _check_with_loops(sizes, has_others=bool(limits or predicate or symbolic))
         own = None if isinstance(objective, str) else objective
+        lists = None if isinstance(sizes, str) else sizes
         return methods.best_loop_tilings(
-            instruction, device or "H100", top, sizes, loop_sizes, accept, own, to, output_id
+            instruction, device or "H100", top, lists, loop_sizes, accept, own, to, output_id
         )
     if not isinstance(objective, str):
         raise ValueError("an objective that is no name needs loops=True")
-    if device is not None and limits is None:
-        limits = TilingLimits.of_gpu(device)
-    sizes = "powers" if sizes is None else sizes
+    limits = limits or (TilingLimits() if device is None else TilingLimits.of_gpu(device))
+    return _best_whole_loops(
+        instruction,
+        objective,
+        top,
+        "powers" if sizes is None else sizes,
+        _RuleOptions(limits, accept, predicate, symbolic),
+        to,
+        output_id,
+        max_tilings,
+    )
+
+
+def _check_with_loops(sizes: SizesToTry | None, has_others: bool) -> None:
+    """Raise ValueError for options of tilings without loops."""
+    if has_others or isinstance(sizes, str):
+        raise ValueError(
+            "loops=True: the limits are those of `device`, and sizes are lists; limits, predicate "
+            "and symbolic are for tilings without loops"
+        )
+
+
+class _RuleOptions(NamedTuple):
+    """The options of the rules of valid tilings."""
+
+    limits: TilingLimits
+    accept: AcceptedKind
+    predicate: Callable[[Tiling], bool] | None
+    symbolic: bool
+
+
+def _best_whole_loops(
+    instruction: Instruction,
+    objective: Objective,
+    top: int,
+    sizes: SizesToTry,
+    options: _RuleOptions,
+    to: Target,
+    output_id: int,
+    max_tilings: int,
+) -> BestTilings | Unknown:
+    """Return the best tilings of which each tile has whole loops."""
     whole = one_tile(instruction, to, output_id)
     if isinstance(whole, Unknown):
         return whole
     all_sizes = TileSizes.of(whole.shape.dims, sizes)
     choices = all_sizes.thin(MAX_SIZES)
-    rules = _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic)
+    rules = TilingRules(choices, whole, *options)
     floor = rules.bound(measure_tiling(whole, rules.single), objective)
     result = best_first(
         choices,
@@ -296,102 +326,3 @@ def one_tile(instruction: Instruction, to: Target, output_id: int) -> Tiling | U
     shape = outputs[output_id][1] if 0 <= output_id < len(outputs) else None
     dims = shape.dims if isinstance(shape, Shape) else ()
     return tile(instruction, [max(1, n) for n in dims], to, output_id, exact=True, masks=False)
-
-
-class _Rules:
-    """The rules of valid tilings, and the tilings that they exclude."""
-
-    def __init__(
-        self,
-        choices: TileSizes,
-        whole: Tiling,
-        limits: TilingLimits,
-        accept: AcceptedKind,
-        predicate: Callable[[Tiling], bool] | None,
-        symbolic: bool,
-    ) -> None:
-        self.choices = choices
-        self.whole = whole
-        self.limits = limits
-        self.kinds = _KINDS[: _KINDS.index(accept) + 1]
-        self.predicate = predicate
-        self.symbolic = _symbolic_tiles(whole) if symbolic else []
-        self.single = SingleElements(whole)
-        self.refused: dict[str, Refusals] = {}
-
-    def valid(self) -> Iterator[Tiling]:
-        """Yield the valid tilings in the order of the tile sizes."""
-        too_large: list[tuple[int, ...]] = []
-        for own in self.choices:
-            if self.is_refused(own) or any(self.choices.refines(s, own) for s in too_large):
-                continue
-            tiling = self.whole.with_sizes(own)
-            refusal = self.refusal(tiling)
-            if refusal is None:
-                yield tiling
-            elif refusal.rule == EXCESS:
-                too_large.append(own)
-
-    def is_refused(self, sizes: tuple[int, ...]) -> bool:
-        """True if the tile of the result alone violates a limit."""
-        if 0 in sizes:
-            return True  # an empty dimension, as XLA enumerates it
-        grid = self.choices.grid(sizes)
-        result = TileArray(grid.largest, self.whole.shape.element_bits)
-        memory = TileMemory(result, (), prod(grid.counts))
-        return self.limits.violation(memory) is not None
-
-    def refusal(self, tiling: Tiling) -> Refusals | None:
-        """Return the violation of the first rule, or `None` for a valid tiling."""
-        for operand in tiling.operands:
-            if operand.kind not in self.kinds:
-                reason = f"operand {operand.number} has the kind {operand.kind!r}: {operand.reason}"
-                return Refusals(f"accept={self.kinds[-1]!r}", 1, tiling.sizes, reason)
-        if violation := next(self.violations(tiling.sizes), None):
-            return Refusals("symbolic=True", 1, tiling.sizes, violation)
-        memory = tile_memory(tiling)
-        if isinstance(memory, Unknown):
-            return Refusals(COUNTS, 1, tiling.sizes, str(memory))
-        if excess := self.limits.excess(memory):
-            return Refusals(EXCESS, 1, tiling.sizes, excess)
-        if self.predicate is not None and not self.predicate(tiling):
-            return Refusals("predicate", 1, tiling.sizes, "the predicate is false")
-        return None
-
-    def violations(self, sizes: tuple[int, ...]) -> Iterator[str]:
-        """Yield the constraints of symbolic tiles that tile sizes violate, in words."""
-        for symbolic in self.symbolic:
-            if isinstance(symbolic, Unknown):
-                yield f"no symbolic tile: {symbolic}"
-            elif not symbolic.satisfied_by(sizes):
-                yield str(symbolic.violation(sizes))
-
-    def evaluate(self, sizes: tuple[int, ...], objective: Objective) -> Evaluated[RankedTiling]:
-        """Return the value of a tiling, and a bound for the tilings that refine it."""
-        tiling = self.whole.with_sizes(sizes)
-        refusal = self.refusal(tiling)
-        ranked = measure_tiling(tiling, self.single)
-        if refusal is None and isinstance(ranked, Unknown):
-            refusal = Refusals(COUNTS, 1, sizes, str(ranked))
-        if refusal is not None:
-            known = self.refused.setdefault(refusal.rule, replace(refusal, count=0))
-            self.refused[refusal.rule] = replace(known, count=known.count + 1)
-        if isinstance(ranked, Unknown):
-            return Evaluated(None, 0, 0)
-        bound = self.bound(ranked, objective)
-        return Evaluated(None if refusal else ranked, ranked.value(objective), bound)
-
-    @staticmethod
-    def bound(ranked: RankedTiling | Unknown, objective: Objective) -> int:
-        """Return a lower bound for the tilings that refine this one; upper bounds give none."""
-        if isinstance(ranked, Unknown) or ranked.grade == "may":
-            return 0
-        return ranked.value(objective)
-
-
-def _symbolic_tiles(whole: Tiling) -> list[SymbolicTile | Unknown]:
-    """Return the symbolic tiles of the maps, over-approximations as XLA has them."""
-    answer = tile(whole.instruction, whole.sizes, whole.to, whole.answer.domain_id, masks=False)
-    operands = () if isinstance(answer, Unknown) else answer.operands
-    maps = [m for operand in operands for m in operand.maps]
-    return [symbolic_tile(m) for m in dict.fromkeys(maps)]

@@ -27,7 +27,7 @@ PROBLEMS = {
 
 def searched(problem: Problem, top: int = 3, **options: object) -> BestLoopTilings:
     root = hlo.parse(problem.text).entry.root
-    best = indexing.best_tilings(root, device="H100", loops=True, top=top, **options)  # type: ignore[call-overload]
+    best = indexing.best_tilings(root, device="H100", loops=True, top=top, **options)
     assert isinstance(best, BestLoopTilings), best
     return best
 
@@ -127,8 +127,6 @@ def test_an_objective_of_a_user_ranks() -> None:
 def test_options_of_the_other_search_are_refused() -> None:
     root = hlo.parse(hand.dot(64, 64, 64).text).entry.root
     with pytest.raises(ValueError, match="the limits are those of `device`"):
-        indexing.best_tilings(  # type: ignore[call-overload]
-            root, loops=True, limits=indexing.TilingLimits(max_elements=5)
-        )
+        indexing.best_tilings(root, loops=True, limits=indexing.TilingLimits(max_elements=5))
     with pytest.raises(ValueError, match="unknown GPU 'TPU'"):
         indexing.best_tilings(root, loops=True, device="TPU")

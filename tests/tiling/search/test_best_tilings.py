@@ -144,7 +144,7 @@ def every(name: str) -> list[Sizes]:
 
 
 def best(name: str, objective: Objective = "bytes", **options: object) -> BestTilings:
-    result = best_tilings(root(PROGRAMS[name]), objective, **options)  # type: ignore[arg-type]
+    result = best_tilings(root(PROGRAMS[name]), objective, **options)  # type: ignore[call-overload]
     assert isinstance(result, BestTilings)
     return result
 
@@ -391,7 +391,7 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(IndexError):
         best_tilings(dot, output_id=1)
     with pytest.raises(ValueError, match="objective"):
-        best_tilings(dot, "time")  # type: ignore[arg-type]  # the wrong value is tested
+        best_tilings(dot, "time")  # type: ignore[call-overload]  # the wrong value is tested
 
 
 # ------------------------------------------------------------ XLA
