@@ -100,9 +100,9 @@ from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
 from .views.block_tables import blocks_text as blocks_text
 from .views.display import html_of as html_of
-from .views.pallas_tables import pallas_text as pallas_text
 from .views.loop_tables import best_loop_tilings_text as best_loop_tilings_text
 from .views.loop_tables import loop_tiling_text as loop_tiling_text
+from .views.pallas_tables import pallas_text as pallas_text
 from .views.plans import best_shardings_text as best_shardings_text
 from .views.plans import plan_text as plan_text
 from .views.tilings import best_tilings_text as best_tilings_text
