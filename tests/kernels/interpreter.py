@@ -130,9 +130,12 @@ def execute(
         NotExecutable: an op is not covered.
     """
     try:
-        return Interpreter(module, True).run(operands, grid, threads)
-    except NeedsOrder:
-        return Interpreter(module, False).run(operands, grid, threads)
+        try:
+            return Interpreter(module, True).run(operands, grid, threads)
+        except NeedsOrder:
+            return Interpreter(module, False).run(operands, grid, threads)
+    except (ValueError, IndexError, KeyError) as error:  # shapes or ranks that do not fit
+        raise NotExecutable(f"ill-typed text: {error}") from error
 
 
 class Interpreter:

@@ -92,7 +92,7 @@ _PLAIN = re.compile(r" *(xtile\.insert|scf\.yield|xla\.yield|return) ")
 def _whole_edits(text: str) -> Iterator[Edit]:
     """Yield edits of the memory of arguments and of the width of indices."""
     for match in re.finditer(r"dl_spec<index = (\d+)", text):
-        for bits in (6, 9):
+        for bits in (8, 12):
             yield "width", match.start(1), match.end(1), str(bits)
     arguments = re.findall(r"(tensor<[^{]*?>) \{([^{}]*)xla\.slice_index = (-?\d+)", text)
     for match in re.finditer(r"(tensor<[^{]*?>) \{([^{}]*)xla\.slice_index = (-?\d+)", text):
@@ -198,7 +198,8 @@ def _size_edits(line: str) -> Iterator[Edit]:
     """Yield edits of the grid, of shuffles and of positions in vectors."""
     for pattern in (r"xla\.range = \[0 : index, (\d+) : index\]", r"scf\.forall .* in \((\d+)"):
         for match in re.finditer(pattern, line):
-            for value in (int(match[1]) + 1, int(match[1]) - 1):
+            least = 0 if "range" in pattern else 1  # a grid without points cannot be launched
+            for value in (int(match[1]) + 1, max(int(match[1]) - 1, least)):
                 yield "grid", match.start(1), match.end(1), str(value)
     for match in re.finditer(r"\) to (\d+) combiner", line):
         for value in (int(match[1]) // 2, int(match[1]) * 2):
