@@ -109,7 +109,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Executed:
-    """What a kernel leaves: each result, and which elements are defined and written."""
+    """Results that a kernel leaves, and remarks such as "one value is written twice"."""
 
     results: tuple[Array, ...]
     notes: frozenset[str]

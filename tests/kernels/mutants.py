@@ -52,7 +52,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Effect:
-    """What executions show: ``fault``, ``values``, ``rounding`` or ``none``; and the witness."""
+    """Evidence of executions: ``fault``, ``values``, ``rounding`` or ``none``; and the witness."""
 
     name: str
     witness: str = ""
@@ -334,9 +334,9 @@ class Judge:
 
     def original(self, seeds: tuple[int, ...]) -> Effect:
         """Return what executions of the kernel itself show."""
-        found = [difference(own, wanted) for seed in seeds
+        shown = [difference(own, wanted) for seed in seeds
                  for own, wanted in zip(*self._case(seed)[:0:-1], strict=True)]  # fmt: skip
-        return Effect(next((n for n in ("values", "rounding") if n in found), "none"))
+        return Effect(next((n for n in ("values", "rounding") if n in shown), "none"))
 
     def effect_of(self, mutant: Kernel) -> Effect:
         """Return what executions of a mutant show.
@@ -345,7 +345,7 @@ class Judge:
             HloError: the text is invalid.
             NotExecutable: an op is not covered.
         """
-        module, found = mutant.module, Effect("none")
+        module, shown = mutant.module, Effect("none")
         for seed in self.seeds:
             operands, wanted, own = self._case(seed)
             if self.original((seed,)).name == "values":
@@ -355,13 +355,15 @@ class Judge:
             except KernelFault as fault:
                 return Effect("fault", str(fault))
             for number, (one, other) in enumerate(zip(results, wanted, strict=True)):
+                if one.shape != other.shape:
+                    return Effect("fault", f"output {number} has the shape {one.shape}")
                 name = difference(one, other)
                 if name == "values":
                     place = _place(one, other)
                     return Effect("values", f"output {number} {place} for seed {seed}")
                 if name and not _same(one, own[number]):
-                    found = Effect("rounding")
-        return found
+                    shown = Effect("rounding")
+        return shown
 
 
 def _same(one: Array, other: Array) -> bool:

@@ -135,9 +135,9 @@ FAULTS = [
 @pytest.mark.parametrize("kind, body", FAULTS, ids=[f"{k}-{n}" for n, (k, _) in enumerate(FAULTS)])
 def test_a_fault_is_told_with_its_kind(kind: str, body: str) -> None:
     lines = "%c1 = arith.constant 1 : index\n%next = arith.addi %at, %c1 : index\n"
-    with pytest.raises(KernelFault) as found:
+    with pytest.raises(KernelFault) as raised:
         run(lines + body)
-    assert found.value.kind == kind
+    assert raised.value.kind == kind
 
 
 def test_indices_of_64_bits_do_not_wrap_where_those_of_32_do() -> None:

@@ -146,9 +146,9 @@ ENTRY e {{
     kernel = Kernel("f", fusion, tuple(stages(Source(text, "near"))), None, "near")
     operands = operands_of(fusion, 0)
     try:
-        found = execute(kernel.module, operands).results
+        left = execute(kernel.module, operands).results
         wanted = expected(fusion, operands)
-        names = [difference(a, np.asarray(b)) for a, b in zip(found, wanted, strict=True)]
+        names = [difference(a, np.asarray(b)) for a, b in zip(left, wanted, strict=True)]
         name = "values" if "values" in names else "right"
     except KernelFault as fault:
         name = fault.kind
