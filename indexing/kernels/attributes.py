@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.text import parse_map
 
 _MAP = re.compile(r'#xla\.indexing_map<\s*"(.*)"\s*>', re.DOTALL)
+_FAR = 1 << 40
 _ARRAY = re.compile(r"array<\w+(?::\s*(.*))?>", re.DOTALL)
 _ITEM = re.compile(r"-?0x[0-9A-Fa-f]+|-?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?|true|false|[()]|\"[^\"]*\"")
 _FLOAT_BITS = {16: np.uint16, 32: np.uint32, 64: np.uint64, 8: np.uint8}
@@ -125,10 +127,36 @@ def _angled(tokens: MlirTokens) -> Any:
     return RawAttribute(text)
 
 
+@dataclass(frozen=True, slots=True)
+class MapAttribute:
+    """The map of an ``#xla.indexing_map``.
+
+    Attributes:
+        written: the same map with variables of any value, so that its expressions are those of the
+            text: its domain simplifies nothing, whether a kernel keeps to it or not.
+    """
+
+    map: IndexingMap
+    written: IndexingMap
+
+
 @lru_cache(4096)
-def read_map(text: str) -> IndexingMap:
+def read_map(text: str) -> MapAttribute:
     """Return the map of an ``#xla.indexing_map``, from the text between its quotes."""
-    return parse_map(text)
+    held, free = parse_map(text), text
+    for variable in (*held.dims, *held.ranges):
+        bounds = rf"\b{re.escape(variable.name)} in \[[^\]]*\]"
+        free = re.sub(bounds, f"{variable.name} in [{-_FAR}, {_FAR}]", free, count=1)
+    return MapAttribute(held, parse_map(free))
+
+
+def take_map(tokens: MlirTokens, aliases: Mapping[str, Any]) -> dict[str, IndexingMap]:
+    """Return the attributes of an op with a map, which is the current token; go over it."""
+    span = tokens.span()
+    held = read_attribute(tokens, aliases)
+    if not isinstance(held, MapAttribute):
+        tokens.fail(f"`{span.text}` is not an `#xla.indexing_map`")
+    return {"map": held.map, "written_map": held.written}
 
 
 def accept_type(tokens: MlirTokens) -> MlirType | None:

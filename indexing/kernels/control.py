@@ -40,10 +40,17 @@ def _identity_of_point(execution: Execution, op: MlirOp, values: Values) -> Sequ
         stated, high = high, sizes[place] - 1
         launched = Constraint(as_expr(high), low, stated)
         execution.promise(launched, op, f"{LAUNCH} of {high + 1} in {dimension}")
+    _expect_points(op.name, high)
     variable = Variable(f"{'th' if of_thread else 'bl'}_{dimension}", low, high)
     if low or table.setdefault(dimension, variable) is not variable:
         raise NotHandled(f"several ranges of `{op.name} {dimension}`")
     return [variable.as_expr() if high else as_expr(0)]
+
+
+def _expect_points(name: str, last: int) -> None:
+    """Check that a dimension has a point; a kernel without points writes nothing."""
+    if last < 0:
+        raise NotHandled(f"`{name}` over no points")
 
 
 def _forall(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
@@ -57,6 +64,7 @@ def _forall(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     ):
         if not isinstance(size, int):
             raise NotHandled("`scf.forall` of a size that is not constant")
+        _expect_points(op.name, size - 1)
         variable = Variable(f"th_{dimension}", 0, size - 1)
         execution.threads[dimension] = variable
         inner[value] = variable.as_expr() if size > 1 else as_expr(0)
@@ -90,6 +98,8 @@ def _expect_whole(op: MlirOp, values: Values) -> None:
 def _xla_loop(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     block = op.regions[0].block
     indexing_map = op.attributes["map"]
+    if any(v.lower > v.upper for v in (*indexing_map.dims, *indexing_map.ranges)):
+        raise NotHandled("a loop over no points")
     variables = [execution.new_variable(1) for _ in indexing_map.ranges]
     variables = [
         Variable(new.name, v.lower, v.upper)
@@ -97,12 +107,10 @@ def _xla_loop(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held
     ]
     points = [v.as_expr() if v.lower < v.upper else as_expr(v.lower) for v in variables]
     dims = execution.indices(values, op.group("dims"))
-    results, conditions = substitute_map(execution, indexing_map, dims, points)
+    results, conditions = substitute_map(execution, op, dims, points)
     inner = dict(values)
     inner.update(zip(block.groups["symbols"], points, strict=True))
     inner.update(zip(block.groups["results"], results, strict=True))
-    for result in results:
-        execution.check_width(result, op)
     own = [v for v in variables if v.lower < v.upper]
     return _iterate(execution, op, inner, own, tuple(conditions))
 
@@ -316,7 +324,7 @@ def _call(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
 def _apply_indexing(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     dims = execution.indices(values, op.group("dims"))
     symbols = execution.indices(values, op.group("symbols"))
-    results, conditions = substitute_map(execution, op.attributes["map"], dims, symbols)
+    results, conditions = substitute_map(execution, op, dims, symbols)
     for condition in conditions:
         execution.promise(condition, op, "the domain of `xla.apply_indexing`")
     return results

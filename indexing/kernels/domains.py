@@ -13,7 +13,7 @@ from indexing.maps.relation import image, is_empty
 from simplifier.atoms import Floor, Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.interval import contains
-from simplifier.linear import Expr
+from simplifier.linear import Expr, as_expr, from_atom
 
 Guards: TypeAlias = tuple[Constraint, ...]
 Point: TypeAlias = dict[str, int]
@@ -140,6 +140,31 @@ def magnitude(expr: Expr) -> int:
         elif not isinstance(atom, Variable):
             largest = max([largest, *[magnitude(e) for e in atom.operands]])
     return max(total, largest)
+
+
+def terms_of(expr: Expr) -> list[Expr]:
+    """Return the terms whose sum an expression is."""
+    terms = [from_atom(atom) * factor for atom, factor in expr.parts.items()]
+    return [*terms, as_expr(expr.constant)]
+
+
+def partial_sums(terms: Sequence[Expr]) -> tuple[Expr, Expr]:
+    """Return two expressions between which each sum of some of the terms is.
+
+    >>> i = Variable("i", 0, 7).as_expr()
+    >>> [str(e) for e in partial_sums([i * 3, (i // 2) * -4, as_expr(1)])]
+    ['(i floordiv 2) * -4', 'i * 3 + 1']
+    """
+    below = above = as_expr(0)
+    for term in terms:
+        low, high = term.bounds
+        if low < 0 < high:
+            below, above = below + low, above + high
+        elif high <= 0:
+            below += term
+        else:
+            above += term
+    return below, above
 
 
 def within(expr: Expr, limits: tuple[int, int]) -> bool:

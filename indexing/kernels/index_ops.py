@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.domains import NotHandled
+from indexing.kernels.domains import NotHandled, numerators, terms_of
 from indexing.kernels.ir import MlirOp, MlirValue
 from indexing.kernels.scalars import type_name
 from indexing.kernels.symbolic import Execution, Held
-from indexing.maps.indexing_map import IndexingMap
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
@@ -135,18 +134,23 @@ def _product(one: Expr, other: Expr) -> Expr:
 
 
 def substitute_map(
-    execution: Execution, indexing_map: IndexingMap, dims: Sequence[Expr], symbols: Sequence[Expr]
+    execution: Execution, op: MlirOp, dims: Sequence[Expr], symbols: Sequence[Expr]
 ) -> tuple[list[Expr], list[Constraint]]:
-    """Return the results of a map at a point, and the conditions of its domain.
+    """Return the results of an op's map at a point, and the conditions of its domain.
 
-    The bounds of its variables are among the conditions.
+    The bounds of its variables are among the conditions.  The expressions are those of the text,
+    and promises say that each of them fits in the width of indices.
     """
+    stated, written = op.attributes["map"], op.attributes["written_map"]
     given = (*dims, *symbols)
-    variables = (*indexing_map.dims, *indexing_map.ranges)
-    if len(given) != len(variables) or indexing_map.runtime:
+    bounded, variables = (*stated.dims, *stated.ranges), (*written.dims, *written.ranges)
+    if len(given) != len(variables) or written.runtime or stated.is_known_empty:
         raise NotHandled(f"{len(given)} operands of a map of {len(variables)} variables")
     swap = Substitution(dict(zip(variables, given, strict=True)))
-    bounds = [Constraint(e, *v.bounds) for v, e in zip(variables, given, strict=True)]
-    constraints = [c.with_expr(swap(c.expr)) for c in indexing_map.constraints]
+    for expr in (*written.results, *[c.expr for c in written.constraints]):
+        for part in (expr, *numerators(expr)):
+            execution.check_width([swap(term) for term in terms_of(part)], op)
+    bounds = [Constraint(e, *v.bounds) for v, e in zip(bounded, given, strict=True)]
+    constraints = [c.with_expr(swap(c.expr)) for c in written.constraints]
     conditions = [c for c in (*bounds, *constraints) if not c.is_true]
-    return [swap(result) for result in indexing_map.results], conditions
+    return [swap(result) for result in written.results], conditions

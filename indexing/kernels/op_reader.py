@@ -10,6 +10,7 @@ from indexing.kernels.attributes import (
     constant_array,
     read_attribute,
     read_dictionary,
+    take_map,
     take_result_types,
     take_type,
     take_types_in_brackets,
@@ -19,7 +20,6 @@ from indexing.kernels.ir import MlirOp, MlirRegion, MlirType, MlirValue
 from indexing.kernels.scopes import MlirScopes
 from indexing.kernels.tokens import MlirTokens
 from indexing.kernels.types import UNKNOWN_TYPE, read_type
-from indexing.maps.indexing_map import IndexingMap
 
 _CONNECTORS = ("to", "into", "from", "->")
 _INDEX, _BOOL = read_type("index"), read_type("i1")
@@ -128,10 +128,8 @@ def _read_named(parts: OpParts, name: str, kind: str) -> None:
         case "symbol":
             value = tokens.expect_kind("symbol", "a function such as `@f`")[1:].strip('"')
         case "map":
-            span = tokens.span()
-            value = read_attribute(tokens, parts.aliases)
-            if not isinstance(value, IndexingMap):
-                parts.tokens.fail(f"`{span.text}` is not an `#xla.indexing_map`")
+            parts.attributes.update(take_map(tokens, parts.aliases))
+            return
         case _:
             value = _constant(parts)
     parts.attributes[name] = value

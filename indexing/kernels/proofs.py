@@ -285,9 +285,19 @@ class Proof:
         for output in outputs:
             for pair in self._pairs(output):
                 reason = self._compare(output, *pair)
+                if isinstance(reason, KernelDiffers) and self._may_overwrite(output):
+                    return "an element may be written several times, at first with another value"
                 if reason is not None:
                     return reason
         return None
+
+    def _may_overwrite(self, output: int) -> bool:
+        """Return True unless each element of an output is proved to be written at most once."""
+        writes = self.writes_to(self.run.results[output])
+        maps = [self._local(w) for w in writes]
+        if any(m is None or m.is_injective() is not True for m in maps):
+            return True
+        return any(self._overlap(*pair) for pair in combinations(writes, 2))
 
     def _pairs(self, output: int) -> Iterator[tuple[Formula, Formula, Guards]]:
         """Yield the value in memory and that of the instruction, with the points of the pair."""

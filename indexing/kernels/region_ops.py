@@ -9,6 +9,7 @@ from hlo.text.source import Source
 from indexing.kernels.attributes import (
     read_attribute,
     read_dictionary,
+    take_map,
     take_result_types,
     take_type,
     take_types_in_brackets,
@@ -160,7 +161,7 @@ def _loop(reader: RegionReader, parts: OpParts) -> list[MlirType]:
     tokens.expect("->", "before the results of the map")
     results = _names(reader, "(", ")")
     tokens.expect("in", "before the map")
-    parts.attributes["map"] = read_attribute(tokens, reader.aliases)
+    parts.attributes.update(take_map(tokens, reader.aliases))
     carried = _carried(reader, parts, "iter_args")
     points = _define(reader, symbols, index * len(symbols))
     places = _define(reader, results, index * len(results))

@@ -154,6 +154,9 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
     buffers = [held for held in results if isinstance(held, KernelBuffer)]
     if len(buffers) != len(program.outputs):
         raise NotHandled(f"{len(buffers)} buffers for {len(program.outputs)} outputs")
+    for number, (buffer, shape) in enumerate(zip(buffers, program.shapes, strict=True)):
+        if not fits_shape(buffer.type, shape):
+            raise NotHandled(f"result {number} is {buffer.type}, the output {shape}")
     return KernelRun(program, execution, arguments, tuple(buffers))
 
 
@@ -169,6 +172,8 @@ def _program_id(execution: Execution, entry: MlirFunction, launch: Launch | None
     else:
         assert launch is not None
         count = math.prod(launch.grid)
+    if count < 1:
+        raise NotHandled("a launch of no blocks")
     execution.blocks["x"] = Variable("bl_x", 0, count - 1)
     return execution.blocks["x"].as_expr() if count > 1 else as_expr(0)
 
@@ -184,6 +189,8 @@ def _blocks(execution: Execution, entry: MlirFunction) -> list[Held]:
         low, high = (0, known[0] - 1) if known else attributes.get("xla.range", (None, 0))
         if low != 0:
             raise NotHandled("a position of the block without `xla.range`")
+        if high < 0:
+            raise NotHandled("a launch of no blocks")
         execution.blocks[dimension] = Variable(f"bl_{dimension}", 0, high)
         positions.append(execution.blocks[dimension].as_expr() if high else as_expr(0))
     return positions

@@ -132,6 +132,8 @@ class Scalars:
         if name == "select":
             condition, *sides = terms
             one, other = self.alike(sides)
+            if condition.type != "pred" or one.type != other.type:
+                raise NotHandled(f"a selection by {condition.type} of {one.type} and {other.type}")
             return self._apply("select", one.type, [condition, one, other])
         if op.name == "math.fma":
             product = self._apply("multiply", terms[0].type, terms[:2])

@@ -13,7 +13,14 @@ from typing import Any, Final, TypeAlias
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.accumulation import Accumulated, AccumulatedPart
-from indexing.kernels.domains import Guards, NotHandled, magnitude, numerators
+from indexing.kernels.domains import (
+    Guards,
+    NotHandled,
+    magnitude,
+    numerators,
+    partial_sums,
+    terms_of,
+)
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
 from indexing.kernels.scalars import COMBINING, Scalars, type_name
 from indexing.kernels.tile_values import Tile
@@ -194,16 +201,19 @@ class Execution:
             results = [self.scalar_op(op, [values[v] for v in op.operands])]
         for result, value in zip(op.results, results, strict=True):
             if isinstance(value, Expr):
-                self.check_width(value, op)
+                self.check_width(terms_of(value), op)
             values[result] = value
 
-    def check_width(self, value: Expr, op: MlirOp) -> None:
-        """Promise that an index and the numerators in it fit in the width of indices."""
+    def check_width(self, terms: Sequence[Expr], op: MlirOp) -> None:
+        """Promise that a sum, its partial sums and what is divided in it fit in an index."""
         limit = 1 << self.width - 1
-        if magnitude(value) >= limit:
-            for part in (value, *numerators(value)):
-                condition = Constraint(part, -limit, limit - 1)
-                self.promise(condition, op, f"an index of {self.width} bits")
+        if sum(map(magnitude, terms)) < limit:
+            return
+        value = sum(terms, start=as_expr(0))
+        inner = [n for term in terms for n in numerators(term)]
+        for part in (value, *partial_sums(terms), *inner):
+            condition = Constraint(part, -limit, limit - 1)
+            self.promise(condition, op, f"an index of {self.width} bits")
 
     # ------------------------------------------------------------ scalars
 

@@ -9,7 +9,7 @@ import indexing
 from hlo.text.source import HloError
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.kernel import Kernel
-from indexing.kernels.verdicts import KernelDiffers, KernelProved
+from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided
 from tests.kernels.memory import NotExecutable
 from tests.kernels.mutants import Effect, Judge, Mutant, mutants_of, with_text
 
@@ -63,14 +63,15 @@ def changed(folder: str, old: str, new: str) -> tuple[Kernel, Effect]:
 
 WITH_EFFECT = [
     ("cpu_loop_gelu", "s1 in [0, 9]", "s1 in [0, 8]", "missing"),
-    pytest.param("cpu_loop_gelu", "in (1, 1, 1)", "in (0, 1, 1)", "missing",
-                 marks=pytest.mark.xfail(strict=True, reason="an empty range is one point")),
+    ("cpu_loop_gelu", "in (1, 1, 1)", "in (0, 1, 1)", "missing"),
+    ("cpu_loop_dynamic_slice", "xla.range = [0 : index, 0 : index]",
+     "xla.range = [0 : index, -1 : index]", "range"),
     ("cpu_loop_gelu", "s0 in [0, 5]", "s0 in [0, 6]", "bounds"),
     ("cpu_loop_gelu", "4.471500e-02", "4.475500e-02", "in place of"),
     ("cpu_loop_gelu", "xla.slice_index = 2", "xla.slice_index = 7", ""),
     ("h100_transpose_2d", "index = 32", "index = 6", "overflow"),
-    pytest.param("h100_transpose_2d", "index = 32", "index = 9", "overflow",
-                 marks=pytest.mark.xfail(strict=True, reason="widths of maps of loops")),
+    ("h100_transpose_2d", "index = 32", "index = 9", "overflow"),
+    ("h100_reduce_all", "index = 32", "index = 12", "overflow"),
     ("h100_reduce_row", ") to 16 combiner", ") to 8 combiner", "in place of"),
     ("h100_loop_slice_stride", "bl_x * 128 + th_x", "bl_x * 127 + th_x", ""),
 ]  # fmt: skip
@@ -82,6 +83,23 @@ def test_a_changed_kernel_is_not_proved(folder: str, old: str, new: str, words: 
     assert words in effect.witness
     assert not (effect.is_real and indexing.check_kernel(kernel))
     assert effect.is_real or not words
+
+
+def test_a_promise_that_is_broken_changes_no_value() -> None:
+    """The domain of `xla.apply_indexing` must not simplify the map of a kernel that leaves it."""
+    kernel, effect = changed("h100_reduce_all", "d3 in [0, 1]", "d3 in [0, 0]")
+    assert not effect.is_real
+    verdict = indexing.check_kernel(kernel)
+    assert "xla.apply_indexing" in str(verdict)
+    assert isinstance(verdict, KernelUndecided)
+
+
+def test_a_selection_by_a_number_is_not_proved() -> None:
+    kernel = judge_of("cpu_loop_dynamic_slice").kernel
+    text = kernel.stages[0].text
+    other = text.replace("arith.select %0, %2, %extracted_0", "arith.select %2, %2, %2", 1)
+    assert other != text
+    assert isinstance(indexing.check_kernel(with_text(kernel, other)), KernelUndecided)
 
 
 def test_mutants_are_of_many_kinds_and_are_all_different() -> None:
