@@ -73,6 +73,8 @@ OTHER_BUILDER.parameter("f32[4]", name="x")
 GATHER = indexing.gather((4, 3), (2,))
 TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
 assert isinstance(TILING, indexing.Tiling)
+LOOPED = indexing.tile(DOT, (2, 2), loop_sizes={"k": 1})
+assert isinstance(LOOPED, indexing.LoopTiling)
 FORWARD = indexing.tile(DOT, (2, 2))
 assert isinstance(FORWARD, indexing.Tiling)
 BLOCKS = FORWARD.blocks(0, 2)
@@ -182,6 +184,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "str | methods.CuteLayout":     ("4:1",            "str"),
     "Literal['lowered', 'optimized']": ("lowered",     ""),
     "SizesToTry":                   ("powers",         ""),
+    "SizesToTry | None":            (None,             "None"),
     "Target":                       ("operands",       ""),
     "Instruction | Computation | Iterable[Instruction]": (DOT, ""),
     "TiledInstruction":             (ANALYSIS.instructions[0], ""),
@@ -205,6 +208,9 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Module":                       (MODULE,           "module"),
     "Mesh | None":                  (None,             "None"),
     "Objective":                    ("bytes",          ""),
+    "Objective | LoopObjective":    ("bytes",          ""),
+    "LoopChoices":                  (None,             "None"),
+    "Mapping[str, int] | Sequence[int] | None": (None, "None"),
     "Points":                       ((1, 2),           ""),
     "Points | None":                ((1, 2),           "None"),
     "methods.Points":               ((1, 2),           ""),
@@ -311,6 +317,7 @@ INSTANCES: dict[str, Any] = {
     "indexing.drawing.Drawing": indexing.Drawing(()),
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
+    "indexing.tiling.LoopTiling": LOOPED,
     "indexing.tiling.Tiling": TILING,
     "indexing.tiling.TiledBlocks": BLOCKS,
     "indexing.tiling.TileAnalysis": ANALYSIS,
@@ -340,6 +347,8 @@ MADE_BY_QUERIES = {
     *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),
     *("indexing.tiling.XlaCandidate", "indexing.tiling.XlaCandidates"),
     "indexing.tiling.RankComparison",
+    *(f"indexing.tiling.{name}" for name in ("BestLoopTilings", "LoopCandidate", "LoopRead")),
+    *("indexing.tiling.LoopTiling", "indexing.tiling.TilingLoop"),
     *("indexing.memory.Accesses", "indexing.memory.MemoryAccess"),
     *("indexing.memory.BestBlockOrders", "indexing.memory.CacheMisses"),
     *("indexing.memory.ReuseProfile", "indexing.memory.WorkingSet", "indexing.memory.BlockOrder"),

@@ -277,6 +277,7 @@ class LoopTiling(Displayed):
             ]
         )
 
+    @checked
     def at(self, *index: int, step: int | None = None) -> tuple[Region, ...]:
         """Return the elements of each array of `arrays` that a block needs in one step.
 
