@@ -34,6 +34,8 @@ import indexing
 import simplifier
 from hlo import HloError, Module, Source
 from indexing.equivalence.dumps import Dump
+from indexing.kernels.verdicts import KernelDiffers, KernelUndecided
+from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate
 
 ROOT = Path(__file__).parent.parent
 HAS_JAX = util.find_spec("jax") is not None
@@ -81,6 +83,19 @@ def _pass_result() -> Any:
     return indexing.PassResult("m", dump, dump, _equivalent(COPY))
 
 
+def _loop_tilings() -> Any:
+    root = hlo.parse("""ENTRY e { p = f32[32,64] parameter(0)  q = f32[64,16] parameter(1)
+        ROOT d = f32[32,16] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0} }""")
+    tiling: Any = indexing.tile(root.entry.root, (16, 16), loop_sizes={"k": 16})
+    best = indexing.best_tilings(root.entry.root, top=2, loops=True)
+    return [tiling, tiling.operands, best, LoopCandidate(1, 2, 3, 1, 1), FewestBytes(132)]
+
+
+def _kernels() -> Any:
+    (kernel,) = indexing.kernels_of(ROOT / "tests" / "kernels" / "data" / "h100_transpose_2d")
+    return [kernel, kernel.launch, indexing.check_kernel(kernel)]
+
+
 MORE: list[Callable[[], Any]] = [
     lambda: _equivalent(TRANSPOSE),
     lambda: _equivalent(COPY),
@@ -89,6 +104,10 @@ MORE: list[Callable[[], Any]] = [
     _difference,
     _fewer_reads,
     _pass_result,
+    _loop_tilings,
+    _kernels,
+    lambda: KernelDiffers("another value", (("bl_x", 1),), element=(0, 1), output=0),
+    lambda: KernelUndecided("no", level="reads"),
     lambda: indexing.output_to_input(_window().entry.root),
     lambda: indexing.UndecidedError("no"),
     lambda: indexing.CertificateError("no"),

@@ -148,6 +148,18 @@ class LoopModel:
         return sets if isinstance(sets, Unknown) else int(sets.count().values.max(initial=0))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Inside:
+    """True for the arrays that an instruction computes; called by `TileGraph`, and pickled."""
+
+    instruction: Instruction
+    to: Target
+
+    def __call__(self, array: ArrayRef) -> bool:
+        is_own = bool(array.calls) or array.instruction is self.instruction
+        return self.to == "parameters" or is_own
+
+
 def loop_model(
     instruction: Instruction, to: Target = "operands", output_id: int = 0, masks: bool = True
 ) -> LoopModel | Unknown:
@@ -167,9 +179,7 @@ def loop_model(
     if not 0 <= output_id < len(outputs):
         raise IndexError(f"output_id={output_id}: `{instruction.name}` has {len(outputs)} outputs")
 
-    def inside(array: ArrayRef) -> bool:
-        return to == "parameters" or bool(array.calls) or array.instruction is instruction
-
+    inside = _Inside(instruction, to)
     array = computed_array(ArrayRef(instruction, outputs[output_id][0]), inside)
     shape = array.array_shape
     if shape is None or any(n < 1 for n in shape.dims):
