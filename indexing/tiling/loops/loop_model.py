@@ -45,7 +45,7 @@ class LoopModel:
     nests: tuple[BlockNest, ...]
     loops: tuple[TileLoop, ...]
     _tables: dict[ArrayRef, SetTable] = field(default_factory=dict)
-    _online: dict[tuple[int, int], bool] = field(default_factory=dict)
+    _online: dict[tuple[BlockNest, BlockNest], bool] = field(default_factory=dict)
 
     @property
     def rank(self) -> int:
@@ -85,7 +85,7 @@ class LoopModel:
 
     def can_rescale(self, statistic: BlockNest, user: BlockNest) -> bool:
         """Return True if `user` may run in step with `statistic`, whose result it needs."""
-        key = id(statistic), id(user)
+        key = statistic, user
         if key not in self._online:
             self._online[key] = can_rescale(self.graph, statistic, user)
         return self._online[key]
