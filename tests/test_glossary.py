@@ -48,8 +48,8 @@ FIELD = words("""
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer cost custom dimension domain evaluation expression floordiv formula
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex
-    layout load maxima memory minima miss mlir mod module non-affine notation notebook numpy op
-    opcode operand operations parameter pickle print producer product program proof python queue
+    layout load matmul maxima memory minima miss mlir mod module non-affine notation notebook numpy
+    op opcode operand operations parameter pickle print producer product program proof python queue
     resident residue roofline runtime shape shardy shell simplification simplified simplifier store
     pass passes sum sympy test thread tile tpu validation variable xla matplotlib picture
 """)

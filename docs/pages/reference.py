@@ -28,6 +28,7 @@ ROOMS: Final = {
     "indexing.codegen": "Loop nests",
     "indexing.frontends": "Functions of JAX",
     "indexing.pallas": "Blocks of Pallas calls",
+    "indexing.kernels": "Kernels of emitters",
     "indexing.views": "Summaries",
     "indexing.drawing": "Pictures of answers",
     "hlo": "Modules, instructions, shapes, layouts, shardings, errors",
@@ -35,7 +36,7 @@ ROOMS: Final = {
 }
 """The packages with public names, in the order of the reference."""
 
-WITH_OWN_NAMES: Final = ("indexing.execution", "indexing.pallas")
+WITH_OWN_NAMES: Final = ("indexing.execution", "indexing.pallas", "indexing.kernels")
 """The rooms whose names are not names of `indexing`."""
 
 OWN_OPS: Final = {

@@ -148,8 +148,7 @@ def cli(reporter: Reporter, debug: bool) -> None:
       0        success
       1        an error in the input
       2        a usage error
-      3        undecided (diff, pallas, passes)
-      3        undecided (diff, passes, kernels)
+      3        undecided (diff, kernels, pallas, passes)
       130      interrupted by Ctrl-C
       141      the reader of the output closed it
       128 + N  ended by signal N

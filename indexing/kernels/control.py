@@ -230,6 +230,8 @@ def _after_loop(
 
 def _if(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     condition = execution.formula(values[op.operand("condition")])
+    if condition.type != "pred":
+        raise NotHandled(f"a branch by {condition.type}")
     guards = execution.conditions_of(condition)
     if condition is execution.scalars.false:
         return _branch(execution, op.regions[1], values, (), True) if op.regions[1:] else ()
@@ -342,28 +344,28 @@ def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     return [target]
 
 
-def _predicated_insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    guards = execution.conditions_of(values[op.operand("condition")])
-    outer = execution.place
+def _where(
+    execution: Execution, condition: Formula, handler: Handler, op: MlirOp, values: Values
+) -> Sequence[Held]:
+    """Execute an op at the points where a condition holds."""
+    guards, outer = execution.conditions_of(condition), execution.place
     execution.place = replace(
         outer, guards=(*outer.guards, *(guards or ())),
         is_certain=outer.is_certain and guards is not None,
     )  # fmt: skip
-    results = _insert(execution, op, values)
+    results = handler(execution, op, values)
     execution.place = outer
     return results
 
 
+def _predicated_insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    condition = execution.formula(values[op.operand("condition")])
+    return _where(execution, condition, _insert, op, values)
+
+
 def _predicated_extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     condition = execution.formula(values[op.operand("condition")])
-    guards = execution.conditions_of(condition)
-    outer = execution.place
-    execution.place = replace(
-        outer, guards=(*outer.guards, *(guards or ())),
-        is_certain=outer.is_certain and guards is not None,
-    )  # fmt: skip
-    (value,) = _extract(execution, op, values)
-    execution.place = outer
+    (value,) = _where(execution, condition, _extract, op, values)
     return [merge(execution, condition, value, values[op.operand("otherwise")])]
 
 

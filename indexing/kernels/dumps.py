@@ -16,6 +16,7 @@ from typing import Final
 from hlo.formats.dump_names import DumpName
 from hlo.formats.files import load
 from hlo.formats.folders import files_below
+from hlo.formats.reading import MAX_BYTES, read_stored
 from hlo.modules.module import Instruction, Module
 from hlo.text.source import Source
 from indexing.kernels.kernel import Kernel
@@ -44,22 +45,24 @@ class _ModuleFiles:
     thunks: str
 
 
-def kernels_of(dump: str | os.PathLike[str]) -> tuple[Kernel, ...]:
+def kernels_of(dump: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> tuple[Kernel, ...]:
     """Return the kernels in a folder of dumps and its subfolders, in order of the files.
 
     A kernel has the instruction of the module that it computes: the one of its name, or None if
     the folder has no such module or instruction.  Its text is read when it is first needed.
 
+    Args:
+        max_bytes: the limit on the size of a file.
     Raises:
         OSError: the folder cannot be read.
-        HloError: a module of the folder is invalid.
+        HloError: a module of the folder is invalid, or a file exceeds the limit.
     """
     every: list[Kernel] = []
     for files in _modules(os.fspath(dump)):
-        module = load(files.text) if files.text else None
-        launches = _launches(files.thunks)
+        module = load(files.text, max_bytes) if files.text else None
+        launches = _launches(files.thunks, max_bytes)
         for path in files.kernels:
-            every.append(_kernel(path, module, launches))
+            every.append(_kernel(path, module, launches, max_bytes))
     return tuple(every)
 
 
@@ -108,12 +111,11 @@ def _rank(path: str) -> int:
     return next(k for k, suffix in enumerate(_ORDER) if path.endswith(suffix))
 
 
-def _launches(path: str) -> dict[str, Launch]:
+def _launches(path: str, max_bytes: int) -> dict[str, Launch]:
     """Return the launches of a thunk sequence by the kernel's name."""
     if not path:
         return {}
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    text = _text(path, max_bytes)
     return {
         match["name"]: Launch(
             _sizes(match["grid"]), _sizes(match["threads"]), int(match["bytes"])
@@ -126,9 +128,14 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple([int(size) for size in text.split(",")])
 
 
-def _kernel(path: str, module: Module | None, launches: dict[str, Launch]) -> Kernel:
-    with open(path, encoding="utf-8") as file:
-        source = Source(file.read(), path)
+def _text(path: str, max_bytes: int) -> str:
+    return read_stored(path, path, max_bytes).decode("utf-8", "replace")
+
+
+def _kernel(
+    path: str, module: Module | None, launches: dict[str, Launch], max_bytes: int
+) -> Kernel:
+    source = Source(_text(path, max_bytes), path)
     logged = tuple(stages(source))
     name = _entry_name(logged[0]) or os.path.basename(path)
     fusion = _instruction(module, name)

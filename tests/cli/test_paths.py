@@ -52,6 +52,7 @@ LINES = {
     "run m.hlo --inputs in.npz":                     ["m.hlo", "in.npz"],
     "diff m.hlo other.hlo":                          ["m.hlo", "other.hlo"],
     "passes dumps":                                  DUMPS,
+    "kernels dumps":                                 [],
     "report m.hlo other.hlo":                        ["m.hlo", "other.hlo"],
     "report dumps":                                  DUMPS,
 }

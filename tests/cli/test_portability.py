@@ -219,7 +219,8 @@ for line in sys.stdin.read().splitlines():
     status = cli.run(shlex.split(line))
     print(f"status {status}: {line}", file=sys.stderr)
 """
-MODULE = "ENTRY e { p = f32[2,3] parameter(0)  ROOT n = f32[3,2] transpose(p), dimensions={1,0} }"
+MODULE = """ENTRY e { p = f32[2,3] parameter(0)
+  ROOT n = f32[3,2] transpose(p), dimensions={1,0}, metadata={source_file="m.py" source_line=3} }"""
 DUMP = "dumps/module_0001.m.000{}.pipeline.after_pass.before_next.txt"
 LINES = [
     "maps m.hlo --all -o old",
@@ -228,7 +229,9 @@ LINES = [
     "maps dumps --resume journal -o results",
     "summary m.hlo",
     "bytes m.hlo --format svg -o bytes.svg",
+    "memory m.hlo",
     "ls m.hlo",
+    "source m.py m.hlo",
     "simplify ()->(7)",
     "compose '() -> (7)' '(d0) -> (d0), domain: d0 in [0, 9]'",
     "check m.hlo dumps",
@@ -239,6 +242,7 @@ LINES = [
     "validate m.hlo --no-xla",
     "diff m.hlo m.hlo",
     "passes dumps",
+    "kernels dumps",
     "report m.hlo -o page.html",
     "ops dot",
     "explain syntax",

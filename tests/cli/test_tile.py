@@ -16,6 +16,7 @@ import indexing
 from hlo.shapes.shape import leaves
 from indexing import Region, Tiling, cli
 from tests.cli.running import validator
+from tests.tiling.loops import hand_problems as hand
 
 ROOT = Path(__file__).parents[2]
 ATTENTION = str(ROOT / "examples" / "attention.opt.hlo")
@@ -219,7 +220,7 @@ def test_outputs_and_parameters_are_chosen(small: str, run: Run) -> None:
     assert ", output 1, " in run(small, "--sizes", "3", "--output", "1")[1]
 
 
-def test_every_record_fits_the_schema(small: str, run: Run) -> None:
+def test_every_record_fits_the_schema(small: str, run: Run, tmp_path: Path) -> None:
     keys: set[str] = set()
     for path in (small, EMBEDDING, UPDATE):
         for instruction in hlo.load(path).entry.instructions:
@@ -235,7 +236,9 @@ def test_every_record_fits_the_schema(small: str, run: Run) -> None:
     keys |= {key for row in records(run, small, "-i", "r", "--search") for key in row}
     cache = records(run, small, "-i", "r", "--sizes", "2,2", "--cache", "128")
     blocks = records(run, ATTENTION, "-i", "ynn_fusion.7", "--sizes", "8,8", "--blocks", "8")
-    keys |= {key for row in (*cache, *blocks) for key in row}
+    (tmp_path / "dot.hlo").write_text(hand.dot(512, 384, 256).text)
+    looped = (str(tmp_path / "dot.hlo"), "--sizes", "128,64", "--loops", "k=32")
+    keys |= {key for row in (*cache, *blocks, *records(run, *looped)) for key in row}
     others = {"finished", "assumptions"}  # of tiles of operands, and with --assume
     assert keys == set(validator("tile").schema["properties"]) - others
 

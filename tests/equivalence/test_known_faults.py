@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import hlo
 from hlo.modules.module import Module
 from indexing import equivalent
-from indexing.equivalence import Differs, Proved, Undecided
+from indexing.equivalence import Differs, Proved
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import run
 
@@ -122,7 +122,6 @@ FAULTS: Final = {
 }
 
 PARTITIONED: Final = "partitioned_dynamic_slice"
-UNDECIDED: Final = "nested_dynamic_updates"
 
 
 def modules(name: str) -> tuple[Module, Module, Module]:
@@ -184,22 +183,10 @@ def test_a_fault_is_shown_with_its_element(name: str) -> None:
             assert (verdict.reads_before, verdict.reads_after) == fault.reads
 
 
-@pytest.mark.parametrize("name", sorted(FAULTS.keys() - {UNDECIDED}))
+@pytest.mark.parametrize("name", FAULTS)
 def test_the_right_rewrite_is_proved(name: str) -> None:
     before, _, right = modules(name)
     pairs = [(before, right)] if name == PARTITIONED else [(before, right), (right, before)]
     for verdict in (equivalent(*pair) for pair in pairs):
         assert isinstance(verdict, Proved), verdict
         assert (verdict.level, dict(verdict.laws)) == ("values", {})
-
-
-def test_a_right_fold_of_updates_is_undecided() -> None:
-    """No law merges the choice of the window with the choice of the element inside of it."""
-    before, _, right = modules(UNDECIDED)
-    verdict = equivalent(before, right)
-    assert isinstance(verdict, Undecided), verdict
-    assert verdict.reason.startswith("the formulas differ")
-    assert verdict.terms is not None
-    outer, inner = verdict.terms
-    assert outer.count("choose(") == 2
-    assert inner.count("choose(") == 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
-from indexing.cli.options import format_option
+from indexing.cli.options import format_option, max_input_size_option
 from indexing.cli.paths import InputPath
 from indexing.cli.reporter import Reporter
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also compare the text before each later pass that keeps tensors",
 )
+@max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
 def command(
@@ -67,7 +68,7 @@ def command(
 
     listed: Sequence[Kernel] = ()
     with reporter.reporting(folder):
-        listed = kernels_of(folder)
+        listed = kernels_of(folder, max_bytes=reporter.input_limit)
     if not listed:
         reporter.note(f"{folder}: no kernels: --xla_dump_emitter_re=.* writes them")
     chosen = [each for each in listed if fusion is None or fusion in _names(each)]
