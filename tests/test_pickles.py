@@ -93,6 +93,7 @@ def _loop_tilings() -> Any:
 
 def _kernels() -> Any:
     (kernel,) = indexing.kernels_of(ROOT / "tests" / "kernels" / "data" / "h100_transpose_2d")
+    assert kernel.reads
     return [kernel, kernel.launch, indexing.check_kernel(kernel)]
 
 

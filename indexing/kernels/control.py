@@ -57,8 +57,7 @@ def _forall(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     """Execute the body for each thread of the block."""
     if execution.place.guards or execution.place.variables or execution.threads:
         raise NotHandled("`scf.forall` within control flow")
-    block = op.regions[0].block
-    inner = dict(values)
+    block, inner = op.regions[0].block, dict(values)
     for dimension, size, value in zip(
         "xyz", op.attributes["sizes"], block.groups["induction"], strict=False
     ):
@@ -96,14 +95,11 @@ def _expect_whole(op: MlirOp, values: Values) -> None:
 
 
 def _xla_loop(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    block = op.regions[0].block
-    indexing_map = op.attributes["map"]
+    block, indexing_map = op.regions[0].block, op.attributes["map"]
     if any(v.lower > v.upper for v in (*indexing_map.dims, *indexing_map.ranges)):
         raise NotHandled("a loop over no points")
-    variables = [execution.new_variable(1) for _ in indexing_map.ranges]
     variables = [
-        Variable(new.name, v.lower, v.upper)
-        for new, v in zip(variables, indexing_map.ranges, strict=True)
+        Variable(execution.new_variable(1).name, v.lower, v.upper) for v in indexing_map.ranges
     ]
     points = [v.as_expr() if v.lower < v.upper else as_expr(v.lower) for v in variables]
     dims = execution.indices(values, op.group("dims"))
@@ -117,13 +113,11 @@ def _xla_loop(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held
 
 def _for(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     block = op.regions[0].block
-    lower, upper, step = (values[op.operand(role)] for role in ("lower", "upper", "step"))
-    for bound in (lower, upper, step):
-        if not isinstance(bound, Expr) or not bound.is_constant:
-            raise NotHandled("`scf.for` with bounds that are not constant")
-    assert isinstance(lower, Expr)
-    assert isinstance(upper, Expr)
-    assert isinstance(step, Expr)
+    bounds = [values[op.operand(role)] for role in ("lower", "upper", "step")]
+    known = [bound for bound in bounds if isinstance(bound, Expr) and bound.is_constant]
+    if len(known) < len(bounds):
+        raise NotHandled("`scf.for` with bounds that are not constant")
+    lower, upper, step = known
     if step.constant <= 0:
         raise NotHandled("`scf.for` with a step that is not positive")
     count = len(range(lower.constant, upper.constant, step.constant))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from hlo.modules.module import Instruction
 from indexing.kernels.domains import NotHandled
@@ -43,6 +43,9 @@ class Kernel:
     stages: tuple[KernelStage, ...] = field(repr=False)
     launch: Launch | None
     path: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "run"}  # an execution has functions
 
     @property
     def stage(self) -> str:
