@@ -46,7 +46,7 @@ class StepAxis:
         )
 
 
-Axes: TypeAlias = "Mapping[int, StepAxis]"
+Axes: TypeAlias = Mapping[int, StepAxis]
 
 
 class OverAxes(NamedTuple):
