@@ -69,6 +69,18 @@ def format_option(formats: click.Choice[str]) -> Callable[[F], F]:
     )
 
 
+def limit_option(description: str, default: int | None = None) -> Callable[[F], F]:
+    """The option ``--limit``, the most rows that are printed; `description` is its help."""
+    return click.option(
+        "--limit",
+        metavar="N",
+        type=IntegerRange(min=1),
+        default=default,
+        show_default=default is not None,
+        help=description,
+    )
+
+
 jobs_option = click.option(
     "--jobs",
     "-j",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.completion import complete_instructions, complete_opcodes
-from indexing.cli.integers import IntegerRange
-from indexing.cli.options import F, PatternText, gather_options, with_options
+from indexing.cli.options import F, PatternText, gather_options, limit_option, with_options
 
 if TYPE_CHECKING:
     from indexing.views.selection import Selection
@@ -45,12 +44,7 @@ _SORT = click.option(
     type=click.Choice(["name", "bytes", "elements"]),
     help="Order the instructions of each file by name, or with the largest result first",
 )
-_LIMIT = click.option(
-    "--limit",
-    metavar="N",
-    type=IntegerRange(min=1),
-    help="Print at most N instructions of each file",
-)
+_LIMIT = limit_option("Print at most N instructions of each file")
 
 listing_options = [_OPCODE, _READS, _OP_NAME, _SORT, _LIMIT]
 """The options that need no maps."""

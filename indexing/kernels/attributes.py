@@ -85,21 +85,14 @@ def _word(tokens: MlirTokens) -> Any:
 
 
 def _list(tokens: MlirTokens, aliases: Mapping[str, Any]) -> tuple[Any, ...]:
-    items: list[Any] = []
-    while not tokens.accept("]"):
-        if items:
-            tokens.expect(",", "or `]` after an item of a list")
-        items.append(read_attribute(tokens, aliases))
-    return tuple(items)
+    return tuple([read_attribute(tokens, aliases) for _ in tokens.items("]", "an item of a list")])
 
 
 def read_dictionary(tokens: MlirTokens, aliases: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes ``{name = value, flag, …}``; one without a value is True."""
     tokens.expect("{", "before attributes")
     entries: dict[str, Any] = {}
-    while not tokens.accept("}"):
-        if entries:
-            tokens.expect(",", "or `}` after an attribute")
+    for _ in tokens.items("}", "an attribute"):
         if tokens.kind not in ("word", "string"):
             tokens.fail(f"expected the name of an attribute, found {tokens.found()}")
         name = tokens.take().strip('"')
@@ -180,12 +173,7 @@ def take_type(tokens: MlirTokens) -> MlirType:
 def take_types_in_brackets(tokens: MlirTokens) -> list[MlirType]:
     """Return the types ``(type, …)``, and go over them."""
     tokens.expect("(", "before types")
-    types: list[MlirType] = []
-    while not tokens.accept(")"):
-        if types:
-            tokens.expect(",", "or `)` after a type")
-        types.append(take_type(tokens))
-    return types
+    return [take_type(tokens) for _ in tokens.items(")", "a type")]
 
 
 def take_result_types(tokens: MlirTokens) -> list[MlirType]:

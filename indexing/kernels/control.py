@@ -29,7 +29,6 @@ Handler: TypeAlias = Callable[[Execution, MlirOp, Values], Sequence[Held]]
 def _identity_of_point(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     """Return the position of the thread or the block, whose range is a fact of the launch."""
     of_thread = op.name == "gpu.thread_id"
-    table = execution.threads if of_thread else execution.blocks
     dimension = op.attributes["dimension"]
     if "xla.range" not in op.attributes:
         raise NotHandled(f"`{op.name}` without `xla.range`")
@@ -40,17 +39,9 @@ def _identity_of_point(execution: Execution, op: MlirOp, values: Values) -> Sequ
         stated, high = high, sizes[place] - 1
         launched = Constraint(as_expr(high), low, stated)
         execution.promise(launched, op, f"{LAUNCH} of {high + 1} in {dimension}")
-    _expect_points(op.name, high)
-    variable = Variable(f"{'th' if of_thread else 'bl'}_{dimension}", low, high)
-    if low or table.setdefault(dimension, variable) is not variable:
-        raise NotHandled(f"several ranges of `{op.name} {dimension}`")
-    return [variable.as_expr() if high else as_expr(0)]
-
-
-def _expect_points(name: str, last: int) -> None:
-    """Check that a dimension has a point; a kernel without points writes nothing."""
-    if last < 0:
-        raise NotHandled(f"`{name}` over no points")
+    if low:
+        raise NotHandled(f"a range of `{op.name} {dimension}` that does not begin at 0")
+    return [execution.point("th" if of_thread else "bl", dimension, high + 1)]
 
 
 def _forall(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
@@ -63,10 +54,7 @@ def _forall(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     ):
         if not isinstance(size, int):
             raise NotHandled("`scf.forall` of a size that is not constant")
-        _expect_points(op.name, size - 1)
-        variable = Variable(f"th_{dimension}", 0, size - 1)
-        execution.threads[dimension] = variable
-        inner[value] = variable.as_expr() if size > 1 else as_expr(0)
+        inner[value] = execution.point("th", dimension, size)
     inits = [values[v] for v in op.group("inits")]
     inner.update(zip(block.groups["carried"], inits, strict=True))
     *ops, last = block.ops

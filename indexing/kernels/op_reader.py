@@ -85,9 +85,7 @@ class OpParts:
         tokens = self.tokens
         tokens.expect("[")
         items: list[int | MlirValue] = []
-        while not tokens.accept("]"):
-            if items:
-                tokens.expect(",", "or `]`")
+        for _ in tokens.items("]"):
             if tokens.kind == "value":
                 items.append(self.operand(role))
             else:

@@ -165,6 +165,10 @@ class Proof:
         """Return why it is not proved that a buffer in place is written once at each element."""
         if self._operand_in(writes[0].buffer) is None:
             return "an output that is written at an offset that depends on values"
+        return self._repeated(writes)
+
+    def _repeated(self, writes: Sequence[KernelAccess]) -> str:
+        """Return why it is not proved that writes are to different elements; "" if it is."""
         for m in map(self._local, writes):
             if m is None:
                 return "the place of a write depends on values other than by an offset"
@@ -283,21 +287,14 @@ class Proof:
 
     def _values(self, outputs: Sequence[int]) -> KernelDiffers | str | None:
         for output in outputs:
+            writes = self.writes_to(self.run.results[output])
             for pair in self._pairs(output):
                 reason = self._compare(output, *pair)
-                if isinstance(reason, KernelDiffers) and self._may_overwrite(output):
+                if isinstance(reason, KernelDiffers) and self._repeated(writes):
                     return "an element may be written several times, at first with another value"
                 if reason is not None:
                     return reason
         return None
-
-    def _may_overwrite(self, output: int) -> bool:
-        """Return True unless each element of an output is proved to be written at most once."""
-        writes = self.writes_to(self.run.results[output])
-        maps = [self._local(w) for w in writes]
-        if any(m is None or m.is_injective() is not True for m in maps):
-            return True
-        return any(self._overlap(*pair) for pair in combinations(writes, 2))
 
     def _pairs(self, output: int) -> Iterator[tuple[Formula, Formula, Guards]]:
         """Yield the value in memory and that of the instruction, with the points of the pair."""

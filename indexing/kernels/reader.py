@@ -163,9 +163,7 @@ class _MlirReader:
         arguments: list[MlirValue] = []
         argument_attributes: list[Mapping[str, Any]] = []
         types: list[MlirType] = []
-        while not tokens.accept(")"):
-            if types:
-                tokens.expect(",", "or `)` after an argument")
+        for _ in tokens.items(")", "an argument"):
             if tokens.accept("."):  # a variadic declaration
                 tokens.expect(".")
                 tokens.expect(".")
@@ -201,9 +199,7 @@ class _MlirReader:
             return (take_type(tokens),)
         tokens.take()
         types: list[MlirType] = []
-        while not tokens.accept(")"):
-            if types:
-                tokens.expect(",", "or `)` after a type")
+        for _ in tokens.items(")", "a type"):
             types.append(take_type(tokens))
             if tokens.text == "{":
                 read_dictionary(tokens, self.aliases)
@@ -244,9 +240,7 @@ class _MlirReader:
         label = tokens.take()[1:]
         arguments: list[MlirValue] = []
         if tokens.accept("("):
-            while not tokens.accept(")"):
-                if arguments:
-                    tokens.expect(",", "or `)` after an argument")
+            for _ in tokens.items(")", "an argument"):
                 name = tokens.expect_kind("value", "an argument of a block")[1:]
                 tokens.expect(":", "after the name of an argument")
                 arguments.append(self.scopes.define(name, take_type(tokens)))

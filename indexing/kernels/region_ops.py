@@ -119,12 +119,7 @@ def _names(reader: RegionReader, opening: str, closing: str) -> list[str]:
     """Read names of new values in brackets."""
     tokens = reader.tokens
     tokens.expect(opening)
-    names: list[str] = []
-    while not tokens.accept(closing):
-        if names:
-            tokens.expect(",", f"or `{closing}`")
-        names.append(tokens.expect_kind("value", "the name of a value")[1:])
-    return names
+    return [tokens.expect_kind("value", "the name of a value")[1:] for _ in tokens.items(closing)]
 
 
 def _initialised(reader: RegionReader, parts: OpParts, role: str) -> list[str]:
@@ -133,9 +128,7 @@ def _initialised(reader: RegionReader, parts: OpParts, role: str) -> list[str]:
     tokens.expect("(", "before the initial values")
     parts.groups[role] = ()
     names: list[str] = []
-    while not tokens.accept(")"):
-        if names:
-            tokens.expect(",", "or `)` after an initial value")
+    for _ in tokens.items(")", "an initial value"):
         names.append(tokens.expect_kind("value", "the name of a value")[1:])
         tokens.expect("=", "before the initial value")
         parts.operand(role)
@@ -207,9 +200,7 @@ def _forall(reader: RegionReader, parts: OpParts) -> list[MlirType]:
     tokens.expect("in", "before the sizes")
     tokens.expect("(", "before the sizes")
     sizes: list[Any] = []
-    while not tokens.accept(")"):
-        if sizes:
-            tokens.expect(",", "or `)`")
+    for _ in tokens.items(")"):
         sizes.append(parts.operand("sizes") if tokens.kind == "value" else tokens.integer())
     parts.attributes["sizes"] = tuple(sizes)
     carried = _carried(reader, parts, "shared_outs")

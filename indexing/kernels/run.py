@@ -25,7 +25,6 @@ from indexing.kernels.shared_tiles import tile_element
 from indexing.kernels.symbolic import Execution, Held, KernelBuffer
 from indexing.kernels.tiled_ops import TILE_HANDLERS
 from indexing.maps.indexing_map import dims
-from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr
 
 _TILES: Final = re.compile(r"tile_count : (\d+)")
@@ -172,10 +171,7 @@ def _program_id(execution: Execution, entry: MlirFunction, launch: Launch | None
     else:
         assert launch is not None
         count = math.prod(launch.grid)
-    if count < 1:
-        raise NotHandled("a launch of no blocks")
-    execution.blocks["x"] = Variable("bl_x", 0, count - 1)
-    return execution.blocks["x"].as_expr() if count > 1 else as_expr(0)
+    return execution.point("bl", "x", count)
 
 
 def _blocks(execution: Execution, entry: MlirFunction) -> list[Held]:
@@ -189,10 +185,7 @@ def _blocks(execution: Execution, entry: MlirFunction) -> list[Held]:
         low, high = (0, known[0] - 1) if known else attributes.get("xla.range", (None, 0))
         if low != 0:
             raise NotHandled("a position of the block without `xla.range`")
-        if high < 0:
-            raise NotHandled("a launch of no blocks")
-        execution.blocks[dimension] = Variable(f"bl_{dimension}", 0, high)
-        positions.append(execution.blocks[dimension].as_expr() if high else as_expr(0))
+        positions.append(execution.point("bl", dimension, high + 1))
     return positions
 
 

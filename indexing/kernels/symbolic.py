@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
@@ -203,6 +203,21 @@ class Execution:
             if isinstance(value, Expr):
                 self.check_width(terms_of(value), op)
             values[result] = value
+
+    def point(self, of: Literal["th", "bl"], dimension: str, count: int) -> Expr:
+        """Return the position of the thread or the block in a dimension, which is launched so.
+
+        Raises:
+            NotHandled: there is no point, so that nothing is written; or the text states another
+                number of points elsewhere.
+        """
+        if count < 1:
+            raise NotHandled(f"a launch of {count} {'threads' if of == 'th' else 'blocks'}")
+        table = self.threads if of == "th" else self.blocks
+        variable = Variable(f"{of}_{dimension}", 0, count - 1)
+        if table.setdefault(dimension, variable) is not variable:
+            raise NotHandled(f"several ranges of {of}_{dimension}")
+        return variable.as_expr() if count > 1 else as_expr(0)
 
     def check_width(self, terms: Sequence[Expr], op: MlirOp) -> None:
         """Promise that a sum, its partial sums and what is divided in it fit in an index."""

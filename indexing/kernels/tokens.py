@@ -7,6 +7,7 @@ token of kind ``angled``: brackets in strings and the arrow ``->`` do not count.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from hlo.text.source import HloError, Source, Span
@@ -115,6 +116,20 @@ class MlirTokens:
         """Go over a token that must have this text."""
         if not self.accept(text):
             self.fail(f"expected `{text}`{where and ' '}{where}, found {self.found()}")
+
+    def items(self, closing: str, item: str = "") -> Iterator[None]:
+        """Yield before each item of a list; go over the commas and the closing bracket.
+
+        Args:
+            item: the item in messages, such as ``a type``.
+        """
+        after = f"or `{closing}`" + (f" after {item}" if item else "")
+        is_first = True
+        while not self.accept(closing):
+            if not is_first:
+                self.expect(",", after)
+            is_first = False
+            yield
 
     def expect_kind(self, kind: str, what: str) -> str:
         """Return the text of the current token, which must be of this kind, and go over it."""

@@ -10,10 +10,10 @@ import click
 
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
-from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     files_argument,
     format_option,
+    limit_option,
     max_input_size_option,
     values_option,
 )
@@ -57,13 +57,7 @@ class PeakText(ParsedText):
     help="Print the roofline bound of a GPU or TPU, such as H100 or v5e, or of a device with these "
     "peak rates, such as 4.8TB/s,67TF/s",
 )
-@click.option(
-    "--limit",
-    "top",
-    metavar="N",
-    type=IntegerRange(min=1),
-    help=f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all",
-)
+@limit_option(f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all")
 @values_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
@@ -73,7 +67,7 @@ def command(
     reporter: Reporter,
     corpus: Corpus,
     peak: Peak | None,
-    top: int | None,
+    limit: int | None,
     values: GivenValues,
     notation: str,
 ) -> None:
@@ -114,7 +108,7 @@ def command(
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
     if notation != "svg":
-        question = TrafficQuestion(peak, top, values, notation)
+        question = TrafficQuestion(peak, limit, values, notation)
         answer_files(reporter, corpus, question)
         report_missed(reporter, question.conditions, len(corpus.files) == 1)
         return
@@ -124,7 +118,7 @@ def command(
         raise click.UsageError("--format svg cannot be used with --jobs, --scheduler and --resume")
     from indexing.cli.pictures import draw_traffic
 
-    draw_traffic(reporter, corpus.files, peak, top or DEFAULT_ROWS)
+    draw_traffic(reporter, corpus.files, peak, limit or DEFAULT_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +127,13 @@ class TrafficQuestion(ValidModules):
 
     Attributes:
         peak: the peak rates of a device.
-        top: the number of instructions; None for the default of the format.
+        limit: the number of instructions; None for the default of the format.
         values: of integer parameters of ENTRY, by name.
         notation: the output format.
     """
 
     peak: Peak | None
-    top: int | None
+    limit: int | None
     values: GivenValues
     notation: str
 
@@ -158,5 +152,5 @@ class TrafficQuestion(ValidModules):
 
         counted = traffic(module, progress, given_values(module.entry, self.values))
         table = TrafficTable(module.filename, counted, self.peak)
-        lines = table.lines(self.top or DEFAULT_ROWS, paint)
-        return lines, map(table.to_json, [self.top])
+        lines = table.lines(self.limit or DEFAULT_ROWS, paint)
+        return lines, map(table.to_json, [self.limit])

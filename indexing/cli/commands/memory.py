@@ -10,10 +10,10 @@ import click
 from indexing.cli.assignment_option import assignment_option, load_assignment
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
-from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     files_argument,
     format_option,
+    limit_option,
     max_input_size_option,
 )
 from indexing.cli.reporter import Reporter
@@ -33,12 +33,8 @@ DEFAULT_ROWS = 12
 @click.option(
     "--copies", is_flag=True, help="Print the copies, what they are for, and whether they can go"
 )
-@click.option(
-    "--limit",
-    "top",
-    metavar="N",
-    type=IntegerRange(min=1),
-    help=f"Print at most N buffers of each memory space; by default {DEFAULT_ROWS}, in JSON all",
+@limit_option(
+    f"Print at most N buffers of each memory space; by default {DEFAULT_ROWS}, in JSON all"
 )
 @assignment_option
 @max_input_size_option
@@ -50,7 +46,7 @@ def command(
     corpus: Corpus,
     at_peak: bool,
     copies: bool,
-    top: int | None,
+    limit: int | None,
     assignment: str | None,
     notation: str,
 ) -> None:
@@ -89,14 +85,14 @@ def command(
     if copies and (at_peak or assignment is not None or notation == "svg"):
         raise click.UsageError("--copies cannot be used with --at-peak, --assignment and svg")
     if notation != "svg":
-        question = MemoryQuestion(at_peak, copies, top, assignment, notation)
+        question = MemoryQuestion(at_peak, copies, limit, assignment, notation)
         answer_files(reporter, corpus, question)
         return
     if corpus.workers is not None or corpus.journal is not None:
         raise click.UsageError("--format svg cannot be used with --jobs, --scheduler and --resume")
     from indexing.cli.pictures import draw_memory
 
-    draw_memory(reporter, corpus.files, top)
+    draw_memory(reporter, corpus.files, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +102,14 @@ class MemoryQuestion(ValidModules):
     Attributes:
         at_peak: only those that are alive at the peak.
         copies: the copies of each module instead.
-        top: the number of buffers of a memory space; None for the default of the format.
+        limit: the number of buffers of a memory space; None for the default of the format.
         assignment: the file with XLA's buffer assignment, or None.
         notation: the output format.
     """
 
     at_peak: bool
     copies: bool
-    top: int | None
+    limit: int | None
     assignment: str | None
     notation: str
 
@@ -131,10 +127,10 @@ class MemoryQuestion(ValidModules):
 
         if self.copies:
             moved = CopyTable(module, copies(module))
-            return moved.lines(self.top or DEFAULT_ROWS, paint), map(moved.to_json, [self.top])
+            return moved.lines(self.limit or DEFAULT_ROWS, paint), map(moved.to_json, [self.limit])
         profile = memory_profile(module, load_assignment(self.assignment))
         if isinstance(profile, Unknown):
             known = module.filename, module, profile
             return unknown_lines(*known), iter([unknown_record(*known)])
         table = MemoryTable(module.filename, profile, self.at_peak)
-        return table.lines(self.top or DEFAULT_ROWS, paint), map(table.to_json, [self.top])
+        return table.lines(self.limit or DEFAULT_ROWS, paint), map(table.to_json, [self.limit])

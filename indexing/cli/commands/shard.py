@@ -17,6 +17,7 @@ from indexing.cli.options import (
     format_option,
     gather_options,
     instruction_option,
+    limit_option,
     max_input_size_option,
 )
 from indexing.cli.paths import InputPath
@@ -45,7 +46,7 @@ class SearchLimits:
 
     memory_limit: int | None
     max_plans: int
-    top: int
+    limit: int
 
 
 @click.command("shard")
@@ -92,15 +93,7 @@ class SearchLimits:
     show_default=True,
     help="With --search, make at most N plans",
 )
-@click.option(
-    "--limit",
-    "top",
-    metavar="N",
-    type=IntegerRange(min=1),
-    default=5,
-    show_default=True,
-    help="With --search, print at most N choices",
-)
+@limit_option("With --search, print at most N choices", default=5)
 @click.option(
     "--rule",
     is_flag=True,
@@ -268,7 +261,7 @@ def _print_search(
                 out_specs=request.out_specs,
                 memory_limit=limits.memory_limit,
                 max_plans=limits.max_plans,
-                keep=limits.top,
+                keep=limits.limit,
             )
             lines = search_lines(module.filename, best)
             reporter.print_answer(notation, lines, [search_record(module, best)])

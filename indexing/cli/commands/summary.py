@@ -9,10 +9,10 @@ import click
 
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
-from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     files_argument,
     format_option,
+    limit_option,
     max_input_size_option,
 )
 from indexing.cli.reporter import Reporter
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 
 @click.command("summary")
 @files_argument
-@click.option(
-    "--limit",
-    metavar="N",
-    type=IntegerRange(min=1),
+@limit_option(
+    "Print at most N rows of each table; JSON elides only the largest and re-read arrays",
     default=10,
-    show_default=True,
-    help="Print at most N rows of each table; JSON elides only the largest and re-read arrays",
 )
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))

@@ -208,40 +208,27 @@ def command(
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
     """
     options.check()
-    searched.check(
-        {
-            "--sizes": options.sizes is not None,
-            "--explain": options.explain,
-            "--direction input-to-output": options.is_forward,
-            "--blocks": options.blocks is not None,
-            "--set": bool(options.values),
-            "--assume": bool(options.assume),
-        }
-    )
+    others = {
+        "--explain": options.explain,
+        "--blocks": options.blocks is not None,
+        "--set": bool(options.values),
+        "--assume": bool(options.assume),
+    }
+    forward = {"--direction input-to-output": options.is_forward}
+    at = {"--at": options.index is not None}
+    searched.check({"--sizes": options.sizes is not None, **forward, **others})
     looped.check(
         options.sizes,
         searched.search,
         {
-            "--at": options.index is not None,
-            "--explain": options.explain,
-            "--blocks": options.blocks is not None,
-            "--set": bool(options.values),
-            "--assume": bool(options.assume),
-            "--direction input-to-output": options.is_forward,
+            **at,
+            **others,
+            **forward,
             "--cache": cache.capacity is not None,
             "--limits": searched.limits is not None,
         },
     )
-    cache.check(
-        options.sizes is not None,
-        {
-            "--at": options.index is not None,
-            "--explain": options.explain,
-            "--blocks": options.blocks is not None,
-            "--set": bool(options.values),
-            "--assume": bool(options.assume),
-        },
-    )
+    cache.check(options.sizes is not None, {**at, **others})
     if notation == "svg" and options.blocks is None and (options.index is None or options.explain):
         raise click.UsageError(
             "--format svg draws one tile, or blocks: it needs --at without --explain, or --blocks"
