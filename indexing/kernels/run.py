@@ -247,6 +247,7 @@ def _minor_to_major(shape: Shape) -> tuple[int, ...]:
 def logical_index(shape: Shape, index: Sequence[Expr]) -> tuple[Expr, ...]:
     """Return the index of an element, given that or the number of its place in memory.
 
+    >>> from simplifier import Variable
     >>> [str(e) for e in logical_index(Shape("f32", (4, 8)), [Variable("i", 0, 31).as_expr()])]
     ['i floordiv 8', 'i mod 8']
     """
