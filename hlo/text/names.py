@@ -54,6 +54,15 @@ class ByName(dict[str, Value]):
         raise UnknownName(name, self.kind, self)
 
 
+def counted_noun(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun in singular or plural.
+
+    >>> counted_noun(1, "error"), counted_noun(1024, "error"), counted_noun(2, "copy", "copies")
+    ('1 error', '1,024 errors', '2 copies')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def similar(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.7) -> list[str]:
     """Return the most similar of `names`: those that begin with `name`, contain it, or resemble it.
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from indexing.cli.reporter import Reporter, counted_noun
+from hlo.text.names import counted_noun
+from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from indexing.cli.journal import FileOutcome, Journal

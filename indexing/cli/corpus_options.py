@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import click
 
 from hlo.formats.dump_names import STAGES
+from hlo.text.names import counted_noun
 from indexing.cli.corpus import Corpus
 from indexing.cli.jax_inputs import STAGE_OF_DUMP
 from indexing.cli.options import with_options
 from indexing.cli.paths import OutputPath
-from indexing.cli.reporter import Reporter, counted_noun
+from indexing.cli.reporter import Reporter
 from indexing.cli.worker_options import workers_options
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from io import TextIOWrapper
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from hlo.text.names import counted_noun
 from hlo.text.source import HloError, printable
 from indexing.cli.failures import OutputError as OutputError
 from indexing.cli.failures import Reporting
@@ -385,12 +386,3 @@ def limit_of(max_bytes: int | None) -> int:
     from hlo.formats.reading import MAX_BYTES
 
     return MAX_BYTES if max_bytes is None else max_bytes
-
-
-def counted_noun(number: int, noun: str) -> str:
-    """Return `number` with its noun in singular or plural.
-
-    >>> counted_noun(1, "error"), counted_noun(2, "error")
-    ('1 error', '2 errors')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"

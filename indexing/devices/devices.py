@@ -27,6 +27,7 @@ from typing import Final, Literal, TypeAlias
 from hlo.arguments import checked, checked_constructor
 from hlo.modules.module import Module
 from hlo.shardings.mesh import MAX_DEVICES
+from hlo.text.names import counted_noun
 from hlo.text.source import HloError
 from indexing.devices.groups import EMPTY_GROUPS, DeviceGroup, ReplicaGroups
 from indexing.maps.indexing_map import Extents, IndexingMap, dims
@@ -124,8 +125,8 @@ class Devices:
         return Variable(NAME, 0, self.count - 1)
 
     def __str__(self) -> str:
-        replicas = _counted_noun(self.num_replicas, "replica")
-        return f"{replicas} of {_counted_noun(self.num_partitions, 'partition')}"
+        replicas = counted_noun(self.num_replicas, "replica")
+        return f"{replicas} of {counted_noun(self.num_partitions, 'partition')}"
 
     # ------------------------------------------------------------ maps
 
@@ -284,10 +285,6 @@ def group_mode(has_channel: bool, use_global_device_ids: bool | None) -> GroupMo
     if use_global_device_ids is None:
         return "cross partition"
     return "flattened id" if use_global_device_ids else "cross replica and partition"
-
-
-def _counted_noun(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _read_on(rt: RuntimeVariable, device: Variable) -> RuntimeVariable:

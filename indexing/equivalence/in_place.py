@@ -20,6 +20,7 @@ from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from hlo.shapes.tiling import index_at
 from hlo.text.source import HloError
+from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import output_to_input, to_parameters
 from indexing.dataflow.runtime import fold_runtime
 from indexing.equivalence.verdicts import Differs, ElementIndex, Proved, Undecided
@@ -228,33 +229,21 @@ def _decide_update(
         if each != path and output_to_input(instruction, output).maps[number]:
             other = array_name(ArrayRef(instruction, each))
             return Undecided(f"result {other} reads it, too", instruction)
-    others = [k for k, each in enumerate(update.operands) if k and _reads(each, base)]
+    others = [
+        k for k, each in enumerate(update.operands) if k and base.instruction in needed_by([each])
+    ]
     if not others:
         return Proved("values", note=KEPT)
     if not isinstance(update.op, DynamicUpdateSlice) or others != [1]:
         return Undecided(f"what decides the places of updates reads `{base.instruction.name}`")
     shape = update.shape
     assert isinstance(shape, Shape)
-    maps = list(_written_reads(update, base))
-    violation = _first_violation(maps, shape, shape)
+    violation = _first_violation(_written_reads(update, base), shape, shape)
     if violation is None:
         return Proved("values", note=SAFE)
     if isinstance(violation, Undecided):
         return violation
     return _hazard(instruction, number, 0, violation)
-
-
-def _reads(start: Instruction, base: ArrayRef) -> bool:
-    """Return True if an instruction depends on an array of its computation."""
-    pending, seen = [start], set[Instruction]()
-    while pending:
-        each = pending.pop()
-        if each is base.instruction:
-            return True
-        if each not in seen:
-            seen.add(each)
-            pending += each.operands
-    return False
 
 
 def _written_reads(update: Instruction, base: ArrayRef) -> Iterator[IndexingMap]:
@@ -303,7 +292,6 @@ def _hazard(
 class _Violation:
     """A point that reads an element at the place of another."""
 
-    m: IndexingMap
     point: tuple[int, ...]
     element: ElementIndex
     writer: ElementIndex | None
@@ -322,9 +310,7 @@ def _first_violation(
         if isinstance(point, Unknown):
             undecided = Undecided(str(point))
             continue
-        names = [*m.dims, *[rt.variable for rt in m.runtime]]
-        values = dict(zip(names, point[: len(names)], strict=True))
-        place = point[len(names)]
+        place = point[len(m.dims) + len(m.runtime)]
         if m.grade == "may" or (m.runtime and not _is_violated_always(m, here, there)):
             why = "is over-approximated" if m.grade == "may" else "depends on values"
             undecided = Undecided(f"which elements are read {why}: {m}")
@@ -332,7 +318,7 @@ def _first_violation(
         element = index_at(place, shape.dims, shape.layout_or_default)
         writer = index_at(place, result.dims, result.layout_or_default)
         if element is not None:
-            return _Violation(m, tuple([values[d] for d in m.dims]), element, writer)
+            return _Violation(point[: len(m.dims)], element, writer)
     return undecided
 
 

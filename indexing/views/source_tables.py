@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from hlo.modules.module import Instruction, Module
 from hlo.modules.op_source import StackFrame
+from hlo.modules.patterns import full_name
+from hlo.text.names import counted_noun
 from indexing.memory.movement.amounts import TotalBounds
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.traffic_values import InstructionTraffic
@@ -131,7 +133,10 @@ class SourceTable:
         for kernel in self.kernels:
             total = total.plus(kernel.bytes)
         count = sum(len(kernel.made) for kernel in self.kernels)
-        made, kernels = _counted(count, "instruction"), _counted(len(self.kernels), "kernel")
+        made, kernels = (
+            counted_noun(count, "instruction"),
+            counted_noun(len(self.kernels), "kernel"),
+        )
         place = paint(str(self.place), "name")
         yield f"{self.module.filename}: {place}: {made} in {kernels}, {total} bytes moved"
         if self.place.line is None:
@@ -141,7 +146,7 @@ class SourceTable:
             [
                 str(kernel.bytes),
                 f"{len(kernel.made)} of {kernel.size}",
-                f"{kernel.traffic.instruction.opcode} {_name(kernel.traffic.instruction)}",
+                f"{kernel.traffic.instruction.opcode} {full_name(kernel.traffic.instruction)}",
                 _named(kernel.made),
             ]
             for kernel in self.kernels
@@ -191,14 +196,6 @@ class SourceTable:
             ],
             "schema_version": SCHEMA_VERSION,
         }
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _name(instruction: Instruction) -> str:
-    return f"{instruction.computation.name}/{instruction.name}"
 
 
 def _named(instructions: Sequence[Instruction]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hlo.html import Preformatted
 from hlo.shapes.shape import AnyShape, Shape
+from hlo.text.names import counted_noun
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
@@ -230,7 +231,7 @@ class Summary(Preformatted):
         yield f"{self.file}: HloModule {paint(self.module, 'name')}"
         yield f"  {_header(self)}"
         for title, arrays in (("parameters", self.parameters), ("results", self.results)):
-            yield f"{title}: {_counted_noun(len(arrays), 'array')}, {_total(arrays)}"
+            yield f"{title}: {counted_noun(len(arrays), 'array')}, {_total(arrays)}"
             cells = [
                 [str(k), _array_name(a), a.argument, str(a.shape)] for k, a in enumerate(arrays)
             ]
@@ -255,13 +256,13 @@ class Summary(Preformatted):
 def _header(s: Summary) -> str:
     parts = [
         f"ENTRY {s.entry}",
-        f"{_counted_noun(s.instructions, 'instruction')} in "
-        f"{_counted_noun(s.computations, 'computation')}",
-        f"{_counted_noun(s.characters, 'character')} of text",
-        _counted_noun(s.partitions, "partition"),
-        _counted_noun(s.replicas, "replica"),
+        f"{counted_noun(s.instructions, 'instruction')} in "
+        f"{counted_noun(s.computations, 'computation')}",
+        f"{counted_noun(s.characters, 'character')} of text",
+        counted_noun(s.partitions, "partition"),
+        counted_noun(s.replicas, "replica"),
         *(["scheduled"] if s.is_scheduled else []),
-        *([_counted_noun(s.aliases, "aliased result")] if s.aliases else []),
+        *([counted_noun(s.aliases, "aliased result")] if s.aliases else []),
     ]
     return ", ".join(parts)
 
@@ -338,10 +339,6 @@ def _total(arrays: Sequence[ArrayRecord]) -> str:
     known = sum(size for size in sizes if size is not None)
     unbounded = ", and unbounded arrays" if None in sizes else ""
     return f"{known:,} bytes{unbounded}"
-
-
-def _counted_noun(count: int, noun: str, plural: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _clip_reason(reason: str) -> str:

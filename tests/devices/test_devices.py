@@ -453,5 +453,5 @@ def test_the_number_of_devices_is_limited() -> None:
     ):
         Devices(num_replicas=1024, num_partitions=2048)
     assert (
-        str(Devices(num_replicas=1024, num_partitions=1024)) == "1024 replicas of 1024 partitions"
+        str(Devices(num_replicas=1024, num_partitions=1024)) == "1,024 replicas of 1,024 partitions"
     )

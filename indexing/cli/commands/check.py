@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hlo.text.names import counted_noun
 from indexing.cli.assignment_option import assignment_option, load_assignment
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
@@ -18,7 +19,7 @@ from indexing.cli.options import (
     max_input_size_option,
 )
 from indexing.cli.progress import Bar
-from indexing.cli.reporter import Reporter, counted_noun
+from indexing.cli.reporter import Reporter
 from indexing.cli.selected import did_you_mean
 from indexing.cli.tasks import Task, WholeFiles, answer_files
 
@@ -98,10 +99,10 @@ class CheckQuestion(WholeFiles):
 
     def shared(self, module: Module, errors: Sequence[HloError]) -> SharedMemory | None:
         """Return what is decided about memory that is written in place; None if not asked."""
-        from indexing.equivalence.in_place import SharedMemory, check_in_place
-
         if not self.in_place:
             return None
+        from indexing.equivalence.in_place import SharedMemory, check_in_place
+
         if errors:
             return SharedMemory((), (), 0)
         return check_in_place(module, load_assignment(self.assignment))

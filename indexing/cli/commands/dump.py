@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
+from hlo.text.names import counted_noun
 from indexing.cli.jax_inputs import compiled, named_function
 from indexing.cli.paths import InputPath, OutputFolder
-from indexing.cli.reporter import Reporter, counted_noun
+from indexing.cli.reporter import Reporter
 from indexing.frontends.function_names import EXAMPLE, FORM, is_function
 
 _STAGES = ("all", "lowered", "optimized", "passes", "kernels")

@@ -19,7 +19,7 @@ from indexing.cli.options import (
     with_options,
 )
 from indexing.cli.reporter import Reporter
-from indexing.cli.selected import note_matches, report_missed
+from indexing.cli.selected import did_you_mean, note_matches, report_missed
 from indexing.cli.selection_options import listing_options
 
 if TYPE_CHECKING:
@@ -104,18 +104,17 @@ def command(
 def _computations(reporter: Reporter, module: Module, patterns: Sequence[str]) -> list[Computation]:
     """Return the computations with one of the names, ENTRY first; report an error for none."""
     from hlo.modules.patterns import Pattern
-    from hlo.text.names import did_you_mean, similar
 
     every = sorted(module.computations.values(), key=lambda each: each is not module.entry)
     if not patterns:
         return every
-    matched = [each for each in every if any(Pattern(p).matches(each.name) for p in patterns)]
+    wanted = [Pattern(text) for text in patterns]
+    matched = [each for each in every if any(p.matches(each.name) for p in wanted)]
     if not matched:
         names = ", ".join([f"`{pattern}`" for pattern in patterns])
-        question = did_you_mean(similar(patterns[0], [each.name for each in every]))
         reporter.error(
             f"error[name]: {module.filename}: no computation named {names}",
-            *([f"  = help: {question}"] if question else []),
+            *did_you_mean(patterns[0], [each.name for each in every]),
         )
     return matched
 

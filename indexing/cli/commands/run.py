@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hlo.text.names import counted_noun
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import (
     format_option,
@@ -14,7 +15,7 @@ from indexing.cli.options import (
     seed_option,
 )
 from indexing.cli.paths import InputPath, OutputPath
-from indexing.cli.reporter import Reporter, counted_noun
+from indexing.cli.reporter import Reporter
 from indexing.cli.signals import ending_on_signals
 from indexing.cli.tile_options import SizesText
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import click
 
 from indexing.cli.options import files_argument, format_option, max_input_size_option
 from indexing.cli.reporter import Reporter
+from indexing.cli.selected import did_you_mean
 
 if TYPE_CHECKING:
     from indexing.views.source_tables import SourcePlace
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--innermost",
     is_flag=True,
-    help="Only instructions that the line made itself, not functions that it calls",
+    help="Omit instructions made by functions that the line calls",
 )
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
@@ -48,33 +49,28 @@ def command(
       hlo-indexing source models.py:167 m.hlo --format json | jq '.kernels[].instruction'
     """
     from indexing.cli.printing import reported_valid
-    from indexing.views.source_tables import SourcePlace, SourceTable, kernels_of_place
+    from indexing.views.source_tables import SourcePlace, SourceTable, kernels_of_place, lines_of
 
     import_module("indexing.ops")  # registers the ops
     where, is_found = SourcePlace.parse(place), False
+    known: dict[str, None] = {}
     for module in reporter.modules(files):
         with reporter.reporting(module.filename):
             if reported_valid(module, reporter):
                 kernels = kernels_of_place(module, where, callers=not innermost)
                 is_found |= bool(kernels)
+                known |= dict.fromkeys(() if is_found else lines_of(module.instructions))
                 table = SourceTable(module, where, kernels)
                 reporter.print_answer(notation, table.lines(reporter.paint), [table.to_json()])
     if not is_found and not reporter.failed:
-        _report_missing(reporter, where, files)
+        _report_missing(reporter, where, known)
 
 
-def _report_missing(reporter: Reporter, place: SourcePlace, files: Sequence[str]) -> None:
-    """Report that no instruction records the place, with lines that some do."""
-    from hlo.text.names import did_you_mean, similar
-    from indexing.views.source_tables import lines_of
-
-    known: dict[str, None] = {}
-    for module in reporter.modules(files):
-        known |= dict.fromkeys(lines_of(module.entry.instructions))
-    question = did_you_mean(similar(str(place), known))
-    lines = [f"error[name]: no instruction records the place `{place}`"]
-    if not known:
-        lines.append("  = note: no instruction records a line: print the module with its metadata")
-    elif question:
-        lines.append(f"  = help: {question}")
-    reporter.error(*lines)
+def _report_missing(reporter: Reporter, place: SourcePlace, known: Collection[str]) -> None:
+    """Report that no instruction records the place, with similar lines that some record."""
+    error = f"error[name]: no instruction records the place `{place}`"
+    if known:
+        reporter.error(error, *did_you_mean(str(place), known))
+    else:
+        note = "no instruction records a line: print the module with its metadata"
+        reporter.error(error, f"  = note: {note}")

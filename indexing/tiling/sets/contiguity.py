@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hlo.shapes.shape import Shape
+from hlo.text.names import counted_noun
 from indexing.maps.regions.boxes import Box, Progression
 from indexing.tiling.sets.operand_sets import OperandSets
 from simplifier.unknown import Unknown
@@ -37,7 +38,7 @@ class MemoryRuns:
     distance: int | None
 
     def __str__(self) -> str:
-        elements = f"{self.length:,} element{'' if self.length == 1 else 's'}"
+        elements = counted_noun(self.length, "element")
         if self.distance is None:
             return f"1 run of {elements}"
         return f"{self.count:,} runs of {elements}, {self.distance:,} apart"

@@ -17,13 +17,13 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, permutations
 from typing import Final, TypeAlias
 
 from hlo.shapes.mixed_radix import number_of
 from indexing.equivalence.values.folds.fold_ranges import Fold
-from indexing.equivalence.values.folds.folds import open_fold
+from indexing.equivalence.values.folds.folds import instantiate_fold
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.matching.sorted_rows import SortedRow, sorted_row
@@ -256,7 +256,10 @@ class CaseMatching:
 
     def _same_folds(self, before: Formula, after: Formula, domain: Domain) -> bool:
         """Return True if folds have equal values, over corresponding ranges."""
-        ours, theirs = self._open_read(before), self._open_read(after)
+        ours, theirs = (
+            instantiate_fold(self.algebra, read, f"s{next(self.numbers)}")
+            for read in (before, after)
+        )
         if (ours.combiner, ours.leaf, ours.element_type, ours.inits, ours.functions) != (
             *(theirs.combiner, theirs.leaf, theirs.element_type, theirs.inits, theirs.functions),
         ):
@@ -288,29 +291,6 @@ class CaseMatching:
         swap = self.algebra.rewriting({b: a.as_expr() for b, a in pairs})
         values = zip(ours.values, theirs.values, strict=True)
         return all(self.equal(a, swap(b), domain) for a, b in values)
-
-    def _open_read(self, read: Formula) -> Fold:
-        """Return the fold of an element, with ranges of its own."""
-        array = read.array
-        assert array is not None
-        fold = open_fold(array, array.arguments, array.index)
-        number = next(self.numbers)
-        own = [replace_name(v, f"s{number}_{k}") for k, v in enumerate(fold.ranges)]
-        values = dict(zip(fold.ranges, [v.as_expr() for v in own], strict=True))
-        dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(array.dims)]
-        values |= dict(zip(dims, read.index, strict=True))
-        swap = self.algebra.rewriting(values)
-        return replace(
-            fold,
-            values=tuple(map(swap, fold.values)),
-            ranges=tuple(own),
-            guards=tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards]),
-        )
-
-
-def replace_name(v: Variable, name: str) -> Variable:
-    """Return a variable of another name."""
-    return Variable(name, v.lower, v.upper)
 
 
 def _correspondences(
