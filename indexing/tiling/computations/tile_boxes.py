@@ -149,7 +149,7 @@ def _symbolic_box(
 ) -> TileBox | Unknown:
     """Return the box of a map whose dimensions have the sizes `own` in the tile space."""
     conditions = _conditions(to_array, own, whole)
-    to_array = _used_dims(to_array if whole is None else with_whole_loops(to_array, whole))
+    to_array = used_dims(to_array if whole is None else with_whole_loops(to_array, whole))
     tile = symbolic_tile(to_array)
     if isinstance(tile, Unknown):
         return tile
@@ -203,7 +203,7 @@ def concrete_box(
     box = symbolic_box(to_array, sizes)
     if isinstance(box, TileBox) and box.constraints.satisfied_by(tile_sizes):
         return _at_sizes(box, tile_sizes, sizes)
-    used = _used_dims(to_array)
+    used = used_dims(to_array)
     numbers = [dimension_of(d) for d in used.dims]
     limits = [max(1, d.upper + 1) for d in used.dims]  # `_conditions` excludes the other tiles
     form = closed_form(used, [tile_sizes[k] for k in numbers], limits)
@@ -275,7 +275,7 @@ def _variable(expr: Expr) -> Variable | None:
     return variables[0] if variables[0].name.startswith("ts_") else None
 
 
-def _used_dims(to_array: IndexingMap) -> IndexingMap:
+def used_dims(to_array: IndexingMap) -> IndexingMap:
     """Return a map without the dimensions on which nothing depends."""
     exprs = [*to_array.results, *[c.expr for c in to_array.constraints]]
     for rt in to_array.runtime:

@@ -20,6 +20,7 @@ from indexing.tiling.loops.axes import Axes, IntArray, OverAxes, count_points, j
 from indexing.tiling.loops.phases import LoopPhase, PhaseReads
 from indexing.tiling.loops.set_tables import PlacedRead, SetTable
 from indexing.tiling.loops.step_sets import StepSets
+from indexing.tiling.search.limits import padded_size
 from simplifier.unknown import Unknown
 
 MAX_JOINT: Final = 1 << 21
@@ -90,14 +91,12 @@ class BlockFigures:
     Attributes:
         blocks: the number of blocks.
         loaded: bytes that all blocks load.
-        loaded_by: the same by array.
         phases: figures by phase.
         grade: "may" if a figure may be larger than the number of elements that are needed.
     """
 
     blocks: int
     loaded: int
-    loaded_by: Mapping[ArrayRef, int]
     phases: tuple[PhaseFigures, ...]
     grade: Grade
 
@@ -119,15 +118,6 @@ def bytes_of(array: ArrayRef, elements: int) -> int:
     return -(-elements * shape.element_bits // 8)
 
 
-def padded_size(size: int) -> int:
-    """Return the next power of two.
-
-    >>> padded_size(5), padded_size(8), padded_size(0)
-    (8, 8, 0)
-    """
-    return 1 << (size - 1).bit_length() if size else 0
-
-
 @dataclass
 class _Held:
     """The elements that a block holds after some phases."""
@@ -146,7 +136,7 @@ class _Measure:
     tables: Mapping[ArrayRef, SetTable]
     splits: int
     held: dict[ArrayRef, _Held] = field(default_factory=dict)
-    loaded: dict[ArrayRef, int] = field(default_factory=dict)
+    loaded: int = 0
     grade: Grade = "exact"
 
     def run(self) -> BlockFigures | Unknown:
@@ -161,9 +151,8 @@ class _Measure:
             if isinstance(own, Unknown):
                 return own
             figures.append(own)
-        total = sum(self.loaded.values())
         blocks = count_points(self.axes, self.blocks) * self.splits
-        return BlockFigures(blocks, total, self.loaded, tuple(figures), self.grade)
+        return BlockFigures(blocks, self.loaded, tuple(figures), self.grade)
 
     def _phase(self, number: int, phase: LoopPhase) -> PhaseFigures | Unknown:
         tiles: list[HeldTile] = []
@@ -208,8 +197,7 @@ class _Measure:
         if isinstance(loaded, Unknown):
             return loaded
         is_repeated = number == 0 and self.splits > 1 and not changing
-        more = bytes_of(each.array, loaded * (self.splits if is_repeated else 1))
-        self.loaded[each.array] = self.loaded.get(each.array, 0) + more
+        self.loaded += bytes_of(each.array, loaded * (self.splits if is_repeated else 1))
         if changing and held.last > number and self._may_stay(sets, changing):
             self.grade = "may"
         kind = "changing" if changing else "staying" if phase.has_loops else "single"

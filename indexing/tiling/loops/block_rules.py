@@ -12,9 +12,9 @@ from indexing.devices.gpus import PROCESSORS, gpu
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.dot import Dot
 from indexing.tiling.loops.axes import Axes
-from indexing.tiling.loops.block_figures import BlockFigures, padded_size
+from indexing.tiling.loops.block_figures import BlockFigures
 from indexing.tiling.loops.loop_model import LoopModel
-from indexing.tiling.search.limits import XLA_REGISTER_SHARE
+from indexing.tiling.search.limits import XLA_REGISTER_SHARE, padded_size
 from simplifier.unknown import Unknown
 
 
@@ -229,10 +229,7 @@ def contiguous_bytes(shape: Shape, extents: Sequence[int]) -> int | None:
     32
     >>> contiguous_bytes(Shape("bf16", (64, 64)), (16, 64))
     """
-    order = range(shape.rank - 1, -1, -1)
-    if shape.layout is not None:
-        order = shape.layout.minor_to_major  # type: ignore[assignment]  # a sequence of integers
-    for dim in order:
+    for dim in shape.layout_or_default.minor_to_major:
         if shape.dims[dim] > 1:
             if extents[dim] >= shape.dims[dim]:
                 return None

@@ -87,7 +87,6 @@ class _Choice:
 
     axes: tuple[int, ...]
     sizes: tuple[int, ...]
-    name: str
 
 
 @dataclass(order=True)
@@ -282,23 +281,25 @@ def _choices(
 ) -> list[_Choice]:
     """Return the sizes to try along each dimension, then along each loop."""
     names = named_loops(model)
-    given: dict[str, Sequence[int]] = {}
+    given: Mapping[str, Sequence[int]]
     if isinstance(loop_sizes, Mapping):
-        given = dict(loop_sizes)
-    elif loop_sizes is not None:
-        given = {name.name: own for name, own in zip(names, loop_sizes, strict=False)}
-    unknown = [name for name in given if name not in {each.name for each in names}]
-    if unknown or (sizes is not None and len(sizes) != model.rank):
+        given = loop_sizes
+    else:
+        given = dict(zip([each.name for each in names], loop_sizes or (), strict=False))
+    is_known = {each.name for each in names}.issuperset(given)
+    has_surplus = len(loop_sizes or ()) > len(names)
+    has_all = sizes is None or len(sizes) == model.rank
+    if not (is_known and has_all) or has_surplus:
         listed = "; ".join(map(str, names)) or "none"
         raise ValueError(
             f"expected sizes for each of {model.rank} dimensions and loops of {listed}, got "
             f"sizes={sizes} and loop_sizes={loop_sizes}"
         )
     choices = [
-        _Choice((k,), _dimension_choice(model, k, None if sizes is None else sizes[k]), f"d{k}")
+        _Choice((k,), _dimension_choice(model, k, None if sizes is None else sizes[k]))
         for k in range(model.rank)
     ]
-    return choices + [_Choice(name.axes, _loop_choice(name, given), name.name) for name in names]
+    return choices + [_Choice(name.axes, _loop_choice(name, given)) for name in names]
 
 
 def _dimension_choice(model: LoopModel, axis: int, given: Sequence[int] | None) -> tuple[int, ...]:

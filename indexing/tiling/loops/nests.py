@@ -11,12 +11,13 @@ Nests do not depend on sizes; `phases` puts those together that walk in step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.iota import Constant
+from indexing.tiling.computations.tile_boxes import used_dims
 from indexing.tiling.computations.tile_graph import TileGraph, TileNode
 from indexing.tiling.loops.runtime_reads import without_runtime
 from indexing.tiling.sizes.tile_sizes import dimension_of
@@ -170,10 +171,7 @@ def is_loaded(graph: TileGraph, node: TileNode) -> bool:
 
 def used_map(m: IndexingMap) -> IndexingMap:
     """Return a map without the dimensions on which nothing depends, with runtime values fixed."""
-    m = without_runtime(m)
-    exprs = [*m.results, *[c.expr for c in m.constraints]]
-    used = {v for expr in exprs for v in expr.variables()}
-    return replace(m, dims=tuple([d for d in m.dims if d in used or d.is_empty]))
+    return used_dims(without_runtime(m))
 
 
 def axes_of(m: IndexingMap) -> set[int]:

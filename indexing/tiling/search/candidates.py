@@ -48,6 +48,8 @@ SizesToTry: TypeAlias = SizeChoice | Sequence[Sequence[int]]
 LoopChoices: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]] | None
 
 
+MAX_TILINGS: Final = 500
+"""Maximum number of tilings that `best_tilings` builds by default."""
 MAX_SIZES: Final = 100_000
 """Maximum number of tile sizes that `best_tilings` visits; beyond it, sizes are left out."""
 
@@ -155,7 +157,7 @@ def best_tilings(
     symbolic: bool = False,
     to: Target = "operands",
     output_id: int = 0,
-    max_tilings: int = 500,
+    max_tilings: int = MAX_TILINGS,
     device: str | None = None,
     loops: Literal[False] = False,
 ) -> BestTilings | Unknown: ...
@@ -185,7 +187,7 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
     symbolic: bool = False,
     to: Target = "operands",
     output_id: int = 0,
-    max_tilings: int = 500,
+    max_tilings: int = MAX_TILINGS,
     device: str | None = None,
     loops: bool = False,
     loop_sizes: LoopChoices = None,
@@ -223,8 +225,8 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
     Raises:
         HloError: the instruction, or one that it depends on, is invalid.
         IndexError: `output_id` is out of range.
-        ValueError: `sizes` has not one list of positive sizes for each dimension, or `top` or
-            `max_tilings` is not positive.
+        ValueError: `sizes` has not one list of positive sizes for each dimension, `top` or
+            `max_tilings` is not positive, or an option belongs to the other search.
 
     >>> import hlo
     >>> text = "ENTRY e { p = f32[12,8] parameter(0)  ROOT t = f32[8,12] transpose(p), "
@@ -237,7 +239,8 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
         if value < 1:
             raise ValueError(f"{name}={value}: expected at least 1")
     if loops:
-        _check_with_loops(sizes, has_others=bool(limits or predicate or symbolic))
+        has_others = bool(limits or predicate or symbolic or max_tilings != MAX_TILINGS)
+        _check_with_loops(sizes, objective, has_others)
         own = None if isinstance(objective, str) else objective
         lists = None if isinstance(sizes, str) else sizes
         return methods.best_loop_tilings(
@@ -245,6 +248,8 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
         )
     if not isinstance(objective, str):
         raise ValueError("an objective that is no name needs loops=True")
+    if loop_sizes is not None:
+        raise ValueError("loop_sizes needs loops=True")
     limits = limits or (TilingLimits() if device is None else TilingLimits.of_gpu(device))
     return _best_whole_loops(
         instruction,
@@ -258,12 +263,18 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
     )
 
 
-def _check_with_loops(sizes: SizesToTry | None, has_others: bool) -> None:
+def _check_with_loops(
+    sizes: SizesToTry | None, objective: Objective | LoopObjective, has_others: bool
+) -> None:
     """Raise ValueError for options of tilings without loops."""
     if has_others or isinstance(sizes, str):
         raise ValueError(
-            "loops=True: the limits are those of `device`, and sizes are lists; limits, predicate "
-            "and symbolic are for tilings without loops"
+            "loops=True: the limits are those of `device`, and sizes are lists; limits, predicate, "
+            "symbolic and max_tilings are for tilings without loops"
+        )
+    if isinstance(objective, str) and objective != "bytes":
+        raise ValueError(
+            f'loops=True: expected objective="bytes" or a LoopObjective, got {objective!r}'
         )
 
 

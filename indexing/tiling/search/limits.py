@@ -32,6 +32,15 @@ Source: XLA ``xla/service/gpu/model/triton_emitter_constraints.cc``, ``kMinReaso
 """
 
 
+def padded_size(size: int) -> int:
+    """Return the next power of two.
+
+    >>> padded_size(5), padded_size(8), padded_size(0)
+    (8, 8, 0)
+    """
+    return 1 << (size - 1).bit_length() if size else 0
+
+
 @dataclass(frozen=True, slots=True)
 class TileArray:
     """The part of one array that one tile holds.
@@ -62,8 +71,7 @@ class TileArray:
         >>> TileArray((3, 8, 0), 32).pad_sizes().sizes
         (4, 8, 0)
         """
-        sizes = [1 << (size - 1).bit_length() if size else 0 for size in self.sizes]
-        return TileArray(tuple(sizes), self.bits)
+        return TileArray(tuple(map(padded_size, self.sizes)), self.bits)
 
 
 @dataclass(frozen=True, slots=True)

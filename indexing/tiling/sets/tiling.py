@@ -352,7 +352,7 @@ def tile(
         HloError: the instruction, or one that it depends on, is invalid.
         IndexError: `output_id` or `operand_id` is out of range.
         ValueError: `sizes` has not one positive size for each dimension, there is no such loop, or
-            `loop_sizes` is combined with tiles of an operand.
+            `loop_sizes` is combined with tiles of an operand or with `exact`.
 
     >>> import hlo
     >>> module = hlo.parse('''ENTRY e {
@@ -369,6 +369,8 @@ def tile(
     if loop_sizes is not None:
         if direction == "input-to-output":
             raise ValueError('only tiles of outputs have loops: write direction="output-to-input"')
+        if exact:
+            raise ValueError("exact=True is for tiles without loops")
         return methods.loop_tiling(
             instruction, sizes, loop_sizes, to, output_id, masks, online, split_k
         )

@@ -128,5 +128,15 @@ def test_options_of_the_other_search_are_refused() -> None:
     root = hlo.parse(hand.dot(64, 64, 64).text).entry.root
     with pytest.raises(ValueError, match="the limits are those of `device`"):
         indexing.best_tilings(root, loops=True, limits=indexing.TilingLimits(max_elements=5))
+    with pytest.raises(ValueError, match="max_tilings are for tilings without loops"):
+        indexing.best_tilings(root, loops=True, max_tilings=5)
+    with pytest.raises(ValueError, match='expected objective="bytes" or a LoopObjective'):
+        indexing.best_tilings(root, "reuse", loops=True)
+    with pytest.raises(ValueError, match="loop_sizes needs loops=True"):
+        indexing.best_tilings(root, loop_sizes={"k": (16,)})
+    with pytest.raises(ValueError, match="loops of k"):
+        indexing.best_tilings(root, loops=True, loop_sizes=[(16,), (16,)])
+    with pytest.raises(ValueError, match="exact=True is for tiles without loops"):
+        indexing.tile(root, (16, 16), loop_sizes={"k": 16}, exact=True)
     with pytest.raises(ValueError, match="unknown GPU 'TPU'"):
         indexing.best_tilings(root, loops=True, device="TPU")
