@@ -12,7 +12,7 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.loops.axes import Axes, IntArray, count_points, joint_axes
-from indexing.tiling.loops.sides import StepSide, TileRanges, sides_of
+from indexing.tiling.loops.sides import Component, StepSide, TileRanges, components_of, sides_of
 from indexing.tiling.loops.step_sets import PointUnion, ProductUnion, StepSets
 from indexing.tiling.sizes.tile_sizes import dimension_of
 from simplifier.atoms import Variable
@@ -66,6 +66,7 @@ class SetTable:
 
     def __init__(self, dims: Sequence[int]) -> None:
         self._dims = tuple(dims)
+        self._components: dict[PlacedRead, tuple[Component, ...]] = {}
         self._sides: dict[object, tuple[StepSide, ...] | None] = {}
         self._sets: dict[object, StepSets | Unknown] = {}
 
@@ -91,11 +92,23 @@ class SetTable:
         return self.listed(reads, axes)
 
     def _product(self, read: PlacedRead, axes: Axes) -> tuple[StepSide, ...] | None:
-        key = (read, tuple([axes[number] for number in read.numbers]))
-        if key not in self._sides:
-            numbers = dict(zip(read.read.dims, read.numbers, strict=True))
-            self._sides[key] = sides_of(read.read, TileRanges(axes, numbers))
-        return self._sides[key]
+        """Return the sides of a read, by dimension, then its gates; None if it is no product."""
+        if read not in self._components:
+            self._components[read] = components_of(read.read)
+        numbers = dict(zip(read.read.dims, read.numbers, strict=True))
+        placed: dict[int, StepSide] = {}
+        gates: list[StepSide] = []
+        for number, component in enumerate(self._components[read]):
+            own = {v: k for v, k in numbers.items() if v in component.variables}
+            key = (read, number, tuple([(k, axes[k]) for k in own.values()]))
+            if key not in self._sides:
+                self._sides[key] = sides_of(read.read, component, TileRanges(axes, own))
+            sides = self._sides[key]
+            if sides is None:
+                return None
+            placed |= dict(zip(component.results, sides, strict=False))
+            gates += sides[len(component.results) :]
+        return (*[placed[k] for k in range(len(read.read.results))], *gates)
 
     def listed(self, reads: Sequence[PlacedRead], axes: Axes) -> PointUnion | Unknown:
         """Return the union of the elements of reads, in each tile, as a list."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from simplifier.atoms import Floor, Variable, inside_atoms
 from simplifier.linear import Expr, as_expr, from_atom
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepSide:
     """Indices ``low, low + stride, …, high`` for each tile of some axes; none if ``high < low``."""
 
@@ -28,8 +29,9 @@ class StepSide:
     high: IntArray
     stride: int
 
+    @cached_property
     def count(self) -> OverAxes:
-        """Return the number of indices of each tile."""
+        """The number of indices of each tile."""
         return OverAxes(self.axes, np.maximum((self.high - self.low) // self.stride + 1, 0))
 
     def bounds_along(self, joint: Sequence[int]) -> tuple[IntArray, IntArray]:
@@ -153,50 +155,57 @@ def _sum(total: _Span, spans: Iterable[tuple[int, _Span]]) -> _Span | None:
 # ---------------------------------------------------------------- maps
 
 
-def sides_of(read: IndexingMap, ranges: TileRanges) -> tuple[StepSide, ...] | None:
-    """Return one side for each result of a map, and gates; None if the tiles are no products.
+class Component(NamedTuple):
+    """Results and constraints of a map that have no variables in common with others.
+
+    Attributes:
+        results: the numbers of the results; none for a gate.
+        constraints: the constraints.
+        variables: the variables of both.
+    """
+
+    results: tuple[int, ...]
+    constraints: tuple[Constraint, ...]
+    variables: frozenset[Variable]
+
+
+def components_of(read: IndexingMap) -> tuple[Component, ...]:
+    """Return the results and constraints that share variables, results first."""
+    groups: list[Component] = []
+    parts = [Component((k,), (), frozenset(e.variables())) for k, e in enumerate(read.results)]
+    parts += [Component((), (c,), frozenset(c.expr.variables())) for c in read.constraints]
+    for results, constraints, variables in parts:
+        touching = [g for g in groups if g.variables & variables]
+        groups = [g for g in groups if not g.variables & variables]
+        for group in touching:
+            variables |= group.variables
+            results += group.results
+            constraints = group.constraints + constraints
+        groups.append(Component(tuple(sorted(results)), constraints, variables))
+    return tuple(sorted(groups, key=lambda group: (not group.results, group.results)))
+
+
+def sides_of(
+    read: IndexingMap, component: Component, ranges: TileRanges
+) -> tuple[StepSide, ...] | None:
+    """Return a side for each result of a component, or a gate; None if tiles are no products.
 
     A gate is a further side, of one index for the tiles that read an element, and of none for the
     others.
 
     Args:
         read: the map to the elements of an array.
+        component: of the map.
         ranges: the values of its variables.
     """
-    placed: dict[int, StepSide] = {}
-    gates: list[StepSide] = []
-    for results, constraints in _components(read):
-        sides: list[StepSide] | None
-        if not results:
-            gate = _gate(constraints, ranges)
-            sides, gates = None if gate is None else [], gates + ([] if gate is None else [gate])
-        elif len(results) == 1:
-            side = _side(read.results[results[0]], constraints, ranges)
-            sides = None if side is None else [side]
-        else:
-            parts = [read.results[k] for k in results]
-            sides = None if constraints else _digits(parts, ranges)
-        if sides is None:
-            return None
-        placed |= dict(zip(results, sides, strict=True))
-    return (*[placed[k] for k in range(len(read.results))], *gates)
-
-
-def _components(read: IndexingMap) -> list[tuple[list[int], list[Constraint]]]:
-    """Return the results and constraints that share variables, results first."""
-    groups: list[tuple[set[Variable], list[int], list[Constraint]]] = []
-    parts: list[tuple[set[Variable], list[int], list[Constraint]]]
-    parts = [(set(e.variables()), [k], []) for k, e in enumerate(read.results)]
-    parts += [(set(c.expr.variables()), [], [c]) for c in read.constraints]
-    for variables, results, constraints in parts:
-        touching = [g for g in groups if g[0] & variables]
-        groups = [g for g in groups if not g[0] & variables]
-        for group in touching:
-            variables = variables | group[0]
-            results, constraints = group[1] + results, group[2] + constraints
-        groups.append((variables, results, constraints))
-    groups.sort(key=lambda g: (not g[1], g[1]))
-    return [(sorted(results), constraints) for _, results, constraints in groups]
+    parts = [read.results[k] for k in component.results]
+    if len(parts) > 1:
+        return None if component.constraints else _digits(parts, ranges)
+    if parts:
+        side = _side(parts[0], component.constraints, ranges)
+    else:
+        side = _gate(component.constraints, ranges)
+    return None if side is None else (side,)
 
 
 def _side(result: Expr, constraints: Sequence[Constraint], ranges: TileRanges) -> StepSide | None:
@@ -262,7 +271,7 @@ def _gate(constraints: Sequence[Constraint], ranges: TileRanges) -> StepSide | N
     return StepSide(span.axes, np.zeros(is_open.shape, np.int64), is_open.astype(np.int64) - 1, 1)
 
 
-def _digits(results: Sequence[Expr], ranges: TileRanges) -> list[StepSide] | None:
+def _digits(results: Sequence[Expr], ranges: TileRanges) -> tuple[StepSide, ...] | None:
     """Return the sides of results that are digits of one number, if tiles have all combinations."""
     code, radix = as_expr(0), 1
     for result in reversed(results):
@@ -277,6 +286,6 @@ def _digits(results: Sequence[Expr], ranges: TileRanges) -> list[StepSide] | Non
     joint = joint_axes([number.axes, *[side.axes for side in sides]])
     product = np.array(1)
     for side in sides:
-        product = product * side.count().along(joint)
-    numbers = StepSide(*number).count().along(joint)
-    return sides if np.all(product == numbers) else None
+        product = product * side.count.along(joint)
+    numbers = StepSide(*number).count.along(joint)
+    return tuple(sides) if np.all(product == numbers) else None

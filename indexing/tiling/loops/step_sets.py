@@ -133,7 +133,7 @@ class ProductUnion(StepSets):
     def extents(self) -> tuple[int, ...]:
         if len(self.products) == 1:
             sides = self.products[0][: self._rank]
-            return tuple([int(side.count().values.max(initial=0)) for side in sides])
+            return tuple([int(side.count.values.max(initial=0)) for side in sides])
         is_used = [_count_common([sides], self.axes) > 0 for sides in self.products]
         sizes = []
         for sides in list(zip(*self.products, strict=True))[: self._rank]:
@@ -155,7 +155,7 @@ class ProductUnion(StepSets):
             return super().is_largest_at(position)
         number = 1
         for side in self.products[0]:
-            counts = side.count().values
+            counts = side.count.values
             number *= int(counts[tuple([min(position, n - 1) for n in counts.shape])])
         return number == self.largest()
 
@@ -232,7 +232,7 @@ def _count_common(products: Sequence[tuple[StepSide, ...]], joint: Sequence[int]
             both = intersect_sides(common, other[k])
             assert both is not None  # all have one stride
             common = both
-        number = number * common.count().along(joint)
+        number = number * common.count.along(joint)
     return number
 
 
