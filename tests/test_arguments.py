@@ -232,6 +232,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "int":                          (1,                "int"),
     "SupportsIndex":                (1,                "int"),
     "int | None":                   (None,             "None int"),
+    "str | Sequence[int]":          ("row",            "str"),
     "int | Sequence[int]":          (1,                "int"),
     "int | Sequence[int] | None":   (None,             "None int"),
     "int | slice | EllipsisType":   (1,                "int"),

@@ -63,9 +63,9 @@ def loop_options(command: F) -> F:
         ),
         click.option(
             "--device",
-            metavar="GPU",
+            metavar="DEVICE",
             help="With --search: choose steps of loops, too, and keep the rules of a GPU such as "
-            "H100",
+            "H100, or of a TPU such as v5e",
         ),
     ]
     return with_options(gather_options("looped", lambda: LoopOptions)(command), options)
@@ -96,7 +96,7 @@ def looped_answer(
 def searched_loops(
     reporter: Reporter, subject: TileSubject, device: str, top: int | None, accept: str | None
 ) -> LoopAnswer | None:
-    """Return the best tilings with loops; report a GPU that is not known."""
+    """Return the best tilings with loops; report a device that is not known."""
     from indexing.tiling.search.candidates import best_tilings
     from indexing.views.loop_tables import LoopAnswer
 

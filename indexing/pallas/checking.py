@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from indexing.devices.tpus import vmem_capacity
 from indexing.pallas.block_maps import PlacedOperand
 from indexing.pallas.bounds import bounds_verdict
 from indexing.pallas.calls import BlockSpecification, KernelCall
@@ -17,7 +18,7 @@ from indexing.pallas.tracing import traced_calls
 from indexing.pallas.traffic import transfers
 from indexing.pallas.value_ranges import ValueRange
 from indexing.pallas.visits import visits_verdict
-from indexing.pallas.vmem import capacity_bytes, least_vmem_bytes, refused_block, vmem_bytes
+from indexing.pallas.vmem import least_vmem_bytes, refused_block, vmem_bytes
 from simplifier.unknown import Unknown
 
 
@@ -43,7 +44,7 @@ def check(
         ImportError: jax is not installed.
         ValueError: a name in `ranges` is that of no scalar and of no size; the chip is not known.
     """
-    capacity = None if chip is None else capacity_bytes(chip)
+    capacity = None if chip is None else vmem_capacity(chip)
     traced = traced_calls(f, args, ranges or {})
     calls = tuple([check_call(call, vmem_limit, capacity) for call in traced.calls])
     notes = [f"`{name}` has no blocks and is not checked" for name in traced.without_blocks]

@@ -8,53 +8,15 @@ dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from indexing.devices.tpus import LANES, SUBLANES, padded_bytes
 from indexing.pallas.calls import BlockSpecification, KernelCall
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown
 
-LANES: Final = 128
-SUBLANES: Final = 8
 _PLACES: Final = ("second to last", "last")
-
-CAPACITY_MIB: Final = {
-    **dict.fromkeys(("v2", "v3", "v4"), 16),
-    **dict.fromkeys(("v5e", "v6e"), 128),
-    **dict.fromkeys(("v5p", "v7", "v7x"), 64),
-}
-"""VMEM of one core in MiB, by TPU."""
-
-
-def capacity_bytes(chip: str) -> int:
-    """Return the bytes of VMEM of one core.
-
-    Raises:
-        ValueError: the chip is not known.
-
-    >>> capacity_bytes("v5e")
-    134217728
-    """
-    name = chip.lower().removeprefix("tpu:").removeprefix("tpu").strip()
-    if name not in CAPACITY_MIB:
-        raise ValueError(f"unknown TPU {chip!r}: expected one of {', '.join(CAPACITY_MIB)}")
-    return CAPACITY_MIB[name] << 20
-
-
-def padded_bytes(sizes: Sequence[int], element_type: str, bits: int) -> int:
-    """Return the bytes of an array in VMEM, with the last two dimensions padded to tiles.
-
-    >>> padded_bytes((8, 1), "f32", 32), padded_bytes((3, 200), "bf16", 16)
-    (4096, 8192)
-    """
-    if element_type == "pred":  # stored as int32
-        bits = 32
-    rows = SUBLANES * 32 // bits if bits < 32 else SUBLANES
-    *outer, second, last = (1, 1, *sizes)
-    tiled = (-(-second // rows) * rows) * (-(-last // LANES) * LANES)
-    return prod(outer) * tiled * bits // 8
 
 
 def buffer_count(call: KernelCall, spec: BlockSpecification) -> int:

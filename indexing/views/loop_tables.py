@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hlo.text.names import counted_noun
 from indexing.tiling.loops.block_figures import PhaseFigures
 from indexing.tiling.loops.loop_search import BestLoopTilings
 from indexing.tiling.loops.loop_tiling import LoopTiling
+from indexing.tiling.loops.tpu_rules import TpuRules
 from indexing.views.map_tables import Paint, plain
 from indexing.views.tables import ANY_WIDTH, Table
 from indexing.views.tile_subjects import TileSubject
@@ -78,6 +80,8 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
         "padded_resident_bytes": tiling.padded_resident_bytes,
         "shared_bytes": tiling.shared_bytes(),
         "accumulator_registers": tiling.accumulator_registers,
+        "sequential_bytes": None if tiling.split_k > 1 else tiling.sequential_bytes(),
+        "vmem_bytes": tiling.vmem_bytes,
     }
     phases = tiling.phases
     known = () if isinstance(phases, Unknown) else phases
@@ -122,40 +126,48 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
 LOOP_COLUMNS: Final = (
     *("sizes", "steps", "split", "blocks", "bytes", "resident", "stages", "shared", "worse by"),
 )
-"""The columns of the table of the best tilings with loops."""
+"""The columns of the table of the best tilings with loops on a GPU."""
+TPU_COLUMNS: Final = ("sizes", "steps", "blocks", "bytes", "VMEM", "worse by")
+"""The columns on a TPU."""
 
-KEYS: Final = ("processors idle", "bytes", "steps", "waves")
+KEYS: Final = ("idle processor", "byte", "step", "wave")
 """The parts of the key of `FewestBytes`, in words."""
 
 
 def best_loop_tilings_table(best: BestLoopTilings) -> Table:
     """Return the table of the best tilings with loops: why each is worse than the one before."""
     rows = []
+    is_tpu = isinstance(best.rules, TpuRules)
+    columns = TPU_COLUMNS if is_tpu else LOOP_COLUMNS
     for number, tiling in enumerate(best.ranked):
         steps = ",".join([f"{loop.name}={loop.step}" for loop in tiling.loops]) or "-"
         sizes = "[" + ",".join(map(str, tiling.sizes)) + "]"
-        figures = (tiling.bytes, tiling.resident_bytes)
-        worse = worse_by(best.keys[number - 1], best.keys[number]) if number else ""
-        texts = [_number(figure) for figure in figures]
-        shared = _number(tiling.shared_bytes())
-        rows.append(
-            (sizes, steps, tiling.split_k, tiling.blocks, *texts, tiling.stages, shared, worse)
-        )
+        worse = worse_by(best.keys[number - 1], best.keys[number], is_tpu) if number else ""
+        rows.append((sizes, steps, *_device_figures(tiling, is_tpu), worse))
     notes = [f"{best.measured:,} measured of {best.candidates:,}", *map(str, best.refused)]
     if best.incomplete:
         notes.append(f"better tilings may exist: {best.incomplete}")
     return Table(
         f"best tilings of `{best.instruction.name}` {best.shape} on {best.rules.name}",
-        LOOP_COLUMNS,
+        columns,
         rows,
         notes,
         empty="none",
-        right=range(2, len(LOOP_COLUMNS) - 1),
+        right=range(2, len(columns) - 1),
         max_width=ANY_WIDTH,
     )
 
 
-def worse_by(better: tuple[int, ...], key: tuple[int, ...]) -> str:
+def _device_figures(tiling: LoopTiling, is_tpu: bool) -> tuple[str | int, ...]:
+    """Return the figures between the steps and the last column."""
+    if is_tpu:
+        return tiling.blocks, _number(tiling.sequential_bytes()), _number(tiling.vmem_bytes)
+    moved, resident = _number(tiling.bytes), _number(tiling.resident_bytes)
+    shared = _number(tiling.shared_bytes())
+    return tiling.split_k, tiling.blocks, moved, resident, tiling.stages, shared
+
+
+def worse_by(better: tuple[int, ...], key: tuple[int, ...], is_tpu: bool = False) -> str:
     """Return the first part in which a key is larger, in words.
 
     >>> worse_by((-132, 100, 4, 1), (-132, 120, 4, 1))
@@ -163,8 +175,10 @@ def worse_by(better: tuple[int, ...], key: tuple[int, ...]) -> str:
     """
     for k, (first, second) in enumerate(zip(better, key, strict=True)):
         if first != second:
-            name = KEYS[k] if len(key) == len(KEYS) else f"part {k} of the key"
-            return f"{second - first:,} {name}"
+            if len(key) != len(KEYS):
+                return f"{second - first:,} in part {k} of the key"
+            name = "block" if is_tpu and k == KEYS.index("wave") else KEYS[k]
+            return counted_noun(second - first, name)
     return "equal"
 
 

@@ -109,14 +109,14 @@ def _checked(
     vmem_limit: int | None,
 ) -> PallasReport | None:
     """Trace and check a function, or report why it cannot be traced."""
+    from indexing.devices.tpus import vmem_capacity
     from indexing.frontends.named_functions import shape_trees
     from indexing.pallas.process import CheckRequest, TracingError, check_elsewhere
-    from indexing.pallas.vmem import capacity_bytes
 
     try:
         shape_trees(shapes, is_symbolic=True)
         if chip is not None:
-            capacity_bytes(chip)
+            vmem_capacity(chip)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     try:

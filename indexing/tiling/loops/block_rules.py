@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from hlo.arguments import checked_constructor
 from hlo.shapes.shape import Shape
@@ -14,13 +16,59 @@ from indexing.ops.dot import Dot
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures
 from indexing.tiling.loops.loop_model import LoopModel
+from indexing.tiling.loops.phases import LoopPhase
 from indexing.tiling.search.limits import XLA_REGISTER_SHARE, padded_size
 from simplifier.unknown import Unknown
+
+Violation: TypeAlias = tuple[str, str]
+"""A rule, and how a tiling violates it, in words."""
+
+
+class DeviceRules(ABC):
+    """Rules of a device for tilings with loops.
+
+    Attributes:
+        name: the device.
+        processors: the number of blocks that run at once.
+    """
+
+    __slots__ = ()
+
+    name: str
+    processors: int
+
+    @abstractmethod
+    def loaded(
+        self,
+        model: LoopModel,
+        axes: Axes,
+        phases: Sequence[LoopPhase],
+        figures: BlockFigures,
+    ) -> int | Unknown:
+        """Return the bytes that all blocks load."""
+
+    @abstractmethod
+    def too_small(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
+        """Yield violations of sizes that finer tilings violate, too."""
+
+    @abstractmethod
+    def too_large(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
+        """Yield violations of sizes that coarser tilings violate, too."""
+
+    @abstractmethod
+    def of_figures(
+        self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int
+    ) -> Iterator[Violation]:
+        """Yield violations of what a block holds.
+
+        Args:
+            accumulators: elements of 32 bits of accumulators.
+        """
 
 
 @checked_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockRules:
+class BlockRules(DeviceRules):
     """Limits of a device and of the compiler of its kernels on the tiles of a block.
 
     Attributes:
@@ -83,10 +131,20 @@ class BlockRules:
         """Most elements of a tile that a block without dots holds in registers."""
         return int(XLA_REGISTER_SHARE * self.registers)
 
+    def loaded(
+        self,
+        model: LoopModel,  # blocks run at once, in no order
+        axes: Axes,
+        phases: Sequence[LoopPhase],
+        figures: BlockFigures,
+    ) -> int | Unknown:
+        """Return the bytes that all blocks load, each from nothing."""
+        return figures.loaded
+
     # ------------------------------------------------------------ violations
 
-    def too_small(self, model: LoopModel, axes: Axes) -> Iterator[tuple[str, str]]:
-        """Yield the rule and the violation, in words, of sizes that are too small."""
+    def too_small(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
+        """Yield violations of sizes that are too small."""
         steps = [axes[k].step for k in range(model.rank)]
         run = contiguous_bytes(model.shape, steps)
         if run is not None and run < self.min_run:
@@ -100,8 +158,8 @@ class BlockRules:
                 name = array.instruction.name
                 yield "run", f"{run} adjacent bytes of `{name}`: at least {self.min_run} required"
 
-    def too_large(self, model: LoopModel, axes: Axes) -> Iterator[tuple[str, str]]:
-        """Yield the rule and the violation, in words, of sizes that are too large."""
+    def too_large(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
+        """Yield violations of sizes that are too large."""
         steps = [axes[k].step for k in range(model.rank)]
         elements = prod(map(padded_size, steps))
         if elements > self.max_elements:
@@ -125,7 +183,7 @@ class BlockRules:
                     f"{count:,} padded elements of {name}: at most {self.max_tile:,} allowed",
                 )
 
-    def _of_dot(self, dot: DotTile) -> Iterator[tuple[str, str]]:
+    def _of_dot(self, dot: DotTile) -> Iterator[Violation]:
         least = max(self.min_contracted, 128 // dot.bits)
         for name, (size, whole), low in (
             ("rows", dot.rows, self.min_rows),
@@ -140,9 +198,13 @@ class BlockRules:
                 )
 
     def of_figures(
-        self, model: LoopModel, figures: BlockFigures, accumulators: int
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the rule and the violation, in words, of what a block holds."""
+        self,
+        model: LoopModel,
+        axes: Axes,  # figures suffice
+        figures: BlockFigures,
+        accumulators: int,
+    ) -> Iterator[Violation]:
+        """Yield violations of what a block holds."""
         if figures.blocks > self.max_blocks:
             yield "blocks", f"{figures.blocks:,} blocks: at most {self.max_blocks:,} allowed"
         if has_dots(model):

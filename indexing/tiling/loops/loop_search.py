@@ -20,7 +20,7 @@ from indexing.maps.displayed import Displayed
 from indexing.tiling.loops.accumulators import accumulator_registers
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures
-from indexing.tiling.loops.block_rules import BlockRules, has_dots
+from indexing.tiling.loops.block_rules import DeviceRules, has_dots
 from indexing.tiling.loops.loop_model import LoopModel, loop_model
 from indexing.tiling.loops.loop_names import LoopName, named_loops
 from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate, LoopObjective
@@ -28,6 +28,7 @@ from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.loops.looped import tiling_of_model
 from indexing.tiling.loops.nests import axes_of
 from indexing.tiling.loops.phases import LoopPhase
+from indexing.tiling.loops.rules import rules_of
 from indexing.tiling.search.refusals import AcceptedKind, Refusals
 from indexing.tiling.sets.tiled_answers import Target
 from simplifier.unknown import Unknown
@@ -56,7 +57,7 @@ class BestLoopTilings(Displayed, Sequence[LoopTiling]):
 
     shape: Shape
     instruction: Instruction
-    rules: BlockRules
+    rules: DeviceRules
     ranked: tuple[LoopTiling, ...]
     keys: tuple[tuple[int, ...], ...]
     candidates: int
@@ -104,7 +105,7 @@ class _LoopSearch:
         self,
         model: LoopModel,
         choices: Sequence[_Choice],
-        rules: BlockRules,
+        rules: DeviceRules,
         objective: LoopObjective,
         accept: AcceptedKind,
         top: int,
@@ -190,13 +191,19 @@ class _LoopSearch:
     def _candidate(
         self, steps: tuple[int, ...], figures: BlockFigures, split: int
     ) -> LoopCandidate:
-        moved = figures.loaded + self.model.shape.bytes
+        moved = self._loaded(steps, figures) + self.model.shape.bytes
         if split > 1:
             moved += 2 * split * self.model.shape.size * 4
         pairs = zip(self.phases(steps), figures.phases, strict=True)
         number = max(1, sum([own.steps for phase, own in pairs if phase.has_loops]))
         waves = -(-figures.blocks // self.rules.processors)
         return LoopCandidate(figures.blocks, moved, number, split, waves)
+
+    def _loaded(self, steps: tuple[int, ...], figures: BlockFigures) -> int:
+        """Return the bytes that all blocks load; those of blocks that keep nothing if unknown."""
+        axes = self.model.axes(steps)
+        loaded = self.rules.loaded(self.model, axes, self.phases(steps), figures)
+        return figures.loaded if isinstance(loaded, Unknown) else loaded
 
     def _leaf(self, steps: tuple[int, ...]) -> None:
         axes = self.model.axes(steps)
@@ -230,7 +237,7 @@ class _LoopSearch:
         registers = accumulator_registers(self.model, self.phases(steps), axes)
         if isinstance(registers, Unknown):
             return "counts", registers.reason
-        return next(self.rules.of_figures(self.model, figures, registers), None)
+        return next(self.rules.of_figures(self.model, axes, figures, registers), None)
 
     @property
     def _splittable(self) -> bool:
@@ -351,7 +358,7 @@ def best_loop_tilings(
     >>> best.sizes, best.loop_sizes, best.bytes, best.stages
     ((256, 128), (64,), 1644167168, 3)
     """
-    rules = BlockRules.of_gpu(device)
+    rules = rules_of(device)
     model = loop_model(instruction, to, output_id, masks)
     if isinstance(model, Unknown):
         return model

@@ -25,6 +25,8 @@ from indexing.tiling.loops.block_figures import BlockFigures, PhaseFigures
 from indexing.tiling.loops.loop_model import LoopModel
 from indexing.tiling.loops.nests import NestRead, waits_for
 from indexing.tiling.loops.phases import LoopPhase
+from indexing.tiling.loops.sequential import sequential_loads
+from indexing.tiling.loops.tpu_rules import vmem_of
 from indexing.tiling.loops.waves import wave_bytes
 from indexing.tiling.sets.tile_grid import TileGrid
 from indexing.tiling.sizes.tile_sizes import dimension_of
@@ -207,6 +209,29 @@ class LoopTiling(Displayed):
         )
         return loaded if isinstance(loaded, Unknown) else loaded + self.shape.bytes
 
+    @checked
+    def sequential_bytes(self, order: str | Sequence[int] = "row") -> int | Unknown:
+        """Return the bytes that one core moves which runs the blocks in sequence, as a TPU does.
+
+        A tile equal to that of the step before is not loaded again.
+
+        Args:
+            order: "row" or "column", or the dimensions of the result, the outermost first.
+        Raises:
+            ValueError: the order is not known, or the blocks share loops by `split_k`.
+        """
+        rank = self._model.rank
+        known = {"row": range(rank), "column": range(rank - 1, -1, -1)}
+        axes = known.get(order) if isinstance(order, str) else order
+        if axes is None or sorted(axes) != list(range(rank)) or self.split_k > 1:
+            raise ValueError(
+                f'order={order!r}, split_k={self.split_k}: expected "row", "column" or each of '
+                f"{rank} dimensions once, and no shared loops"
+            )
+        blocks = [axis for axis in axes if axis not in self._serial]
+        loaded = sequential_loads(self._phases, self._axes, blocks, self._model.tables)
+        return loaded if isinstance(loaded, Unknown) else loaded + self.shape.bytes
+
     @property
     def grade(self) -> Grade:
         """Grade "may" if figures are upper bounds."""
@@ -251,6 +276,19 @@ class LoopTiling(Displayed):
         if isinstance(figures, Unknown):
             return figures
         return max([phase.shared_bytes(stages, padded) for phase in figures.phases], default=0)
+
+    @property
+    def vmem_bytes(self) -> int | Unknown:
+        """Bytes of VMEM of a TPU's core: each block in two buffers, and accumulators of products.
+
+        Blocks are padded to tiles, as Mosaic stores them.
+        """
+        figures, registers = self._figures, self.accumulator_registers
+        if isinstance(figures, Unknown):
+            return figures
+        if isinstance(registers, Unknown):
+            return registers
+        return vmem_of(self._model, self._axes, figures.phases, registers)
 
     @cached_property
     def accumulator_registers(self) -> int | Unknown:

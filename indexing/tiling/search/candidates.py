@@ -214,8 +214,9 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
         sizes, limits, predicate, accept, symbolic, to, output_id: as for `valid_tilings`.
         max_tilings: maximum number of tilings to build; `BestTilings.incomplete` reports if it is
             exceeded.
-        device: the GPU whose rules tilings with loops keep, by default H100; without `loops`, its
-            limits if there are no others.
+        device: the GPU, or the TPU such as "v5e", whose rules tilings with loops keep, by default
+            H100; without `loops`, the GPU whose limits are kept if there are no others.  A TPU runs
+            blocks in sequence: see `LoopTiling.sequential_bytes`.
         loops: also choose the steps of loops, see `tile`, and split loops where blocks are fewer
             than processors.  The objective is "bytes" or a `LoopObjective`: of the tilings that use
             all processors, those that move the fewest bytes, then have the fewest steps.

@@ -179,3 +179,31 @@ def wave_loads(
                         fresh |= each[number][array]
                 total += len(fresh) * problem.arrays[array].width
     return total
+
+
+def sequential_loads(
+    problem: Problem, sizes: Sequence[int], steps: Mapping[str, int], order: Sequence[int]
+) -> int:
+    """Return the bytes of one core that runs the blocks in sequence, and keeps the last tiles.
+
+    For problems in which each array is read in one phase.
+
+    Args:
+        order: the dimensions of the result, the outermost first.
+    """
+    total = problem.width
+    for n in problem.dims.values():
+        total *= n
+    names = list(problem.dims)
+    blocks = sorted(
+        blocks_of(problem, sizes), key=lambda block: [block[names[k]].start for k in order]
+    )
+    last: dict[str, frozenset[Element]] = {}
+    for block in blocks:
+        for phase in problem.phases:
+            for step in step_sets(problem, phase, block, steps):
+                for array, elements in step.items():
+                    if last.get(array) != elements:
+                        total += len(elements) * problem.arrays[array].width
+                    last[array] = elements
+    return total

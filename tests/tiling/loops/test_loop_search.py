@@ -63,6 +63,45 @@ def test_the_best_tiling_of_a_dot_is_that_of_all_legal_ones(name: str) -> None:
     assert best.keys[0][:2] == min(keys)[:2]
 
 
+def test_the_best_blocks_of_a_tpu_are_those_of_all_legal_ones() -> None:
+    """Loads of the grid (i, j, k) and the rules of blocks, stated here again."""
+    m, n, k = 1024, 512, 2048
+    sizes = [1 << e for e in range(12)]
+    keys = []
+    for bm, bn, bk in product(sizes, sizes, sizes):
+        if bm > m or bn > n or bk > k:
+            continue
+        if bm % 16 or (bn % 128 and bn != n) or (bk % 128 and bk != k):
+            continue
+        vmem = 2 * 2 * (bm * bk + bk * bn + bm * bn) + 4 * bm * bn
+        if vmem > 16 << 20:
+            continue
+        rows, columns, steps = m // bm, n // bn, k // bk
+        left = m * k * (1 if steps == 1 else columns)
+        right = n * k * (1 if steps == 1 and columns == 1 else rows)
+        keys.append((-1, 2 * (left + right + m * n), steps, rows * columns))
+    root = hlo.parse(hand.dot(m, n, k).text).entry.root
+    best = indexing.best_tilings(root, device="v4", loops=True, top=8)
+    assert isinstance(best, BestLoopTilings)
+    assert list(best.keys) == sorted(keys)[:8]
+    assert [tiling.sequential_bytes() for tiling in best] == [key[1] for key in best.keys]
+    held = [tiling.vmem_bytes for tiling in best]
+    assert all(isinstance(n, int) and n <= 16 << 20 for n in held)
+
+
+def test_refusals_of_a_tpu_name_the_tile() -> None:
+    root = hlo.parse(hand.dot(256, 256, 256).text).entry.root
+    best = indexing.best_tilings(root, device="tpu:v5e", loops=True, sizes=[[16, 24], [64]])
+    assert isinstance(best, BestLoopTilings)
+    assert not best.ranked
+    assert any(
+        "64 indices of a dimension of the result: at least 128" in str(r) for r in best.refused
+    )
+    best = indexing.best_tilings(root, device="tpu:v5e", loops=True, sizes=[[24], [128]])
+    assert isinstance(best, BestLoopTilings)
+    assert any("24 indices" in str(r) and "a multiple of 16" in str(r) for r in best.refused)
+
+
 @pytest.mark.parametrize("name", sorted(PROBLEMS))
 def test_no_visited_tiling_is_better(name: str) -> None:
     """Each branch that was left out is visited here, with a key that ends no branch."""
@@ -138,5 +177,5 @@ def test_options_of_the_other_search_are_refused() -> None:
         indexing.best_tilings(root, loops=True, loop_sizes=[(16,), (16,)])
     with pytest.raises(ValueError, match="exact=True is for tiles without loops"):
         indexing.tile(root, (16, 16), loop_sizes={"k": 16}, exact=True)
-    with pytest.raises(ValueError, match="unknown GPU 'TPU'"):
+    with pytest.raises(ValueError, match="unknown device 'TPU'"):
         indexing.best_tilings(root, loops=True, device="TPU")

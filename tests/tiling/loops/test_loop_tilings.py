@@ -12,7 +12,14 @@ import indexing
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from simplifier.unknown import Unknown
 from tests.tiling.loops import hand_problems as hand
-from tests.tiling.loops.loop_oracle import Problem, blocks_of, enumerated, step_sets, wave_loads
+from tests.tiling.loops.loop_oracle import (
+    Problem,
+    blocks_of,
+    enumerated,
+    sequential_loads,
+    step_sets,
+    wave_loads,
+)
 
 
 def tiled(
@@ -187,6 +194,58 @@ def test_random_waves_load_the_elements_of_the_enumeration(seed: int) -> None:
         order = indexing.BlockOrder.parse(rng.choice(["row", "column"]), tiling.grid)
         expected = wave_loads(problem, sizes, steps, order.numbers.tolist(), wave)
         assert tiling.wave_bytes(order.name, wave) == expected
+
+
+@pytest.mark.parametrize(
+    "step, moved, vmem", [(512, 75_497_472, 4_194_304), (2048, 50_331_648, 10_485_760)]
+)
+def test_a_core_keeps_the_tile_of_the_step_before(step: int, moved: int, vmem: int) -> None:
+    """The worked example of a TPU, counted by hand: the left tile is kept along a row."""
+    tiling = tiled(hand.dot(2048, 2048, 2048), (512, 512), {"k": step})
+    assert (tiling.sequential_bytes(), tiling.vmem_bytes) == (moved, vmem)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_sequences_load_the_elements_of_the_enumeration(seed: int) -> None:
+    rng = Random(300 + seed)
+    n = rng.randint
+    for _ in range(20):
+        families: list[Callable[[], tuple[Problem, tuple[str, ...]]]] = [
+            lambda: (hand.dot(n(1, 9), n(1, 9), n(1, 12)), ("k",)),
+            lambda: (hand.dot_with_epilogue(n(1, 9), n(1, 9), n(1, 12)), ("k",)),
+            lambda: (hand.batched_dot(n(1, 3), n(1, 7), n(1, 7), n(1, 9)), ("k",)),
+            lambda: (hand.two_dots(n(2, 8), n(2, 8), n(1, 9)), ("k",)),
+            lambda: (hand.stencil(n(4, 14), n(4, 14)), ()),
+            lambda: (hand.reshaped_dot(n(1, 6), n(1, 6), n(2, 4), n(2, 5)), ("k",)),
+            lambda: (
+                hand.convolution(n(1, 2), n(4, 7), n(1, 4), n(1, 4), n(2, 3), n(0, 1), n(1, 2)),
+                ("w0", "w1", "k"),
+            ),
+        ]
+        problem, names = rng.choice(families)()
+        sizes = tuple(n(1, size) for size in problem.dims.values())
+        steps = {name: n(1, size) for name, size in problem.loops.items()}
+        tiling = tiled(problem, sizes, dict(zip(names, steps.values(), strict=True)), online=False)
+        order = rng.sample(range(len(sizes)), len(sizes))
+        expected = sequential_loads(problem, sizes, steps, order)
+        where = f"seed {seed}: {problem.text}\ntiles {sizes}, steps {steps}, order {order}"
+        found = tiling.sequential_bytes(order)
+        assert not isinstance(found, Unknown), where
+        assert found == expected if tiling.grade == "exact" else found >= expected, where
+        if order == sorted(order):
+            assert tiling.sequential_bytes() == found
+
+
+def test_orders_that_are_none_are_refused() -> None:
+    tiling = tiled(hand.dot(8, 8, 8), (4, 4), {"k": 4})
+    for order in ("diagonal", (0,), (0, 0), (0, 2)):
+        with pytest.raises(ValueError, match='expected "row", "column" or each of 2 dimensions'):
+            tiling.sequential_bytes(order)
+    shared = tiled(hand.dot(8, 8, 8), (4, 4), {"k": 4}, split_k=2)
+    with pytest.raises(ValueError, match="no shared loops"):
+        shared.sequential_bytes()
+    softmax = tiled(hand.softmax(8, 8), (2, 8), {"k": 4}, online=False)
+    assert isinstance(softmax.sequential_bytes(), Unknown)  # the row is read in several phases
 
 
 # ---------------------------------------------------------------- refusals
