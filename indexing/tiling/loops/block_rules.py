@@ -87,7 +87,8 @@ class BlockRules(DeviceRules):
 
     Source: XLA ``xla/backends/gpu/codegen/triton``, ``VerifyTritonConstraints`` and
     ``TilingSpace::GetValidTilings``, 2026 (256, 2^20, 0.4 of the registers); Triton,
-    ``min_dot_size`` of its CUDA backend (16, 8, 128 bits); `indexing.devices.gpus`.
+    ``min_dot_size`` of its CUDA backend (16, 8, 128 bits), and of its AMD backend for gfx94, CDNA 3
+    (16, 16, 8 elements, of int8 16); `indexing.devices.gpus`.
 
     >>> BlockRules.of_gpu("H100").shared_memory, BlockRules.of_gpu("H100").processors
     (232448, 132)
@@ -113,9 +114,13 @@ class BlockRules(DeviceRules):
             ValueError: the model is not known.
         """
         model = gpu(name)
+        processor = PROCESSORS[model.name]
+        is_rocm = processor.platform == "rocm"
         return cls(
             name=model.name,
-            processors=PROCESSORS[model.name].core_count,
+            processors=processor.core_count,
+            min_columns=16 if is_rocm else 8,
+            min_contracted=8 if is_rocm else 16,
             shared_memory=model.shared_memory_per_block,
             registers=model.registers_per_block,
             max_blocks=model.max_blocks,

@@ -151,6 +151,27 @@ def test_refusals_name_the_nearest_legal_size() -> None:
     assert "at least 16 required; the nearest legal size is 16" in str(refusal)
 
 
+@pytest.mark.parametrize(
+    "element, sizes, step, accepted",
+    [
+        ("bf16", (16, 32), 32, True),
+        ("s8", (16, 64), 64, True),
+        ("bf16", (16, 8), 32, False),  # the matrix unit has 16 columns
+        ("bf16", (8, 32), 32, False),
+    ],
+)
+def test_dots_of_an_amd_gpu_have_its_matrix_tiles(
+    element: str, sizes: tuple[int, int], step: int, accepted: bool
+) -> None:
+    text = hand.dot(64, 64, 64).text.replace("bf16", element)
+    root = hlo.parse(text).entry.root
+    best = indexing.best_tilings(
+        root, device="MI300", loops=True, sizes=[[n] for n in sizes], loop_sizes={"k": [step]}
+    )
+    assert isinstance(best, BestLoopTilings)
+    assert bool(best.ranked) == accepted, best
+
+
 def test_an_objective_of_a_user_ranks() -> None:
     class FewestBlocks(LoopObjective):
         def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
