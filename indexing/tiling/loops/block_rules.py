@@ -156,9 +156,9 @@ class BlockRules(DeviceRules):
             yield "run", f"{run} adjacent bytes of the result: at least {self.min_run} required"
         for dot in dot_tiles(model, axes):
             yield from self._of_dot(dot)
-        for array, extents in read_extents(model, axes):
+        for array, extents, uncut in read_extents(model, axes):
             shape = array.array_shape
-            run = None if shape is None else contiguous_bytes(shape, extents)
+            run = None if shape is None else contiguous_bytes(shape, extents, uncut)
             if run is not None and run < self.min_run:
                 name = array.instruction.name
                 yield "run", f"{run} adjacent bytes of `{name}`: at least {self.min_run} required"
@@ -179,7 +179,8 @@ class BlockRules(DeviceRules):
                 )
         if has_dots(model):
             return
-        tiles = [(f"`{array.instruction.name}`", own) for array, own in read_extents(model, axes)]
+        reads = read_extents(model, axes)
+        tiles = [(f"`{array.instruction.name}`", extents) for array, extents, _ in reads]
         for name, extents in [("the result", tuple(steps)), *tiles]:
             count = prod(map(padded_size, extents))
             if count > self.max_tile:
@@ -246,13 +247,19 @@ class DotTile:
     largest: int
 
 
-def read_extents(model: LoopModel, axes: Axes) -> Iterator[tuple[ArrayRef, tuple[int, ...]]]:
-    """Yield the most indices along each dimension of an array, for each of its reads."""
+def read_extents(
+    model: LoopModel, axes: Axes
+) -> Iterator[tuple[ArrayRef, tuple[int, ...], tuple[int, ...]]]:
+    """Yield the most indices of a step along each dimension of an array, for each of its reads.
+
+    The last sizes are those of a single tile and step, which no rule can ask to exceed.
+    """
     for array, reads in model.distinct_reads:
         for read in reads:
             sets = model.table(array).union([read], axes)
-            if not isinstance(sets, Unknown):
-                yield array, sets.extents
+            whole = model.table(array).union([read], model.whole_axes)
+            if not isinstance(sets, Unknown) and not isinstance(whole, Unknown):
+                yield array, sets.extents, whole.extents
 
 
 def has_dots(model: LoopModel) -> bool:
@@ -289,8 +296,13 @@ def dot_tiles(model: LoopModel, axes: Axes) -> Iterator[DotTile]:
         )
 
 
-def contiguous_bytes(shape: Shape, extents: Sequence[int]) -> int | None:
+def contiguous_bytes(
+    shape: Shape, extents: Sequence[int], uncut: Sequence[int] | None = None
+) -> int | None:
     """Return the bytes of adjacent elements of a tile; None if it has whole rows.
+
+    Args:
+        uncut: what all tiles have of each dimension; by default, the sizes of the array.
 
     >>> contiguous_bytes(Shape("bf16", (64, 64)), (16, 16))
     32
@@ -298,7 +310,7 @@ def contiguous_bytes(shape: Shape, extents: Sequence[int]) -> int | None:
     """
     for dim in shape.layout_or_default.minor_to_major:
         if shape.dims[dim] > 1:
-            if extents[dim] >= shape.dims[dim]:
+            if extents[dim] >= (shape.dims if uncut is None else uncut)[dim]:
                 return None
             return extents[dim] * shape.element_bits // 8
     return None

@@ -63,6 +63,11 @@ class LoopModel:
         return {k: StepAxis(n, min(step, n)) for k, (n, step) in enumerate(pairs)}
 
     @cached_property
+    def whole_axes(self) -> Axes:
+        """The axes of one tile and one step."""
+        return self.axes(self.sizes)
+
+    @cached_property
     def arrays(self) -> tuple[ArrayRef, ...]:
         """The arrays that are read, in the order of their instructions."""
         reads = {read.array: None for nest in self.nests for read in nest.reads}

@@ -35,6 +35,8 @@ from simplifier.unknown import Unknown
 
 MAX_MEASURED: Final = 20_000
 """Limit on the tilings that a search measures; beyond it, the answer is incomplete."""
+MAX_POINTS: Final = 1 << 26
+"""Limit on the points of maps that a search enumerates, for sets of elements that are no boxes."""
 MAX_NESTED: Final = 256
 """Most elements of a loop that runs within others for which the whole is the only step tried."""
 
@@ -119,9 +121,13 @@ class _LoopSearch:
         self._measures: dict[tuple[tuple[int, ...], int], BlockFigures | Unknown] = {}
 
     @property
-    def is_over(self) -> bool:
-        """True if the budget is spent."""
-        return self.measured >= MAX_MEASURED
+    def over(self) -> str:
+        """The budget that is spent; empty if none is."""
+        if self.measured >= MAX_MEASURED:
+            return f"budget: {MAX_MEASURED:,} tilings measured"
+        if sum([table.points for table in self.model.tables.values()]) >= MAX_POINTS:
+            return f"budget: {MAX_POINTS:,} points of maps enumerated"
+        return ""
 
     def run(self) -> None:
         """Visit all branches."""
@@ -133,7 +139,7 @@ class _LoopSearch:
 
     def _branch(self, depth: int, steps: tuple[int, ...]) -> None:
         """Visit the sizes of the axes from `depth`; others are chosen, and these are coarsest."""
-        if self.is_over or (depth and self._is_hopeless(depth, steps)):
+        if self.over or (depth and self._is_hopeless(depth, steps)):
             return
         if depth == len(self.choices):
             self._leaf(steps)
@@ -372,7 +378,6 @@ def best_loop_tilings(
         own = each.steps[: model.rank]
         loops = each.steps[model.rank :]
         ranked.append(tiling_of_model(model, own, loops, online=True, split_k=each.split))
-    incomplete = f"budget: {MAX_MEASURED:,} tilings measured" if search.is_over else ""
     return BestLoopTilings(
         model.shape,
         instruction,
@@ -382,5 +387,5 @@ def best_loop_tilings(
         prod([len(choice.sizes) for choice in choices]),
         search.measured,
         tuple(search.refused.values()),
-        incomplete,
+        search.over,
     )

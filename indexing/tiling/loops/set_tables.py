@@ -13,7 +13,7 @@ import numpy as np
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.loops.axes import Axes, IntArray, count_points, joint_axes
 from indexing.tiling.loops.sides import Component, StepSide, TileRanges, components_of, sides_of
-from indexing.tiling.loops.step_sets import PointUnion, ProductUnion, StepSets
+from indexing.tiling.loops.step_sets import PointUnion, ProductUnion, StepSets, distinct
 from indexing.tiling.sizes.tile_sizes import dimension_of
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown
@@ -62,13 +62,18 @@ class SetTable:
 
     Args:
         dims: the sizes of the array.
+
+    Attributes:
+        points: the number of points of maps that were enumerated.
     """
 
     def __init__(self, dims: Sequence[int]) -> None:
         self._dims = tuple(dims)
+        self.points = 0
         self._components: dict[PlacedRead, tuple[Component, ...]] = {}
         self._sides: dict[object, tuple[StepSide, ...] | None] = {}
         self._sets: dict[object, StepSets | Unknown] = {}
+        self._listed: dict[PlacedRead, _Points | Unknown] = {}
 
     def union(self, reads: Sequence[PlacedRead], axes: Axes) -> StepSets | Unknown:
         """Return the union of the elements of reads, in each tile."""
@@ -119,9 +124,28 @@ class SetTable:
             total += prod([max(1, v.size) for v in (*each.read.dims, *each.read.ranges)])
             if total * prod([axis.count for axis in free]) > MAX_POINTS:
                 return Unknown(f"budget: more than {MAX_POINTS:,} points of maps to one array")
-            listed.append(_pairs(each, axes, joint, self._dims))
-        pairs = np.unique(np.concatenate(listed)) if listed else np.zeros(0, np.int64)
+            if each not in self._listed:
+                self._listed[each] = _points(each, self._dims)
+            points = self._listed[each]
+            if isinstance(points, Unknown):
+                return points
+            listed.append(self._pairs(points, axes, joint))
+        self.points += sum(map(len, listed))
+        pairs = distinct(np.concatenate(listed)) if listed else np.zeros(0, np.int64)
         return PointUnion(axes, joint, pairs, self._dims)
+
+    def _pairs(self, points: _Points, axes: Axes, joint: tuple[int, ...]) -> IntArray:
+        """Return ``tile * elements + element`` for all points of a map, perhaps several times."""
+        along, elements = points
+        tile: IntArray = np.zeros((len(elements), 1), np.int64)
+        for axis in joint:
+            count = axes[axis].count
+            if axis in along:
+                tile = tile * count + (along[axis] // axes[axis].step)[:, None]
+            else:
+                spread = tile[:, :, None] * count + np.arange(count)
+                tile = spread.reshape(tile.shape[0], -1)
+        return (tile * max(1, prod(self._dims)) + elements[:, None]).reshape(-1)
 
 
 def _have_equal_strides(products: Sequence[tuple[StepSide, ...]]) -> bool:
@@ -131,8 +155,18 @@ def _have_equal_strides(products: Sequence[tuple[StepSide, ...]]) -> bool:
     return all(len({side.stride for side in sides}) == 1 for sides in zip(*products, strict=True))
 
 
-def _pairs(each: PlacedRead, axes: Axes, joint: tuple[int, ...], dims: Sequence[int]) -> IntArray:
-    """Return ``tile * elements + element`` for all points of a map."""
+class _Points(NamedTuple):
+    """The points of a map: the index along each axis, and the number of the element."""
+
+    along: dict[int, IntArray]
+    elements: IntArray
+
+
+def _points(each: PlacedRead, dims: Sequence[int]) -> _Points | Unknown:
+    """Return the points of a map to an array.
+
+    `Unknown` for values at runtime that all differ, more of them than the array has elements.
+    """
     read = each.read
     variables = (*read.dims, *read.ranges)
     grids = np.meshgrid(
@@ -146,16 +180,11 @@ def _pairs(each: PlacedRead, axes: Axes, joint: tuple[int, ...], dims: Sequence[
         value = constraint.expr.value(point)
         inside &= (value >= constraint.lower) & (value <= constraint.upper)
     point = {v: values[inside] for v, values in point.items()}
-    element: IntArray = np.zeros(int(inside.sum()), np.int64)
+    elements: IntArray = np.zeros(int(inside.sum()), np.int64)
     for result, size in zip(read.results, dims, strict=True):
-        element = element * size + result.value(point)
-    tile: IntArray = np.zeros((int(inside.sum()), 1), np.int64)
-    place = dict(zip(each.numbers, read.dims, strict=True))
-    for axis in joint:
-        count = axes[axis].count
-        if axis in place:
-            tile = tile * count + (point[place[axis]] // axes[axis].step)[:, None]
-        else:
-            spread = tile[:, :, None] * count + np.arange(count)
-            tile = spread.reshape(tile.shape[0], -1)
-    return np.unique(tile * max(1, prod(dims)) + element[:, None])
+        index = np.asarray(result.value(point))
+        if index.size and not 0 <= index.min() <= index.max() < size:
+            return Unknown("elements at runtime values are counted only in products of ranges")
+        elements = elements * size + index
+    along = {k: point[d] for k, d in zip(each.numbers, read.dims, strict=True)}
+    return _Points(along, elements)

@@ -66,8 +66,8 @@ class TpuRules(DeviceRules):
 
     def too_small(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
         """Yield violations of blocks that are smaller than a tile."""
-        for name, shape, extents in _blocks(model, axes):
-            for size, whole, tile in tiled_sizes(shape, extents):
+        for name, shape, extents, uncut in _blocks(model, axes):
+            for size, whole, tile in tiled_sizes(shape, extents, uncut):
                 if size < min(tile, whole):
                     yield (
                         "tile",
@@ -77,7 +77,7 @@ class TpuRules(DeviceRules):
 
     def too_large(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
         """Yield the violation of one array whose block does not fit into VMEM."""
-        for name, shape, extents in _blocks(model, axes):
+        for name, shape, extents, _ in _blocks(model, axes):
             needed = BUFFERS * _padded(shape, extents)
             if needed > self.vmem:
                 yield "VMEM", f"{needed:,} bytes of {name}: at most {self.vmem:,} allowed"
@@ -86,8 +86,8 @@ class TpuRules(DeviceRules):
         self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int
     ) -> Iterator[Violation]:
         """Yield violations of sizes that are no multiples of a tile, and of VMEM."""
-        for name, shape, extents in _blocks(model, axes):
-            for size, whole, tile in tiled_sizes(shape, extents):
+        for name, shape, extents, uncut in _blocks(model, axes):
+            for size, whole, tile in tiled_sizes(shape, extents, uncut):
                 if size % tile and size != whole:
                     yield (
                         "tile",
@@ -99,15 +99,17 @@ class TpuRules(DeviceRules):
             yield "VMEM", f"{needed:,} bytes: at most {self.vmem:,} allowed"
 
 
-def tiled_sizes(shape: Shape, extents: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the size of a block, that of the array and that of a tile, for the last dimensions.
+def tiled_sizes(
+    shape: Shape, extents: Sequence[int], uncut: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the size of a block, that of all blocks and that of a tile, for the last dimensions.
 
-    >>> list(tiled_sizes(Shape("bf16", (4, 64, 512)), (1, 32, 128)))
+    >>> list(tiled_sizes(Shape("bf16", (4, 64, 512)), (1, 32, 128), (4, 64, 512)))
     [(32, 64, 16), (128, 512, 128)]
     """
     tiles = (tile_rows(shape.element_bits), LANES) if shape.rank > 1 else (MIN_ROW,)
-    last = list(zip(extents, shape.dims, strict=True))[-len(tiles) :]
-    for (size, whole), tile in zip(last, tiles[-len(last) :], strict=True):
+    last = list(zip(extents, uncut, strict=True))[-len(tiles) :]
+    for (size, whole), tile in zip(last, tiles[: len(last)], strict=True):
         yield size, whole, tile
 
 
@@ -121,12 +123,18 @@ def vmem_of(model: LoopModel, axes: Axes, phases: Sequence[PhaseFigures], accumu
     return BUFFERS * (max(operands, default=0) + result) + 4 * accumulators
 
 
-def _blocks(model: LoopModel, axes: Axes) -> Iterator[tuple[str, Shape, tuple[int, ...]]]:
-    """Yield the name, the array and the sizes of each block, the result's first."""
-    yield "the result", model.shape, tuple([axes[k].step for k in range(model.rank)])
-    for array, extents in read_extents(model, axes):
+def _blocks(
+    model: LoopModel, axes: Axes
+) -> Iterator[tuple[str, Shape, tuple[int, ...], tuple[int, ...]]]:
+    """Yield the name, the array and the sizes of each block, the result's first.
+
+    The last sizes are those of a block that no axis cuts.
+    """
+    dims = model.shape.dims
+    yield "the result", model.shape, tuple([axes[k].step for k in range(model.rank)]), dims
+    for array, extents, uncut in read_extents(model, axes):
         if array.array_shape is not None:
-            yield f"`{array.instruction.name}`", array.array_shape, extents
+            yield f"`{array.instruction.name}`", array.array_shape, extents, uncut
 
 
 def _padded(shape: Shape | None, extents: Sequence[int]) -> int:

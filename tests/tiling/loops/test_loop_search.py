@@ -11,6 +11,7 @@ import indexing
 from indexing.tiling.loops.loop_objectives import LoopCandidate, LoopObjective
 from indexing.tiling.loops.loop_search import BestLoopTilings
 from indexing.tiling.loops.loop_tiling import LoopTiling
+from simplifier.unknown import Unknown
 from tests.tiling.loops import hand_problems as hand
 from tests.tiling.loops.loop_oracle import Problem
 
@@ -149,6 +150,42 @@ def test_refusals_name_the_nearest_legal_size() -> None:
     assert not best.ranked
     (refusal,) = best.refused
     assert "at least 16 required; the nearest legal size is 16" in str(refusal)
+
+
+@pytest.mark.parametrize("device", ["H100", "v5e"])
+def test_reads_that_no_axis_cuts_break_no_rule(device: str) -> None:
+    """All tiles read one element of a scalar, of a row, and of the second row of a table."""
+    text = """ENTRY e {
+      p = f32[512,256] parameter(0)  s = f32[] parameter(1)  r = f32[2] parameter(2)
+      t = f32[4,256] parameter(3)
+      o = f32[1] slice(r), slice={[1:2]}  os = f32[] reshape(o)
+      u = f32[1,256] slice(t), slice={[1:2],[0:256]}  us = f32[256] reshape(u)
+      ob = f32[512,256] broadcast(os), dimensions={}
+      ub = f32[512,256] broadcast(us), dimensions={1}
+      sb = f32[512,256] broadcast(s), dimensions={}
+      a = f32[512,256] add(p, ob)
+      b = f32[512,256] add(a, ub)
+      ROOT c = f32[512,256] add(b, sb) }"""
+    root = hlo.parse(text).entry.root
+    best = indexing.best_tilings(root, device=device, loops=True, top=1, to="parameters")
+    assert isinstance(best, BestLoopTilings)
+    assert best.ranked, best
+    assert best[0].compulsory == 4 * (512 * 256 * 2 + 256 + 1 + 1)
+
+
+def test_gathered_rows_beyond_those_of_a_table_are_not_listed() -> None:
+    """Twelve rows of a table of two: each may be any row, so no list of elements has them."""
+    text = """ENTRY e {
+      t = f32[2,6] parameter(0)  i = s32[12,1] parameter(1)  g = f32[12,6] gather(t, i),
+        offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+        slice_sizes={1,6}
+      ROOT r = f32[8,9] reshape(g) }"""
+    root = hlo.parse(text).entry.root
+    tiling = indexing.tile(root, (4, 9), to="parameters", loop_sizes={})
+    assert isinstance(tiling, LoopTiling)
+    counted = tiling.bytes
+    assert isinstance(counted, Unknown)
+    assert "runtime values" in counted.reason
 
 
 @pytest.mark.parametrize(
