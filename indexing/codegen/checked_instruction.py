@@ -42,7 +42,7 @@ from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.values import assemble, flattened
 from indexing.maps.answers import Answer, Path, Unknown
-from indexing.maps.arrays import array_leaves
+from indexing.maps.arrays import array_leaves, leaf_name
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp
 
@@ -325,8 +325,7 @@ class CheckedInstruction:
 
     def array_name(self, operand: int, path: Path) -> str:
         """Return the name of an operand array: ``p``, ``p{1}``."""
-        name = self.instruction.operands[operand].name
-        return f"{name}{{{','.join(map(str, path))}}}" if path else name
+        return leaf_name(self.instruction.operands[operand].name, path)
 
     @property
     def is_static(self) -> bool:

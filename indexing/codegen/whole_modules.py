@@ -19,6 +19,7 @@ from indexing.execution import run, xla
 from indexing.execution.inputs import random_inputs
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
+from indexing.ops.custom_call import target_of
 
 MODULE_TOLERANCE: Final = 1e-4
 """Tolerance of floating-point results of a whole module, relative to the largest element."""
@@ -95,8 +96,7 @@ def _obstacle(module: Module, max_elements: int) -> str:
 
 def _incomparable(instruction: Instruction) -> str:
     """Return the reason why an instruction cannot be compared with XLA, or an empty string."""
-    name, target = instruction.name, instruction.attributes.get("custom_call_target")
-    called = target.text.strip('"') if target is not None else ""
+    name, called = instruction.name, target_of(instruction)
     if instruction.opcode in ("rng", "rng-get-and-update-state"):
         return f"`{name}`: the random-number generators differ"
     if called.startswith("xla.sdy."):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hlo.modules.module import Module
 from hlo.modules.shardings import declared_meshes
 from hlo.shardings.mesh import Mesh
-from indexing.ops.custom_call import FULL_TO_SHARD, TO_LOCAL
+from indexing.ops.custom_call import FULL_TO_SHARD, TO_LOCAL, target_of
 
 
 def mesh_of(module: Module) -> Mesh | None:
@@ -30,9 +30,4 @@ def has_regions(module: Module) -> bool:
 
 def _targets(module: Module) -> set[str]:
     """Return the targets of custom calls."""
-    targets = [
-        instruction.attributes.get("custom_call_target")
-        for instruction in module.instructions
-        if instruction.opcode == "custom-call"
-    ]
-    return {target.text.strip('"') for target in targets if target is not None}
+    return {target_of(each) for each in module.instructions if each.opcode == "custom-call"}

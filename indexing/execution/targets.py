@@ -16,6 +16,7 @@ from indexing.execution.interpreter import Handler, handles, op_handler
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, checked_value, failure
 from indexing.ops.base import MappedOp, RoutingOp
+from indexing.ops.custom_call import target_of
 
 TARGET_HANDLERS: Final[dict[str, Handler]] = {}
 
@@ -28,11 +29,6 @@ def target(*names: str) -> Callable[[Handler], Handler]:
         return handler
 
     return mark
-
-
-def name_of(instruction: Instruction) -> str:
-    """Return the target of a custom call."""
-    return instruction.attributes["custom_call_target"].text.strip('"')
 
 
 def setting(instruction: Instruction, name: str, default: Any = None) -> Any:
@@ -52,7 +48,7 @@ def setting(instruction: Instruction, name: str, default: Any = None) -> Any:
 
 @handles("custom-call")
 def _custom_call(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    name = name_of(instruction)
+    name = target_of(instruction)
     function = machine.environment.targets.get(name)
     if function is not None:
         return checked_value(instruction, instruction.shape, function(*operands))

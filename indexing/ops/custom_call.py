@@ -174,3 +174,9 @@ def attribute_text(instruction: InstructionLike, name: str) -> str:
     """Return the text of an attribute as XLA prints it; "" without one."""
     text = instruction.attributes.get(name)
     return "" if text is None else text.normal
+
+
+def target_of(instruction: InstructionLike) -> str:
+    """Return the target of a custom call; "" for other instructions."""
+    text = instruction.attributes.get("custom_call_target")
+    return "" if text is None else text.printed.strip('"')

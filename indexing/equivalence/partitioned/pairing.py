@@ -25,7 +25,7 @@ from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.collective_bases import Collective
-from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL
+from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL, target_of
 from indexing.ops.devices import DeviceId
 
 
@@ -136,8 +136,7 @@ def _outside_regions(root: Instruction) -> Iterator[Instruction]:
     while waiting:
         local: set[Instruction] = set()
         for instruction in needed_by([waiting.pop()]):
-            target = instruction.attributes.get("custom_call_target")
-            name = "" if target is None else target.printed.strip('"')
+            name = target_of(instruction)
             reads_local = any(each in local for each in instruction.operands)
             enters, leaves = name in (FULL_TO_SHARD, TO_LOCAL), name in (SHARD_TO_FULL, TO_GLOBAL)
             if enters or (reads_local and not leaves):

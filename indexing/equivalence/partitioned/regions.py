@@ -20,14 +20,13 @@ from indexing.dataflow.edges import Summarising
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices
 from indexing.equivalence.partitioned.distribution import Distribution, formula_of, global_maps
-from indexing.equivalence.values.formulas.numbering import target_of
 from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.custom_call import BORDERS, FULL_TO_SHARD, TO_LOCAL
+from indexing.ops.custom_call import BORDERS, FULL_TO_SHARD, TO_LOCAL, target_of
 from indexing.ops.targets.regions import border_sharding
 from simplifier.linear import Affine, Expr, as_expr
 

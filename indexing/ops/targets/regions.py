@@ -26,6 +26,7 @@ from indexing.ops.custom_call import (
     TO_LOCAL,
     CustomCall,
     attribute_text,
+    target_of,
 )
 from indexing.ops.targets.known_reads import KnownReads
 
@@ -35,7 +36,7 @@ DISTRIBUTION: Final = ("sharding", "frontend_attributes")
 
 def border_sharding(call: Instruction, number: int) -> Sharding | None:
     """Return the sharding of an array at the border of a region; None if it is not stated."""
-    target = attribute_text(call, "custom_call_target").strip('"')
+    target = target_of(call)
     if target in (TO_LOCAL, TO_GLOBAL):
         key = "xla.sdy.in_shardings" if target == TO_LOCAL else "xla.sdy.out_shardings"
         try:

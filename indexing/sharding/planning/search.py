@@ -15,6 +15,7 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
+from indexing.maps.arrays import leaf_name
 from indexing.sharding.partition.flatten import flatten
 from indexing.sharding.planning.array_splits import ArraySplit, split_of
 from indexing.sharding.planning.given_specs import (
@@ -255,9 +256,8 @@ def _leaves_of(module: Module) -> Iterator[tuple[str, Instruction, int]]:
     """Yield name, parameter and number of each array of the parameters."""
     for parameter in module.entry.parameters:
         for number, (path, shape) in enumerate(leaves(parameter.shape)):
-            suffix = f"{{{','.join(map(str, path))}}}" if path else ""
             if isinstance(shape, Shape):
-                yield f"{parameter.name}{suffix}", parameter, number
+                yield leaf_name(parameter.name, path), parameter, number
 
 
 def _shape(instruction: Instruction, leaf: int) -> Shape:

@@ -10,7 +10,9 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Axis
 from hlo.text.source import HloError
+from indexing.maps.arrays import leaf_name
 from indexing.ops.collective_bases import Collective
+from indexing.ops.custom_call import target_of
 from indexing.ops.devices import DeviceId
 from indexing.ops.element import declarations_of
 from indexing.sharding.partition.assignment import Assignment
@@ -105,8 +107,7 @@ def _check_program(computation: Computation) -> None:
     waiting, seen = [computation], {computation}
     while waiting:
         for instruction in waiting.pop().instructions:
-            target = instruction.attributes.get("custom_call_target")
-            if target is not None and target.text.strip('"') == _MANUAL:
+            if target_of(instruction) == _MANUAL:
                 raise HloError(
                     f"`{instruction.name}` begins a manual region, in which the program itself "
                     "distributes arrays",
@@ -213,9 +214,7 @@ def _padded_dimensions(assignment: Assignment) -> Iterator[PaddedDimension]:
         if declared.is_view and declared.passes_leaves:
             continue  # its arrays are those of other instructions
         for (path, shape), sharding in zip(leaves(instruction.shape), own.results, strict=True):
-            name = _qualified_name(instruction) + (
-                f"{{{','.join(map(str, path))}}}" if path else ""
-            )
+            name = leaf_name(_qualified_name(instruction), path)
             for dim, size in enumerate(shape.dims if isinstance(shape, Shape) else ()):
                 if size % sharding.shards(dim):
                     yield PaddedDimension(name, dim, size, sharding.shards(dim))

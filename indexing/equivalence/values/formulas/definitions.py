@@ -8,10 +8,11 @@ from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.formulas.applications import Bodies, Frame, element_at
 from indexing.equivalence.values.formulas.element_algebra import own_index
-from indexing.equivalence.values.formulas.numbering import NumberedArray, attributes_of, target_of
+from indexing.equivalence.values.formulas.numbering import NumberedArray, attributes_of
 from indexing.equivalence.values.formulas.sorts import stable_sort
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import dims
+from indexing.ops.custom_call import target_of
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 

@@ -18,11 +18,12 @@ from hlo.shapes.shape import Shape
 from indexing.dataflow.needed import needed_by
 from indexing.devices.devices import Devices
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
-from indexing.equivalence.values.formulas.numbering import NumberedArray, target_of
+from indexing.equivalence.values.formulas.numbering import NumberedArray
 from indexing.equivalence.values.laws.exact import NARROW
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.collectives import AllToAll
 from indexing.ops.control import callees
+from indexing.ops.custom_call import target_of
 
 PROMOTED: Final = "all-reduce(x) in bf16 = convert(all-reduce(convert(x)))"
 SELECT_AND_SCATTER: Final = "select-and-scatter = scatter(arg-select(windows))"

@@ -321,12 +321,6 @@ def _is_plain(indexing_map: IndexingMap) -> bool:
     return not others and indexing_map.grade == "exact"
 
 
-def target_of(instruction: Instruction) -> str:
-    """Return the target of a custom call, else an empty text."""
-    text = instruction.attributes.get("custom_call_target")
-    return "" if text is None else text.printed.strip('"')
-
-
 def literal_key(instruction: Instruction) -> Hashable:
     """Return a key of an instruction's literal; an elided one is equal to no other."""
     if instruction.literal is None:
