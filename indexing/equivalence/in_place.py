@@ -29,7 +29,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
 from indexing.memory.buffers.assignment import BufferAssignment
 from indexing.memory.buffers.shared_results import shared_results
-from indexing.memory.movement.writes import reads_of, viewed_array
+from indexing.memory.movement.writes import inner_array, reads_of, viewed_array
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.element import OpaqueRule, element_of
 from indexing.ops.scatter import Scatter
@@ -178,7 +178,7 @@ def _decide(
         return _decide_update(instruction, number, path, update)
     if instruction.called_computations and not isinstance(instruction.op, InlineOp):
         return Undecided(f"`{instruction.name}` calls computations", instruction)
-    if isinstance(element_of(_inner(instruction, path)), OpaqueRule):
+    if isinstance(element_of(inner_array(instruction, path).instruction), OpaqueRule):
         return Undecided(f"`{instruction.opcode}` is no loop over elements", instruction)
     verdict: Proved | Differs | Undecided = Proved("values", note=SAFE)
     for output, (each, leaf) in enumerate(leaves(instruction.shape)):
@@ -195,17 +195,9 @@ def _decide(
     return verdict
 
 
-def _inner(instruction: Instruction, path: Path) -> Instruction:
-    """Return the instruction that computes a leaf, inside of a fusion."""
-    if not isinstance(instruction.op, InlineOp):
-        return instruction
-    root = instruction.called_computations[0].root
-    return viewed_array(ArrayRef(root, path)).instruction
-
-
 def _update(instruction: Instruction, number: int, path: Path) -> Instruction | None:
     """Return the update of a slice, or the scatter, whose base is an operand."""
-    inner = _inner(instruction, path)
+    inner = inner_array(instruction, path).instruction
     if not isinstance(inner.op, DynamicUpdateSlice | Scatter):
         return None
     if inner is instruction:

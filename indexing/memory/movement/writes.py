@@ -119,10 +119,7 @@ def updates_of(instruction: Instruction) -> tuple[Update, ...]:
 
 
 def _update(instruction: Instruction, output: Path) -> Update | None:
-    inner = ArrayRef(instruction, output)
-    if isinstance(instruction.op, InlineOp):
-        inner = viewed_array(ArrayRef(instruction.called_computations[0].root, output))
-    update = inner.instruction
+    update = inner_array(instruction, output).instruction
     if update.opcode != "dynamic-update-slice" or unbounded_leaf(update.shape):
         return None
     base = ArrayRef(update.operands[0])
@@ -168,6 +165,13 @@ def _is_loop_body(computation: Computation) -> bool:
 
     by_computation = computation.module.memoised((_is_loop_body, "uses"), uses)
     return by_computation.get(computation) == {True}
+
+
+def inner_array(instruction: Instruction, output: Path) -> ArrayRef:
+    """Return the array that computes a leaf of a result, inside of a fusion."""
+    if not isinstance(instruction.op, InlineOp):
+        return ArrayRef(instruction, output)
+    return viewed_array(ArrayRef(instruction.called_computations[0].root, output))
 
 
 def viewed_array(array: ArrayRef) -> ArrayRef:
