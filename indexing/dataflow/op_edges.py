@@ -14,7 +14,6 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge, bound_edge, identity
 from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.element import NO_VALUE
 from indexing.ops.needed_operands import NeededOperands
 
 
@@ -55,7 +54,7 @@ def edge_of(
         return AccessEdge(operand, (), output, placed)
     op = instruction.op
     assert isinstance(op, MappedOp)
-    obstacle = op.why_may(operand) if op.is_value(instruction, output) else NO_VALUE
+    obstacle = op.why_may(operand)
     reasons = (Reason(obstacle, instruction),) if obstacle else ()
     return AccessEdge(operand, (), output, placed, None, reasons)
 

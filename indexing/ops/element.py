@@ -152,8 +152,6 @@ class DecidedRead(NamedTuple):
     needs_value: bool
 
 
-NO_VALUE: Final = "a call may leave anything in the memory that it works in"
-"""The obstacle of maps from a leaf that is no value (`ElementOp.is_value`)."""
 NO_WORK: Final = Work()
 NO_DECLARED_WORK: Final = Unknown("no number of operations is declared for this op")
 
@@ -249,7 +247,10 @@ class ElementOp(Op):
 
     @classmethod
     def is_value(cls, instruction: Instruction, path: Path) -> bool:
-        """Return False for a leaf of the result that is memory in which the instruction works."""
+        """Return False for a leaf of the result that is memory in which the instruction works.
+
+        Its contents are undefined, so it reads nothing.
+        """
         return True
 
     def decided_reads(self, out: Shape) -> tuple[DecidedRead, ...]:

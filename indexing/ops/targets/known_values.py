@@ -15,14 +15,15 @@ from hlo.ops.op import declared
 from hlo.ops.protocols import InstructionLike
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, dtype
 from hlo.text.source import HloError
-from indexing.ops.base import Array, Entries, MappedOp, Path, VariadicOp, every_element
+from indexing.ops.base import Array, Entries, MappedOp, Path, VariadicOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownValues(VariadicOp):
     """A call whose first results are computed here; the others are memory that it works in.
 
-    A call that breaks a rule of its target (`why_not`) is a call of any code.
+    What a call leaves in the memory is undefined, so the memory reads nothing. A call that breaks a
+    rule of its target (`why_not`) is a call of any code.
     """
 
     accumulates: ClassVar[bool] = True
@@ -97,7 +98,7 @@ class KnownValues(VariadicOp):
     ) -> Entries:
         if output_id < self.value_count:
             return self.value_maps(out, *operands, exact=exact, output_id=output_id)
-        return tuple([every_element(out, operand).with_grade("may") for operand in operands])
+        return ((),) * len(operands)
 
     def kernel(self, *arrays: Array, operands: Sequence[Shape]) -> Any:
         memory = [
