@@ -21,7 +21,7 @@ from indexing.ops.access_edge import AccessEdge
 
 MAX_SHARED: Final = 1 << 16
 """Limit on the maps of the sets that one walk shares; beyond it, they are composed again."""
-MAX_PAIRS: Final = 1 << 9
+MAX_PAIRS: Final = 1 << 10
 """Limit on the pairs of maps that one walk composes, besides the first `FEW_PAIRS` of each edge;
 beyond it, the walk follows one `may` map to each array."""
 FEW_PAIRS: Final = 4

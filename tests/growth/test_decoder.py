@@ -44,14 +44,14 @@ def test_compositions_of_a_decoder_do_not_grow_with_its_layers(
         indexing.output_to_input(loop_of(hlo.parse(decoder(layers))))
         counts.append(len(calls))
     # equal layers share their compositions, with the masks of runtime values and without them
-    assert counts[1] - counts[0] < 40 * 4
-    assert counts[2] - counts[1] < 40 * 8
+    assert counts[1] - counts[0] < 50 * 4
+    assert counts[2] - counts[1] < 50 * 8
 
 
 def test_budget_is_named() -> None:
     answer = indexing.output_to_input(loop_of(hlo.parse(decoder(4))), 2)
     reasons = {str(each) for listed in answer.reasons for of_map in listed for each in of_map}
-    assert "budget: more than 512 pairs of maps to compose in one walk" in reasons
+    assert "budget: more than 1024 pairs of maps to compose in one walk" in reasons
     assert not any(answer.unknown)
     assert {m.grade for maps in answer.maps for m in maps} == {"may"}
 
