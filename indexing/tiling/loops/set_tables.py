@@ -12,7 +12,7 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.loops.axes import Axes, IntArray, count_points, joint_axes
-from indexing.tiling.loops.sides import Component, StepSide, TileRanges, components_of, sides_of
+from indexing.tiling.loops.sides import MapComponent, StepSide, TileRanges, components_of, sides_of
 from indexing.tiling.loops.step_sets import PointUnion, ProductUnion, StepSets, distinct
 from indexing.tiling.sizes.tile_sizes import dimension_of
 from simplifier.atoms import Variable
@@ -70,7 +70,7 @@ class SetTable:
     def __init__(self, dims: Sequence[int]) -> None:
         self._dims = tuple(dims)
         self.points = 0
-        self._components: dict[PlacedRead, tuple[Component, ...]] = {}
+        self._components: dict[PlacedRead, tuple[MapComponent, ...]] = {}
         self._sides: dict[object, tuple[StepSide, ...] | None] = {}
         self._sets: dict[object, StepSets | Unknown] = {}
         self._listed: dict[PlacedRead, _Points | Unknown] = {}

@@ -155,7 +155,7 @@ def _sum(total: _Span, spans: Iterable[tuple[int, _Span]]) -> _Span | None:
 # ---------------------------------------------------------------- maps
 
 
-class Component(NamedTuple):
+class MapComponent(NamedTuple):
     """Results and constraints of a map that have no variables in common with others.
 
     Attributes:
@@ -169,11 +169,11 @@ class Component(NamedTuple):
     variables: frozenset[Variable]
 
 
-def components_of(read: IndexingMap) -> tuple[Component, ...]:
+def components_of(read: IndexingMap) -> tuple[MapComponent, ...]:
     """Return the results and constraints that share variables, results first."""
-    groups: list[Component] = []
-    parts = [Component((k,), (), frozenset(e.variables())) for k, e in enumerate(read.results)]
-    parts += [Component((), (c,), frozenset(c.expr.variables())) for c in read.constraints]
+    groups: list[MapComponent] = []
+    parts = [MapComponent((k,), (), frozenset(e.variables())) for k, e in enumerate(read.results)]
+    parts += [MapComponent((), (c,), frozenset(c.expr.variables())) for c in read.constraints]
     for results, constraints, variables in parts:
         touching = [g for g in groups if g.variables & variables]
         groups = [g for g in groups if not g.variables & variables]
@@ -181,12 +181,12 @@ def components_of(read: IndexingMap) -> tuple[Component, ...]:
             variables |= group.variables
             results += group.results
             constraints = group.constraints + constraints
-        groups.append(Component(tuple(sorted(results)), constraints, variables))
+        groups.append(MapComponent(tuple(sorted(results)), constraints, variables))
     return tuple(sorted(groups, key=lambda group: (not group.results, group.results)))
 
 
 def sides_of(
-    read: IndexingMap, component: Component, ranges: TileRanges
+    read: IndexingMap, component: MapComponent, ranges: TileRanges
 ) -> tuple[StepSide, ...] | None:
     """Return a side for each result of a component, or a gate; None if tiles are no products.
 

@@ -229,11 +229,11 @@ def test_random_sequences_load_the_elements_of_the_enumeration(seed: int) -> Non
         order = rng.sample(range(len(sizes)), len(sizes))
         expected = sequential_loads(problem, sizes, steps, order)
         where = f"seed {seed}: {problem.text}\ntiles {sizes}, steps {steps}, order {order}"
-        found = tiling.sequential_bytes(order)
-        assert not isinstance(found, Unknown), where
-        assert found == expected if tiling.grade == "exact" else found >= expected, where
+        loaded = tiling.sequential_bytes(order)
+        assert not isinstance(loaded, Unknown), where
+        assert loaded == expected if tiling.grade == "exact" else loaded >= expected, where
         if order == sorted(order):
-            assert tiling.sequential_bytes() == found
+            assert tiling.sequential_bytes() == loaded
 
 
 def test_orders_that_are_none_are_refused() -> None:
