@@ -6,10 +6,10 @@ that XLA:TPU writes of its memory usage (``vmem (color=1)``, ``smem (color=2)``)
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from hlo.modules.module import Module
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import AnyShape, Shape, leaves
 
 DEFAULT_SPACE: Final = 0
 HOST: Final = 5
@@ -48,6 +48,40 @@ def tile_sizes(shape: Shape) -> tuple[int, ...]:
     for dimension, size in zip(layout.minor_to_major, reversed(tile), strict=False):
         sizes[dimension] = min(abs(size), shape.dims[dimension])
     return tuple(sizes)
+
+
+class ArraySize(NamedTuple):
+    """The size of an array in memory.
+
+    Attributes:
+        elements: the number of elements.
+        dense: the bytes of the elements.
+        stored: the bytes in memory, with the padding of the layout.
+    """
+
+    elements: int
+    dense: int
+    stored: int
+
+    @property
+    def padding(self) -> int:
+        """The bytes in memory that hold no element."""
+        return self.stored - self.dense
+
+
+def size_of(shape: AnyShape) -> ArraySize | None:
+    """Return the size of an array: None if a dimension is unbounded, nothing for a token.
+
+    >>> from hlo.shapes.shape import parse_shape
+    >>> size_of(parse_shape("f32[64,10]{1,0:T(8,128)}"))
+    ArraySize(elements=640, dense=2560, stored=32768)
+    """
+    if not isinstance(shape, Shape):
+        return ArraySize(0, 0, 0)
+    try:
+        return ArraySize(shape.size, shape.bytes, shape.physical_bytes)
+    except ValueError:
+        return None
 
 
 def space_of(shape: Shape) -> int:

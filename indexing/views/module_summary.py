@@ -19,12 +19,13 @@ from indexing.maps.multiplicity import multiplicity
 from indexing.maps.reasons import Reason
 from indexing.memory.counting import counted_maps
 from indexing.memory.executions import Executions, executions
+from indexing.memory.spaces import DEFAULT_SPACE, size_of, space_name, space_of
 from indexing.ops.base import RoutingOp
-from indexing.ops.element import declarations_of
+from indexing.ops.element import declarations_of, shared_leaf
 from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
+from indexing.views.array_records import ArrayRecord, SpaceRecord
 from indexing.views.summary_records import (
     MAX_ROWS,
-    ArrayRecord,
     OpcodeRecord,
     ReasonRecord,
     RereadRecord,
@@ -70,7 +71,7 @@ def summary(module: Module, limit: int = MAX_ROWS, progress: Progress | None = N
             progress(done, total)
         if _holds_arrays(instruction):
             held = _arrays(instruction, instruction.shape)
-            arrays += [array for array in held if isinstance(array.shape, Shape)]
+            arrays += [array for array in held if _is_array(instruction, array)]
         rereads.add(instruction)
     header, entry = module.header, module.entry
     return Summary(
@@ -90,6 +91,7 @@ def summary(module: Module, limit: int = MAX_ROWS, progress: Progress | None = N
         kinds={kind: sum(c[kind] for c in counts.kinds.values()) for kind in ACCESS_KINDS},
         unknown=_reasons(counts.unknown),
         may=_reasons(counts.may),
+        spaces=tuple(_space_records(arrays)),
         largest=tuple(sorted(arrays, key=_descending_bytes)[:limit]),
         reread=tuple(sorted(rereads.records, key=lambda r: -r.all_bytes_again)[:limit]),
         uncounted=_reasons(rereads.uncounted),
@@ -129,6 +131,7 @@ def _arrays(instruction: Instruction, shape: AnyShape) -> Iterator[ArrayRecord]:
 
 
 def _array(instruction: Instruction, path: Path, shape: AnyShape) -> ArrayRecord:
+    space = space_of(shape) if isinstance(shape, Shape) else DEFAULT_SPACE
     return ArrayRecord(
         computation=instruction.computation.name,
         instruction=instruction.name,
@@ -136,22 +139,37 @@ def _array(instruction: Instruction, path: Path, shape: AnyShape) -> ArrayRecord
         argument=op_name_of(instruction) if instruction.opcode == "parameter" else "",
         path=path,
         shape=shape,
-        bytes=bytes_of(shape),
+        size=size_of(shape),
+        space=space,
+        memory=space_name(space, instruction.computation.module),
     )
 
 
-def bytes_of(shape: AnyShape) -> int | None:
-    """Return the bytes of an array without padding; None if it is unbounded, 0 for a token."""
-    if not isinstance(shape, Shape):
-        return 0
-    try:
-        return shape.bytes
-    except ValueError:
-        return None
-
-
 def _descending_bytes(array: ArrayRecord) -> tuple[bool, int]:
-    return (True, -array.bytes) if array.bytes is not None else (False, 0)
+    return (True, -array.stored_bytes) if array.stored_bytes is not None else (False, 0)
+
+
+def _space_records(arrays: Iterable[ArrayRecord]) -> Iterator[SpaceRecord]:
+    """Yield the sums of the arrays of each memory space, in the order of its number."""
+    by_space: dict[int, list[ArrayRecord]] = {}
+    for array in arrays:
+        by_space.setdefault(array.space, []).append(array)
+    for number, held in sorted(by_space.items()):
+        sizes = [size for array in held if (size := array.size) is not None]
+        yield SpaceRecord(
+            space=number,
+            memory=held[0].memory,
+            arrays=len(held),
+            elements=sum(size.elements for size in sizes),
+            bytes=sum(size.dense for size in sizes),
+            stored_bytes=sum(size.stored for size in sizes),
+            is_complete=len(sizes) == len(held),
+        )
+
+
+def _is_array(instruction: Instruction, held: ArrayRecord) -> bool:
+    """Return True for an array that is not in the memory of an operand, as the source of a copy."""
+    return isinstance(held.shape, Shape) and shared_leaf(instruction, held.path) is None
 
 
 def _holds_arrays(instruction: Instruction) -> bool:

@@ -10,14 +10,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hlo.html import Preformatted
-from hlo.shapes.shape import AnyShape, Shape
+from hlo.shapes.shape import Shape
 from hlo.text.names import counted_noun
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
 from indexing.views.access_kinds import ACCESS_KINDS
+from indexing.views.array_records import (
+    ArrayRecord,
+    SpaceRecord,
+    array_rows,
+    indented_rows,
+    path_suffix,
+    space_table,
+    total_text,
+)
 from indexing.views.listing import short_shape
-from indexing.views.map_tables import Paint, plain, shape_text
+from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
 from indexing.views.tables import align_columns
 
@@ -25,40 +34,6 @@ MAX_ROWS: Final = 10
 """Default number of rows of each table."""
 
 _MAX_REASON: Final = 100  # characters of a reason in a table
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayRecord:
-    """An array of a module: a parameter, a result, or the result of an instruction.
-
-    Attributes:
-        computation, instruction, opcode: the instruction that holds the array.
-        argument: the ``op_name`` of a parameter, which JAX sets to the name of the argument.
-        path: the leaf of a tuple, ``()`` for an array.
-        shape: the shape with its layout in the program.
-        bytes: the size without padding; None if a dimension is unbounded.
-    """
-
-    computation: str
-    instruction: str
-    opcode: str
-    argument: str
-    path: Path
-    shape: AnyShape
-    bytes: int | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the array as a value for JSON."""
-        return {
-            "computation": self.computation,
-            "instruction": self.instruction,
-            "opcode": self.opcode,
-            "argument": self.argument or None,
-            "path": list(self.path),
-            "shape": shape_record(self.shape),
-            "layout": _layout(self.shape),
-            "bytes": self.bytes,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +147,9 @@ class Summary(Preformatted):
         opcodes: the instructions of all computations, the most frequent opcode first.
         kinds: number of instructions with a map of each kind, as selected by ``maps --kind``.
         unknown, may: accesses without a map, and with an over-approximate map, by reason.
-        largest: the largest arrays of the executed computations.
+        spaces: the arrays of the executed computations by memory space; those that share the memory
+            of others are not among them.
+        largest: the largest of these arrays, in stored bytes.
         reread: the operands with the most bytes read again by the instructions of the executed
             computations; a fusion, not its body, is an instruction there.
         uncounted: operands whose reads cannot be counted, by reason.
@@ -194,6 +171,7 @@ class Summary(Preformatted):
     kinds: Mapping[str, int]
     unknown: tuple[ReasonRecord, ...]
     may: tuple[ReasonRecord, ...]
+    spaces: tuple[SpaceRecord, ...]
     largest: tuple[ArrayRecord, ...]
     reread: tuple[RereadRecord, ...]
     uncounted: tuple[ReasonRecord, ...]
@@ -220,6 +198,7 @@ class Summary(Preformatted):
             "kinds": dict(self.kinds),
             "unknown": [each.to_json() for each in self.unknown],
             "may": [each.to_json() for each in self.may],
+            "spaces": [each.to_json() for each in self.spaces],
             "largest": [each.to_json() for each in self.largest],
             "reread": [each.to_json() for each in self.reread],
             "uncounted": [each.to_json() for each in self.uncounted],
@@ -231,22 +210,25 @@ class Summary(Preformatted):
         yield f"{self.file}: HloModule {paint(self.module, 'name')}"
         yield f"  {_header(self)}"
         for title, arrays in (("parameters", self.parameters), ("results", self.results)):
-            yield f"{title}: {counted_noun(len(arrays), 'array')}, {_total(arrays)}"
+            yield f"{title}: {counted_noun(len(arrays), 'array')}, {total_text(arrays)}"
             cells = [
                 [str(k), _array_name(a), a.argument, str(a.shape)] for k, a in enumerate(arrays)
             ]
-            yield from _rows(cells, [_bytes(a.bytes) for a in arrays], max_rows)
+            yield from array_rows(arrays, cells, max_rows)
         yield from _kinds_table(self, max_rows)
         for title, reasons in (("unknown", self.unknown), ("may", self.may)):
             yield from _reason_table(f"{title} accesses", reasons, max_rows)
+        if len(self.spaces) > 1 or any(each.padding for each in self.spaces):
+            yield from space_table(self.spaces)
         yield "largest arrays, in bytes:" + ("" if self.largest else " none")
         cells = [[short_shape(a.shape), a.opcode, _place(a)] for a in self.largest]
-        yield from _rows(cells, [_bytes(a.bytes) for a in self.largest], max_rows)
+        yield from array_rows(self.largest, cells, max_rows)
         yield "most re-read operands, in bytes read again:" + ("" if self.reread else " none")
         bytes_again = [
             ("" if r.grade == "exact" else "<= ") + f"{r.all_bytes_again:,}" for r in self.reread
         ]
-        yield from _rows([_reread_cells(each) for each in self.reread], bytes_again, max_rows)
+        cells = [_reread_cells(each) for each in self.reread]
+        yield from indented_rows(cells, bytes_again, max_rows)
         if self.uncounted:
             yield from _reason_table(
                 "operands whose reads are not counted", self.uncounted, max_rows
@@ -286,7 +268,7 @@ def _reason_table(title: str, reasons: Sequence[ReasonRecord], max_rows: int) ->
     total = sum(each.count for each in reasons)
     yield f"{title}: {total:,}" if total else f"{title}: none"
     cells = [[f"{r.opcode}: {_clip_reason(r.reason)}", f"first {r.first}"] for r in reasons]
-    yield from _rows(cells, [f"{r.count:,}" for r in reasons], max_rows)
+    yield from indented_rows(cells, [f"{r.count:,}" for r in reasons], max_rows)
 
 
 def _reread_cells(r: RereadRecord) -> list[str]:
@@ -294,7 +276,7 @@ def _reread_cells(r: RereadRecord) -> list[str]:
     return [
         f"{r.reads / r.distinct:,.1f}".removesuffix(".0") + " reads an element",
         short_shape(r.shape),
-        f"operand {r.operand} {r.operand_name}{_path(r.path)}",
+        f"operand {r.operand} {r.operand_name}{path_suffix(r.path)}",
         f"of {r.opcode} {r.computation}/{r.instruction}{output}{_executions(r.executions)}",
     ]
 
@@ -305,41 +287,13 @@ def _executions(executions: Executions) -> str:
     return f", {executions.clause}" if executions.clause else ""
 
 
-def _rows(cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int) -> Iterator[str]:
-    """Yield indented rows with a right-aligned number first."""
-    rows = [[number, *row] for number, row in zip(numbers, cells, strict=True)]
-    yield from (f"  {line}" for line in align_columns(rows[:max_rows], right=[0], max_width=60))
-    if len(rows) > max_rows:
-        yield f"  … {len(rows) - max_rows:,} more"
+def _clip_reason(reason: str) -> str:
+    return reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1]}…"
 
 
 def _array_name(array: ArrayRecord) -> str:
-    return array.instruction + _path(array.path)
+    return array.instruction + path_suffix(array.path)
 
 
 def _place(array: ArrayRecord) -> str:
     return f"{array.computation}/{_array_name(array)}"
-
-
-def _path(path: Path) -> str:
-    return " {" + ",".join(map(str, path)) + "}" if path else ""
-
-
-def _layout(shape: AnyShape) -> str | None:
-    """Return the layout of an array as text; None if it has none."""
-    return str(shape).removeprefix(shape_text(shape)) or None
-
-
-def _bytes(count: int | None) -> str:
-    return "unbounded" if count is None else f"{count:,}"
-
-
-def _total(arrays: Sequence[ArrayRecord]) -> str:
-    sizes = [array.bytes for array in arrays]
-    known = sum(size for size in sizes if size is not None)
-    unbounded = ", and unbounded arrays" if None in sizes else ""
-    return f"{known:,} bytes{unbounded}"
-
-
-def _clip_reason(reason: str) -> str:
-    return reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1]}…"

@@ -16,15 +16,17 @@ from indexing.memory.spaces import space_name
 from indexing.ops.element import Work
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
-from indexing.views.tables import align_columns
+from indexing.views.tables import Table, align_columns
 from simplifier.unknown import Unknown
 
 _MAX_REASON: Final = 100
 TRAFFIC_COLUMNS: Final = (
-    *("bytes", "read", "needed", "written", "requested", "recompute", "flops", "flops/byte"),
-    *("time", "bound", "executions", "instruction"),
+    *("bytes", "read", "needed", "written", "stored", "padding", "requested", "recompute"),
+    *("flops", "flops/byte", "time", "bound", "executions", "instruction"),
 )
 """The columns of the table; bytes are those of all executions."""
+SPACE_COLUMNS: Final = ("memory", "elements", "read", "written", "stored", "padding")
+"""The columns of the table of memory spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class TrafficTable:
         """The instructions, those that move the most bytes in all executions first."""
         return self.traffic.ranked
 
+    @property
+    def has_padding(self) -> bool:
+        """True if padding is moved."""
+        return any(own.padding.upper != 0 for own in self.traffic.spaces.values())
+
     def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
         """Yield the lines of the text, with at most `top` instructions."""
         module = self.traffic.target
@@ -59,7 +66,7 @@ class TrafficTable:
             head = [
                 name if has else "" for name, has in zip(TRAFFIC_COLUMNS, has_text, strict=True)
             ]
-            yield from align_columns([head, *cells], right=range(9), max_width=60)
+            yield from align_columns([head, *cells], right=range(11), max_width=60)
         if len(ranked) > top:
             yield f"  … {len(ranked) - top:,} more"
         yield from _reasons(ranked)
@@ -80,11 +87,12 @@ class TrafficTable:
         """Yield the traffic with each memory space, if there are several or padding is moved."""
         module, spaces = self.traffic.target, self.traffic.spaces
         assert isinstance(module, Module)
-        moved = [own for each in self.traffic.instructions for own in each.spaces.values()]
-        if len(spaces) > 1 or any(own.stored != own.dense for own in moved):
-            for number, each in spaces.items():
-                name = space_name(number, module)
-                yield f"  {name}: {each.read} read, {each.written} written, {each.stored} stored"
+        if len(spaces) > 1 or self.has_padding:
+            rows = [
+                (space_name(number, module), *[getattr(own, name) for name in SPACE_COLUMNS[1:]])
+                for number, own in spaces.items()
+            ]
+            yield from Table("", SPACE_COLUMNS, rows, right=range(1, 6)).lines()
 
     def _total_time(self) -> str:
         assert self.peak is not None
@@ -114,6 +122,7 @@ class TrafficTable:
             _figure(each.read),
             "" if each.needed == each.loaded else str(each.needed),
             _figure(each.written),
+            *(_stored_cells(each) if self.has_padding else ("", "")),
             _figure(each.requested),
             _factor(each),
             _figure(each.flops),
@@ -229,6 +238,14 @@ def _figure(figure: Amount | int | Unknown) -> str:
     if isinstance(figure, Unknown):
         return "?"
     return f"{figure:,}" if isinstance(figure, int) else str(figure)
+
+
+def _stored_cells(each: InstructionTraffic) -> tuple[str, str]:
+    """Return the bytes in memory, and those of padding if there are any."""
+    moved = each.all_spaces
+    if isinstance(moved, Unknown):
+        return "?", "?"
+    return str(moved.stored), str(moved.padding) if moved.padding.number else ""
 
 
 def _factor(each: InstructionTraffic) -> str:

@@ -79,8 +79,8 @@ def command(
     that move the most bytes in all executions come first; the other figures are those of one
     execution.
 
-    All sizes are without padding, but those `stored` in each memory space, which are printed if
-    the module has several spaces (on TPUs HBM, VMEM and others) or padded layouts. The roofline
+    Sizes are without padding, but those `stored`. If the module has several memory spaces (on TPUs
+    HBM, VMEM and others) or padded layouts, a table has the traffic with each space. The roofline
     counts what is stored in the default memory. `<=` marks upper bounds, from `may` maps and
     unknown values; `?` is unknown, with the reasons below the table. With --set, masks of
     instructions of ENTRY that integer parameters decide have their values; the other figures are
@@ -93,6 +93,9 @@ def command(
       needed       those of them that the result needs, if a mask hides some: an upper bound if
                    runtime values decide
       written      bytes of the result; of the update if it stays in place
+      stored       bytes in memory that are read and written, with the padding of tiled layouts; of
+                   a part of an array at most those of the array
+      padding      those of them that hold no element
       requested    bytes of all reads if each element computes the values that it needs
       recompute    evaluations of an element of an inner instruction, the largest of the fusion
       flops        operations that compute every value once, counted as by XLA, except that

@@ -44,8 +44,10 @@ def command(reporter: Reporter, corpus: Corpus, limit: int, notation: str) -> No
     again.
 
     Reads are counted for each output of the instructions of ENTRY and of the computations that
-    `call`, `while` and `conditional` execute. `<=` marks upper bounds, from `may` maps. All sizes
-    are without padding.
+    `call`, `while` and `conditional` execute. `<=` marks upper bounds, from `may` maps. Sizes
+    are without padding, but those `stored`. If the module has several memory spaces (on TPUs HBM,
+    VMEM and others) or padded layouts, arrays have their bytes in memory, the part of them that is
+    padding, and their memory space; a table has the sums of each space.
 
     \b
     Examples:

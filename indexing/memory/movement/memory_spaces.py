@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hlo.shapes.shape import Shape
+from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
-from indexing.memory.movement.amounts import Amount, TotalBounds
+from indexing.memory.movement.amounts import Amount, TotalBounds, bytes_of
 from indexing.memory.movement.writes import Writes
 from indexing.memory.spaces import space_of
 from simplifier.unknown import Unknown
@@ -21,11 +22,15 @@ class SpaceTraffic(NamedTuple):
         written: the bytes of the arrays that are written.
         stored: both, with padding; an upper bound if parts of arrays with padding are moved: a part
             moves at most the bytes of its array.
+        elements: the number of elements that are read and written.
+        padding: the stored bytes that hold no element; an upper bound if parts of arrays are moved.
     """
 
     read: Amount = Amount(0)
     written: Amount = Amount(0)
     stored: Amount = Amount(0)
+    elements: Amount = Amount(0)
+    padding: Amount = Amount(0)
 
     @property
     def dense(self) -> Amount:
@@ -43,6 +48,8 @@ class SpaceTotals(NamedTuple):
     read: TotalBounds
     written: TotalBounds
     stored: TotalBounds
+    elements: TotalBounds
+    padding: TotalBounds
 
     @classmethod
     def of(cls, own: SpaceTraffic, times: Executions) -> SpaceTotals:
@@ -69,17 +76,24 @@ def traffic_by_space(
         space = space_of(shape)
         sums[space] = sums.get(space, SpaceTraffic()).plus(own)
 
+    none = Amount(0)
     for shape, elements, dense in reads:
-        stored = _stored(shape, dense, elements.number == shape.size)
-        add(shape, SpaceTraffic(dense, Amount(0), stored))
+        own = _moved(shape, elements, elements.number == shape.size)
+        add(shape, SpaceTraffic(dense, none, *own))
     for written in () if isinstance(writes, Unknown) else writes:
-        shape, dense = written.shape, Amount(written.shape.bytes)
-        add(shape, SpaceTraffic(Amount(0), dense, _stored(shape, dense, not written.is_part)))
+        shape, elements = written.shape, Amount(written.shape.size)
+        own = _moved(shape, elements, not written.is_part)
+        add(shape, SpaceTraffic(none, Amount(shape.bytes), *own))
     return dict(sorted(sums.items()))
 
 
-def _stored(shape: Shape, dense: Amount, is_whole: bool) -> Amount:
-    """Return the bytes in memory of elements, at most: those of the array."""
-    if shape.physical_bytes == shape.bytes or not dense.number:
-        return dense
-    return Amount(shape.physical_bytes, dense.grade if is_whole else "may")
+def _moved(shape: Shape, elements: Amount, is_whole: bool) -> tuple[Amount, Amount, Amount]:
+    """Return the bytes in memory of elements, their number, and the bytes of padding.
+
+    A part of an array has at most the bytes of the array, and at most its padding.
+    """
+    padding = shape.physical_bytes - shape.bytes
+    if not padding or not elements.number:
+        return bytes_of(elements, shape), elements, Amount(0)
+    grade: Grade = elements.grade if is_whole else "may"
+    return Amount(shape.physical_bytes, grade), elements, Amount(padding, grade)

@@ -161,6 +161,16 @@ class InstructionTraffic(Displayed):
         return traffic_by_space(reads, self.writes)
 
     @property
+    def all_spaces(self) -> SpaceTraffic | Unknown:
+        """The traffic with all memory spaces."""
+        if isinstance(self.writes, Unknown):
+            return self.writes
+        total = SpaceTraffic()
+        for own in self.spaces.values():
+            total = total.plus(own)
+        return total
+
+    @property
     def stored(self) -> Amount | Unknown:
         """Bytes of the default memory that are read and written, with padding."""
         if isinstance(self.writes, Unknown):

@@ -9,8 +9,8 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.patterns import op_name_of
 from hlo.shapes.shape import leaves
 from indexing.memory.executions import executions
+from indexing.memory.spaces import size_of
 from indexing.views.listing import short_shape
-from indexing.views.module_summary import bytes_of
 
 
 class DistinctTexts:
@@ -100,6 +100,6 @@ def _columns(instructions: Sequence[Instruction]) -> dict[str, Any]:
 
 def result_bytes(instruction: Instruction) -> int | None:
     """Return the bytes of the arrays of a result without padding; None if they are unbounded."""
-    sizes = [bytes_of(shape) for _, shape in leaves(instruction.shape)]
-    known = [size for size in sizes if size is not None]
+    sizes = [size_of(shape) for _, shape in leaves(instruction.shape)]
+    known = [size.dense for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
