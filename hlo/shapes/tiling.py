@@ -104,6 +104,19 @@ def padded_dims(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
     return padded
 
 
+def tile_sizes(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
+    """Return the number of elements of the first tile along each dimension of an array.
+
+    >>> tile_sizes((4, 500, 64), Layout((1, 2, 0), tiles=((8, 128), (2, 1))))
+    (1, 128, 8)
+    """
+    sizes = [1] * len(dims)
+    tile = layout.tiles[0] if layout.tiles else ()
+    for dimension, size in zip(layout.minor_to_major, reversed(tile), strict=False):
+        sizes[dimension] = max(min(abs(size), dims[dimension]), 1)
+    return tuple(sizes)
+
+
 def tile_fault(tile: Tile) -> str:
     """Return the reason why a tile is invalid; empty if it is valid.
 

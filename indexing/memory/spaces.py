@@ -36,20 +36,6 @@ def is_for_tpu(module: Module) -> bool:
     return is_tiled
 
 
-def tile_sizes(shape: Shape) -> tuple[int, ...]:
-    """Return the sizes of the elements of an array in the first tile of its layout.
-
-    >>> from hlo.shapes.shape import parse_shape
-    >>> tile_sizes(parse_shape("bf16[4,500,64]{1,2,0:T(8,128)(2,1)}"))
-    (1, 128, 8)
-    """
-    layout, sizes = shape.layout_or_default, [1] * shape.rank
-    tile = layout.tiles[0] if layout.tiles else ()
-    for dimension, size in zip(layout.minor_to_major, reversed(tile), strict=False):
-        sizes[dimension] = min(abs(size), shape.dims[dimension])
-    return tuple(sizes)
-
-
 class ArraySize(NamedTuple):
     """The size of an array in memory.
 

@@ -16,6 +16,7 @@ from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.runtime_values import named_apart, named_together
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.memory.spaces import space_name, space_of
 from indexing.tiling.sets.contiguity import MemoryRuns
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tiling import Tiling
@@ -33,7 +34,7 @@ from indexing.views.tile_reasons import (
     symbolic_tile_of,
 )
 from indexing.views.tile_subjects import ArrayLabel, TileSubject
-from indexing.views.tilings import operand_parts, operand_row
+from indexing.views.tilings import operand_parts, operand_row, stored_notes
 from simplifier.unknown import Unknown
 
 
@@ -53,7 +54,8 @@ class EntryText(NamedTuple):
 
 OPERAND_CELLS: Final = (
     *("kind", "grade", "reason", "offsets", "sizes", "strides", "runtime"),
-    *("tile_bytes", "bytes", "bytes_touched", "reuse", "overfetch", "halo", "contiguous"),
+    *("tile_elements", "elements", "elements_touched", "tile_bytes", "bytes", "bytes_touched"),
+    *("reuse", "overfetch", "halo", "contiguous"),
     "unknown",
 )
 """The attributes of `TiledOperand` that its JSON record has."""
@@ -86,16 +88,33 @@ class OperandEntry:
         if self.is_omitted and not operand.maps:
             return EntryText(())
         row = operand_row(operand)
-        notes = [*[runtime_text(v, paint) for v in operand.runtime], *(self.reasons or ())]
+        notes = [*stored_notes(operand), *[runtime_text(v, paint) for v in operand.runtime]]
+        notes += self.reasons or ()
         return EntryText(operand_parts(row), notes, row)
 
     def record(self) -> dict[str, Any]:
         """Return the boxes, the bytes and the reuse."""
         operand = self.operand
         record = {name: cell_json(getattr(operand, name)) for name in OPERAND_CELLS}
+        record |= _stored_record(operand)
         if operand.unknown is not None:
             record |= {"grade": None, "unknown": operand.unknown.reason}
         return record if self.reasons is None else record | {"reasons": self.reasons}
+
+
+def _stored_record(operand: TiledOperand) -> dict[str, Any]:
+    """Return the bytes in memory, and the memory space."""
+    stored = operand.stored
+    known = None if isinstance(stored, Unknown) else stored
+    space = space_of(operand.shape)
+    return {
+        "space": space,
+        "memory": space_name(space, operand.instruction.computation.module),
+        "stored_tile_bytes": known and known.tile_bytes,
+        "stored_bytes": known and known.bytes,
+        "stored_bytes_touched": known and known.bytes_touched,
+        "stored_grade": known and known.grade,
+    }
 
 
 def operand_entries(subject: TileSubject, tiling: Tiling, explain: bool) -> Iterator[OperandEntry]:

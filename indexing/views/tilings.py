@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from indexing.maps.indexing_map import Grade
 from indexing.memory.movement.amounts import Amount
+from indexing.memory.spaces import DEFAULT_SPACE, space_name, space_of
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.search.measures import RankedTiling
 from indexing.tiling.search.xla_ranks import ComparedTiling, RankComparison
@@ -22,6 +23,9 @@ COLUMNS: Final = (
 )
 """The columns of the table of a tiling."""
 
+STORED_COLUMNS: Final = ("memory", "stored of a tile", "stored", "stored touched")
+"""Further columns for arrays whose layouts have tiles: whole tiles of the layout count."""
+
 RANKED_COLUMNS: Final = ("sizes", "tiles", "bytes", "requested", "reuse", "working set")
 """The columns of the table of the best tilings."""
 
@@ -35,7 +39,12 @@ COMPARED_COLUMNS: Final = (
 
 def tiling_table(tiling: Tiling) -> Table:
     """Return the table of a tiling: a row for each operand."""
-    return Table(_head(tiling), COLUMNS, list(map(operand_row, tiling.operands)))
+    rows: list[tuple[str, ...]] = list(map(operand_row, tiling.operands))
+    columns: tuple[str, ...] = COLUMNS
+    if any(map(_has_memory, tiling.operands)):
+        columns += STORED_COLUMNS
+        rows = [row + stored_cells(own) for row, own in zip(rows, tiling.operands, strict=True)]
+    return Table(_head(tiling), columns, rows)
 
 
 def tiling_text(tiling: Tiling) -> str:
@@ -97,6 +106,31 @@ def operand_row(operand: TiledOperand) -> tuple[str, ...]:
         None if isinstance(runs, Unknown) else runs,
     )
     return name, operand.kind, *map(cell_text, cells)
+
+
+def _has_memory(operand: TiledOperand) -> bool:
+    """Return True if an array has tiles in its layout, or is not in the default memory."""
+    shape = operand.shape
+    return bool(shape.layout_or_default.tiles) or space_of(shape) != DEFAULT_SPACE
+
+
+def stored_cells(operand: TiledOperand) -> tuple[str, ...]:
+    """Return the texts of `STORED_COLUMNS` for one operand."""
+    space = space_of(operand.shape)
+    memory = space_name(space, operand.instruction.computation.module)
+    stored = operand.stored
+    if isinstance(stored, Unknown):
+        return memory, *["unknown"] * 3
+    counts = (stored.tile_bytes, stored.bytes, stored.bytes_touched)
+    return memory, *[str(Amount(count, stored.grade)) for count in counts]
+
+
+def stored_notes(operand: TiledOperand) -> list[str]:
+    """Return the bytes of the tiles of the layout, where it has some, and the memory space."""
+    if not _has_memory(operand) or operand.bytes == 0:
+        return []
+    memory, tile, every, distinct = stored_cells(operand)
+    return [f"stored in {memory}: {tile} bytes in a tile, {every} bytes read, {distinct} distinct"]
 
 
 def _amount(value: int | Unknown, grade: Grade) -> Amount | Unknown:

@@ -171,12 +171,13 @@ def command(
 def _tpu_note(instruction: Instruction) -> str:
     """Return a note on a module whose layouts have tiles: what to ask instead."""
     from hlo.shapes.shape import Shape
-    from indexing.memory.spaces import tile_sizes
+    from hlo.shapes.tiling import tile_sizes
 
     shape = instruction.shape
     sizes = ""
     if isinstance(shape, Shape) and shape.rank:
-        sizes = f" --sizes {','.join(map(str, tile_sizes(shape)))}"
+        first = tile_sizes(shape.dims, shape.layout_or_default)
+        sizes = f" --sizes {','.join(map(str, first))}"
     return (
         f"note: {place_of(instruction)}: the module is for a TPU, which has no warps: "
         f"`tile -i {instruction.name}{sizes}` counts what tiles of its layout need, `bytes` and "

@@ -193,6 +193,7 @@ def command(
       +               a partial block: a mask hides some of it
       .               a skipped block: nothing of it is needed
       ?               a block of which runtime values decide: --set gives them
+      stored          the same bytes in memory, those of whole tiles of the layout, such as T(8,128)
       contiguous      runs of adjacent elements of a tile, in the layout of the operand
 
     \b

@@ -19,6 +19,7 @@ from indexing.tiling.sets.contiguity import MemoryRuns, box_runs, largest_box
 from indexing.tiling.sets.formulas import EMPTY, pieces_of, ranges_of
 from indexing.tiling.sets.operand_sets import OperandSets, operand_sets
 from indexing.tiling.sets.runtime_values import Starts
+from indexing.tiling.sets.stored_tiles import StoredTiles, stored_tiles
 from indexing.tiling.sets.tile_grid import TileGrid
 from indexing.tiling.sets.tile_sets import AddedStarts, BudgetError
 from indexing.tiling.symbolic.progressions import TileSide
@@ -213,6 +214,18 @@ class TiledOperand:
     # ------------------------------------------------------------ counts
 
     @property
+    def tile_elements(self) -> int | Unknown:
+        """The number of elements that the largest tile needs."""
+        sets = self.sets
+        return sets if isinstance(sets, Unknown) else sets.largest
+
+    @property
+    def elements(self) -> int | Unknown:
+        """The sum over all tiles of the number of elements that each needs, once a tile."""
+        sets = self.sets
+        return sets if isinstance(sets, Unknown) else sets.total
+
+    @property
     def tile_bytes(self) -> int | Unknown:
         """The bytes that the largest tile needs."""
         return self._bytes(lambda sets: sets.largest)
@@ -244,6 +257,28 @@ class TiledOperand:
         """The bytes of the distinct elements that all tiles together need."""
         count = self.elements_touched
         return count if isinstance(count, Unknown) else self._size_of(count)
+
+    @cached_property
+    def stored(self) -> StoredTiles | Unknown:
+        """The bytes in memory of the tiles of the layout that the tiles touch, with padding.
+
+        Those of the elements, if the layout has no padding.
+        """
+        if self.unknown is not None:
+            return self.unknown
+        if self.shape.layout_or_default.tiles:
+            return stored_tiles(self.maps, self.grid, self.shape)
+        if self.shape.physical_bytes != self.shape.bytes:
+            return Unknown(f"the layout of {self.shape} has padding, but no tiles")
+        tile, every, touched = self.tile_bytes, self.bytes, self.bytes_touched
+        if isinstance(tile, Unknown):
+            return tile
+        if isinstance(every, Unknown):
+            return every
+        if isinstance(touched, Unknown):
+            return touched
+        is_exact = self.grade == self.touched_grade == "exact"
+        return StoredTiles(tile, every, touched, "exact" if is_exact else "may")
 
     @property
     def reuse(self) -> Fraction | Unknown:
