@@ -173,7 +173,8 @@ class TrafficTable:
             **_both_counts(each),
             "requested": _number(each.requested),
             "spaces": [
-                {"space": number} | {name: value.number for name, value in own._asdict().items()}
+                {"space": number, "name": space_name(number, each.instruction.computation.module)}
+                | {name: value.number for name, value in own._asdict().items()}
                 for number, own in each.spaces.items()
             ],
             "written": _number(each.written),

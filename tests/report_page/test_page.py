@@ -123,6 +123,24 @@ def test_bytes_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> N
     assert [data["names"][row[0]] for row in data["traffic"]] == [r["instruction"] for r in printed]
 
 
+def test_the_table_has_stored_bytes_and_padding() -> None:
+    text = "f32[64,10]{1,0:T(8,128)}"
+    html = indexing.report(
+        hlo.parse(f"ENTRY e {{ p = {text} parameter(0)  ROOT n = {text} negate(p) }}")
+    ).html
+    columns = scripts(html)["structure"]["columns"]
+    ((_, *cells),) = scripts(html)["structure"]["modules"][0]["traffic"]
+    shown = dict(zip(columns, cells, strict=False))
+    assert (shown["read"], shown["written"]) == ("2,560", "2,560")
+    assert (shown["stored"], shown["padding"]) == ("65,536", "60,416")  # 2 * 64 * 128 * 4, - 5,120
+    (negated,) = [each for each in details(html) if "traffic" in each]
+    (space,) = negated["traffic"]["spaces"]
+    assert (space["name"], space["stored"], space["elements"]) == ("HBM", 65_536, 1280)
+    (tiles,) = negated["tiles"]
+    ((_, _, notes),) = tiles["entries"]
+    assert notes[0].startswith("stored in HBM: ")
+
+
 def test_regions_are_the_elements_that_the_maps_give() -> None:
     module = hlo.parse(TILED)
     html = indexing.report(module).html

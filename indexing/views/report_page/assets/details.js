@@ -192,6 +192,11 @@ function bytesOf(record, module, instruction) {
   rows.push(["", "written", "", bar(number(record.written), record.written / most), "", ""]);
   const parts = [facts, el("h3", {}, "Bytes of one execution"),
     table(["operand", "name", "shape", "read", "requested", "of the array"], rows)];
+  if (record.spaces.length > 1 || record.spaces.some((each) => each.padding > 0)) {
+    const figures = ["elements", "read", "written", "stored", "padding"];
+    parts.push(el("h3", {}, "By memory, at most"), table(["memory", ...figures],
+      record.spaces.map((each) => [visible(each.name), ...figures.map((figure) => count(each[figure]))])));
+  }
   if (record.in_place.length) {
     parts.push(el("p", { className: "note" }, `updated in place: ${record.in_place.map(oneLine).join(", ")}`));
   }
