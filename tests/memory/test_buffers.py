@@ -7,6 +7,7 @@ the compiled modules, ``*-live-range.txt`` and ``*-buffer-assignment.txt``.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import hlo
 import indexing
 from hlo import HloError
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape, TupleShape, leaves
 from indexing import BufferAssignment, HloBuffer, MemoryProfile
 
 DATA = Path(__file__).parent / "data" / "buffers"
@@ -78,8 +79,61 @@ def test_sizes_are_those_of_the_assignment(program: str) -> None:
     profile = profile_of(program)
     assignment = BufferAssignment.load(DATA / f"{program}.buffer-assignment.txt")
     assert list(assignment.mismatches(profile.module)) == []
-    values = [value for each in assignment.allocations for value in each.values]
-    assert sum(isinstance(value.shape, Shape) for value in values) >= 10
+    assert sum(isinstance(value.shape, Shape) for value in assignment.values) >= 10
+    tables = [value for value in assignment.values if isinstance(value.shape, TupleShape)]
+    assert tables
+    for value in tables:
+        larger = replace(value, size=value.size + 1)
+        kept = [larger if each is value else each for each in assignment.values]
+        allocation = replace(assignment.allocations[0], is_thread_local=False, values=tuple(kept))
+        (fault,) = BufferAssignment((allocation,)).mismatches(profile.module)
+        assert fault.startswith(value.name)
+
+
+# fmt: off
+TABLES = [
+    # layout      elements  bytes: what XLA:TPU (libtpu 0.0.42) and XLA:GPU assign
+    ("{:T(128)}",   3,        512),  # v5e
+    ("{:T(128)}",  65,        512),
+    ("{:T(128)}", 129,       1024),
+    ("{:T(128)}", 257,       1536),
+    ("{:T(128)}",   2,         32),  # v6e
+    ("{:T(128)}", 129,        544),
+    ("{:T(128)}", 151,        608),
+    ("",            9,         72),  # H100
+    ("",            1,          8),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("layout", "elements", "size"), TABLES)
+def test_tables_of_pointers_have_the_sizes_that_xla_assigns(
+    layout: str, elements: int, size: int
+) -> None:
+    shape = f"({', '.join([f'f32[]{layout}'] * elements)})"
+    module = hlo.parse(f"ENTRY e {{ ROOT p = {shape} parameter(0) }}")
+    for given in (size, size + 4, 2 * size):
+        text = f"BufferAssignment:\nallocation 0: size {given}:\n"
+        text += f" value: <0 p{{}} @0> (size={given},offset=0): {shape}\n"
+        faults = list(BufferAssignment.parse(text).mismatches(module))
+        assert bool(faults) == (given != size)
+
+
+def test_an_array_in_place_of_a_tuple_is_told() -> None:
+    module = hlo.parse("ENTRY e { ROOT p = (f32[4]) parameter(0) }")
+    for path, shape in (("{}", "f32[4]"), ("{0}", "(f32[4])"), ("{1}", "f32[4]")):
+        text = f"BufferAssignment:\nallocation 0: size 16:\n value: <0 p{path} @0> "
+        text += f"(size=16,offset=0): {shape}\n"
+        (fault,) = BufferAssignment.parse(text).mismatches(module)
+        assert "no array" in fault
+
+
+def test_arrays_of_unknown_size_are_unknown() -> None:
+    answer = indexing.memory_profile(
+        hlo.parse("ENTRY e { p = f32[?,3] parameter(0)  ROOT n = f32[?,3] negate(p) }")
+    )
+    assert not isinstance(answer, MemoryProfile)
+    assert "f32[?,3] has a dimension of unknown size" in str(answer)
 
 
 @pytest.mark.parametrize("program", [each for each in PROGRAMS if each.startswith("tpu")])

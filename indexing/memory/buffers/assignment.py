@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from hlo.arguments import checked
 from hlo.formats.files import read_text
 from hlo.modules.module import Module
-from hlo.shapes.shape import AnyShape, Shape, parse_shape
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, parse_shape
 from hlo.text.source import HloError, Source
 from indexing.maps.arrays import ArrayRef, Path, array_at, array_name
+from indexing.memory.spaces import is_for_tpu
 
 TITLE: Final = "BufferAssignment:"
 _ALLOCATION: Final = re.compile(r"allocation (\d+): size (\d+)((?:, .*)?):$")
@@ -118,21 +119,78 @@ class BufferAssignment:
         """
         return sum(a.size for a in self.allocations if a.space == space and not a.is_thread_local)
 
+    @property
+    def values(self) -> tuple[AssignedValue, ...]:
+        """The arrays and tables of pointers of all allocations, but those of threads."""
+        kept = [each for each in self.allocations if not each.is_thread_local]
+        return tuple([value for each in kept for value in each.values])
+
     @checked
     def mismatches(self, module: Module) -> Iterator[str]:
-        """Yield the arrays whose sizes differ from those in a module, or that it does not have."""
+        """Yield the arrays whose sizes differ from those in a module, or that it does not have.
+
+        The tables of pointers of tuples are compared, too.
+        """
         named = {each.name: each for each in module.instructions}
-        kept = [each for each in self.allocations if not each.is_thread_local]
-        for value in [value for each in kept for value in each.values]:
-            if not isinstance(value.shape, Shape):
-                continue  # a table of pointers, whose size XLA decides
+        tables = _fitting_tables(self.values, module)
+        for value in self.values:
             instruction = named.get(value.name)
-            shape = None if instruction is None else array_at(instruction.shape, value.path)
-            if instruction is None or shape is None:
+            shape = None if instruction is None else _shape_at(instruction.shape, value.path)
+            if instruction is None or shape is None or type(shape) is not type(value.shape):
                 yield f"{value.name} is no array of {module.name}"
-            elif shape.physical_bytes != value.size:
+                continue
+            size = _bytes(shape, tables)
+            if size is not None and size != value.size:
                 name = array_name(ArrayRef(instruction, value.path))
-                yield f"{name} has {shape.physical_bytes:,} bytes here, {value.size:,} as assigned"
+                yield f"{name} has {size:,} bytes here, {value.size:,} as assigned"
+
+
+class PointerTable(NamedTuple):
+    """The table of pointers of a tuple: the bytes of a pointer, and the alignment of a table.
+
+    >>> PointerTable(4, 512).bytes(129), PointerTable(8, 1).bytes(3)
+    (1024, 24)
+    """
+
+    pointer: int
+    alignment: int
+
+    def bytes(self, elements: int) -> int:
+        """Return the bytes of the table of a tuple with this number of elements."""
+        return -(-self.pointer * elements // self.alignment) * self.alignment
+
+
+TPU_TABLES: Final = (PointerTable(4, 512), PointerTable(4, 32))
+"""Tables of TPUs: of v4 and v5e, and of v5p and v6e.  Source: what libtpu 0.0.42 assigns to tuples
+of 1 to 257 elements."""
+OTHER_TABLES: Final = (PointerTable(8, 1),)
+"""Tables of CPUs and GPUs.  Source: XLA ``ShapeUtil::ByteSizeOfTupleIndexTable``."""
+
+
+def _fitting_tables(values: Sequence[AssignedValue], module: Module) -> PointerTable:
+    """Return the tables that fit the most tuples: a module does not name its kind of TPU."""
+    tuples = [(v.shape, v.size) for v in values if isinstance(v.shape, TupleShape)]
+
+    def fitting(tables: PointerTable) -> int:
+        return sum(tables.bytes(len(shape.elements)) == size for shape, size in tuples)
+
+    return max(TPU_TABLES if is_for_tpu(module) else OTHER_TABLES, key=fitting)
+
+
+def _shape_at(shape: AnyShape, path: Path) -> AnyShape | None:
+    """Return the shape at a path, which may be a tuple; None if there is none."""
+    for number in path:
+        if not isinstance(shape, TupleShape) or number >= len(shape.elements):
+            return None
+        shape = shape.elements[number]
+    return array_at(shape, ()) or shape
+
+
+def _bytes(shape: AnyShape, tables: PointerTable) -> int | None:
+    """Return the bytes of an array or of a table of pointers; None for tokens and the like."""
+    if isinstance(shape, TupleShape):
+        return tables.bytes(len(shape.elements))
+    return shape.physical_bytes if isinstance(shape, Shape) else None
 
 
 def _allocations(source: Source) -> Iterator[Allocation]:

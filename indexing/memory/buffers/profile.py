@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from hlo.arguments import checked
 from hlo.modules.module import Instruction, Module
-from hlo.shapes.shape import Shape
+from hlo.shapes.shape import Shape, unbounded_leaf
 from indexing.maps.arrays import ArrayRef, array_name
 from indexing.memory.buffers.assignment import BufferAssignment
 from indexing.memory.buffers.drawn_memory import DrawnMemory
@@ -181,7 +181,8 @@ def memory_profile(
     Args:
         assignment: XLA's buffer assignment of the module.
     Returns:
-        The profile; `Unknown` if calls are nested too deep, or called too often.
+        The profile; `Unknown` if calls are nested too deep, or called too often, or if an array has
+        a dimension of unknown size.
     Raises:
         HloError: an instruction is invalid.
 
@@ -207,6 +208,11 @@ def memory_profile(
         return lives
     held: dict[Value, list[Value]] = {}
     for value in lives.values:
+        if unbounded_leaf(value.shape) is not None:
+            name = array_name(value.array)
+            return Unknown(
+                f"`{name}`: {value.shape} has a dimension of unknown size", value.array.instruction
+            )
         held.setdefault(value.buffer, []).append(value)
     arguments = {value.buffer for value in lives.arguments}
     results = {value.buffer for value in lives.results}
