@@ -6,6 +6,7 @@ from .buffers.profile import HloBuffer as HloBuffer
 from .buffers.profile import MemoryProfile as MemoryProfile
 from .buffers.profile import SpacePeak as SpacePeak
 from .buffers.profile import memory_profile as memory_profile
+from .buffers.usage_report import UsageReport as UsageReport
 from .caches.misses import CacheMisses as CacheMisses
 from .caches.orders import BlockOrder as BlockOrder
 from .caches.orders import block_orders as block_orders

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from hlo.modules.module import Module
 from indexing.memory.buffers.array_copies import ArrayCopy
-from indexing.memory.buffers.assignment import BufferAssignment
 from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
-from indexing.memory.spaces import space_name
+from indexing.views.allocation_tables import allocation_lines, allocation_record
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
 from indexing.views.tables import Table, align_columns
@@ -45,8 +44,7 @@ class MemoryTable:
         for peak in profile.peaks.values():
             if shown := self._shown(peak):
                 yield from self._space(peak, shown, top)
-        if profile.assignment is not None:
-            yield from _assignment_lines(profile.assignment, profile)
+        yield from allocation_lines(profile)
 
     def _shown(self, peak: SpacePeak) -> tuple[HloBuffer, ...]:
         if self.at_peak:
@@ -86,7 +84,7 @@ class MemoryTable:
         Args:
             top: the maximum number of buffers of each memory space; by default, all.
         """
-        profile, assignment = self.profile, self.profile.assignment
+        profile = self.profile
         spaces = [peak for peak in profile.peaks.values() if self._shown(peak)]
         return {
             "file": self.file,
@@ -95,7 +93,7 @@ class MemoryTable:
             "steps": len(profile.steps),
             "peaks": [_peak_record(peak, profile) for peak in spaces],
             "buffers": [_record(b) for peak in spaces for b in self._shown(peak)[:top]],
-            "assignment": None if assignment is None else _assignment(assignment, profile),
+            **allocation_record(profile),
             "unknown": None,
             "schema_version": SCHEMA_VERSION,
         }
@@ -174,6 +172,7 @@ def unknown_record(file: str, module: Module, unknown: Unknown) -> dict[str, Any
         "peaks": [],
         "buffers": [],
         "assignment": None,
+        "usage": None,
         "unknown": str(unknown),
         "schema_version": SCHEMA_VERSION,
     }
@@ -204,21 +203,6 @@ def _shares(alive: tuple[HloBuffer, ...]) -> str:
     return ", ".join(texts)
 
 
-def _assignment_lines(assignment: BufferAssignment, profile: MemoryProfile) -> Iterator[str]:
-    rows = [
-        (
-            space_name(space, profile.module),
-            assignment.bytes(space),
-            sum(a.size for a in assignment.allocations if a.space == space and a.is_temporary),
-            profile.peaks[space].stored_bytes if space in profile.peaks else 0,
-        )
-        for space in assignment.spaces
-    ]
-    columns = ("memory", "allocated", "for temporaries", "peak of arrays")
-    yield from str(Table("allocated by XLA", columns, rows, right=range(1, 4))).splitlines()
-    yield from [f"  note: {fault}" for fault in assignment.mismatches(profile.module)]
-
-
 def _peak_record(peak: SpacePeak, profile: MemoryProfile) -> dict[str, Any]:
     return {
         "space": peak.space,
@@ -244,24 +228,4 @@ def _record(buffer: HloBuffer) -> dict[str, Any]:
         "dense_bytes": buffer.dense_bytes,
         "life": [list(interval) for interval in buffer.life],
         "source": source_record(buffer.instruction.source),
-    }
-
-
-def _assignment(assignment: BufferAssignment, profile: MemoryProfile) -> dict[str, Any]:
-    return {
-        "allocations": [
-            {
-                "number": each.number,
-                "size": each.size,
-                "space": each.space,
-                "argument": None if each.parameter is None else each.parameter[0],
-                "output": each.is_output,
-                "constant": each.is_constant,
-                "thread_local": each.is_thread_local,
-                "temporary": each.is_temporary,
-                "values": len(each.values),
-            }
-            for each in assignment.allocations
-        ],
-        "mismatches": list(assignment.mismatches(profile.module)),
     }

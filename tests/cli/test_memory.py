@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -14,6 +15,7 @@ from indexing.views.records import SCHEMAS
 DATA = Path(__file__).parents[1] / "memory" / "data" / "buffers"
 FILE = str(DATA / "tpu_kv_cache_decode.hlo")
 ASSIGNMENT = str(DATA / "tpu_kv_cache_decode.buffer-assignment.txt")
+USAGE = str(DATA / "tpu_kv_cache_decode.memory-usage-report.txt")
 ROW_BEFORE = str(Path(__file__).parents[2] / "examples" / "memory" / "row_before.hlo")
 
 
@@ -38,7 +40,8 @@ def test_the_assignment_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--at-peak",), ("--limit", "1"), ("--assignment", ASSIGNMENT)]
+    "options",
+    [(), ("--at-peak",), ("--limit", "1"), ("--assignment", ASSIGNMENT), ("--usage", USAGE)],
 )
 def test_records_fit_the_schema(
     options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -51,6 +54,32 @@ def test_records_fit_the_schema(
             alive = [b["stored_bytes"] for b in record["buffers"] if b["space"] == space]
             assert sum(alive) == peak["stored_bytes"]
             assert alive == sorted(alive, reverse=True)
+
+
+def test_dumps_beside_a_module_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stem = "module_0001.jit_f.cl_1.after_optimizations"
+    copyfile(FILE, tmp_path / f"{stem}.txt")
+    for name in ("buffer-assignment", "memory-usage-report"):
+        copyfile(DATA / f"tpu_kv_cache_decode.{name}.txt", tmp_path / f"{stem}-{name}.txt")
+    lines = printed(capsys, "memory", str(tmp_path / f"{stem}.txt")).splitlines()
+    counts = [line.split() for line in lines if "sizes are those computed here" in line]
+    assert [words[3] for words in counts] == ["assigned", "reported"]
+    assert all(words[0] == words[2] != "0" for words in counts)
+    assert "reported" in lines[lines.index("allocated by XLA") + 1]
+    (tmp_path / f"{stem}-memory-usage-report.txt").unlink()
+    text = printed(capsys, "memory", str(tmp_path / f"{stem}.txt"), "--usage", USAGE)
+    assert text.splitlines() == lines
+
+
+def test_a_report_of_another_module_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    other = str(DATA / "tpu_scan_rnn.memory-usage-report.txt")
+    arguments = ("memory", FILE, "--assignment", ASSIGNMENT, "--usage", other)
+    record = json.loads(printed(capsys, *arguments, "--format", "json"))
+    Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
+    assert record["assignment"]["mismatches"] == []
+    assert any("bytes reported" in fault for fault in record["usage"]["mismatches"])
+    assert cli.run(["memory", FILE, "--usage", ASSIGNMENT]) == 1
+    assert "this is no report of memory usage" in capsys.readouterr().err
 
 
 def test_copies(capsys: pytest.CaptureFixture[str]) -> None:

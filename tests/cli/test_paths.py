@@ -40,6 +40,7 @@ LINES = {
     "bytes dumps":                                   MODULES,
     "ls m.hlo other.hlo":                            ["m.hlo", "other.hlo"],
     "memory m.hlo --assignment buffers.txt":         ["m.hlo", "buffers.txt"],
+    "memory m.hlo --usage usage.txt":                ["m.hlo", "usage.txt"],
     "memory dumps":                                  MODULES,
     "source m.py m.hlo other.hlo":                   ["m.hlo", "other.hlo"],
     "check m.hlo":                                   ["m.hlo"],
@@ -82,6 +83,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     np.savez("in.npz", in0=np.zeros((3, 5), np.float32))
     Path("buffers.txt").write_text("BufferAssignment:\n")
+    Path("usage.txt").write_text("Memory Space: default (color=0)\nTotal bytes: 4 (4B)\n")
     return tmp_path
 
 

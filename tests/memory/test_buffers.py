@@ -1,7 +1,8 @@
 """Buffers along a schedule, compared with the live ranges and the buffer assignments of XLA.
 
 `data/buffers` has what XLA:TPU (v5e) and XLA:GPU (H100) of jaxlib 0.10.2 dump of three programs:
-the compiled modules, ``*-live-range.txt`` and ``*-buffer-assignment.txt``.
+the compiled modules, ``*-live-range.txt``, ``*-buffer-assignment.txt`` and
+``*-memory-usage-report.txt``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import hlo
 import indexing
 from hlo import HloError
 from hlo.shapes.shape import Shape, TupleShape, leaves
-from indexing import BufferAssignment, HloBuffer, MemoryProfile
+from indexing import BufferAssignment, HloBuffer, MemoryProfile, UsageReport
 
 DATA = Path(__file__).parent / "data" / "buffers"
 PROGRAMS = sorted(path.stem for path in DATA.glob("*.hlo"))
@@ -144,6 +145,46 @@ def test_the_peak_is_near_what_xla_allocates(program: str) -> None:
     assert vmem.name == "VMEM"
     assert 0.9 * assignment.bytes(1) <= vmem.stored_bytes <= assignment.bytes(1)
     assert vmem.dense_bytes <= vmem.stored_bytes
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_reported_sizes_are_those_of_the_module(program: str) -> None:
+    report = UsageReport.load(DATA / f"{program}.memory-usage-report.txt")
+    assert list(report.mismatches(profile_of(program).module)) == []
+    assert len(report.rows) >= 10
+    assignment = BufferAssignment.load(DATA / f"{program}.buffer-assignment.txt")
+    assert [each.space for each in report.spaces] == assignment.spaces
+    for space in assignment.spaces:
+        sizes = [each.size for each in assignment.allocations if each.space == space]
+        assert report.bytes(space) == sum(sizes)
+
+
+def test_another_shape_in_a_report_is_told() -> None:
+    text = (DATA / "tpu_scan_rnn.memory-usage-report.txt").read_text()
+    module = profile_of("tpu_scan_rnn").module
+    larger = UsageReport.parse(text.replace("128.0KiB;            0;", "128.1KiB;            0;"))
+    (fault,) = larger.mismatches(module)
+    assert fault.startswith("128.1KiB for f32[64,8,32] in default: 128.0KiB")
+    other = UsageReport.parse(text.replace("1; f32[64,8,32]", "1; f32[64,8,33]"))
+    assert all("no such array" in fault for fault in other.mismatches(module))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("", "u.txt:1:1", "no report of memory usage"),
+        ("Memory Space: vmem (color=1)\nTotal bites: 4", "u.txt:2:1", "not part of"),
+        (
+            "Memory Space: vmem (color=1)\nTotal bytes: 4 (4B)\n 4B(100%); 4B; 0; 1; q32[]",
+            "u.txt:3:1",
+            "element type",
+        ),
+    ],
+)
+def test_errors_of_a_report(text: str, place: str, message: str) -> None:
+    with pytest.raises(HloError, match=message) as caught:
+        UsageReport.parse(text, "u.txt")
+    assert caught.value.span.place() == place
 
 
 def test_another_layout_is_told() -> None:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.assignment_option import assignment_option, load_assignment
+from indexing.cli.assignment_option import (
+    assignment_option,
+    dumped_beside,
+    load_assignment,
+    load_usage,
+    usage_option,
+)
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
@@ -37,6 +43,7 @@ DEFAULT_ROWS = 12
     f"Print at most N buffers of each memory space; by default {DEFAULT_ROWS}, in JSON all"
 )
 @assignment_option
+@usage_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
 @corpus_options
@@ -48,6 +55,7 @@ def command(
     copies: bool,
     limit: int | None,
     assignment: str | None,
+    usage: str | None,
     notation: str,
 ) -> None:
     """Print the memory that the modules in FILE... hold: buffers, their lives, and the peaks.
@@ -59,7 +67,9 @@ def command(
     Sizes are those in memory, with the padding of tiled layouts. Each memory space has its own
     peak: on TPUs HBM, VMEM and others, by the layouts `S(..)`. Arrays share a buffer where XLA's
     rules demand it: views, the state of loops, updates in place, donated arguments. A compiler may
-    use the memory of more arrays again; XLA's buffer assignment says where it did.
+    use the memory of more arrays again; XLA's buffer assignment says where it did. If XLA dumped
+    its assignment and its report of memory usage beside FILE, or with --assignment and --usage,
+    their sizes are compared with those computed here.
 
     With --copies, the copies outside of fusions are printed instead: copies that change the layout
     or the memory space, that keep a value which is overwritten, and fusions that only move
@@ -82,10 +92,11 @@ def command(
       hlo-indexing memory m.hlo --format svg -o memory.svg
       hlo-indexing memory m.hlo --assignment m-buffer-assignment.txt
     """
-    if copies and (at_peak or assignment is not None or notation == "svg"):
-        raise click.UsageError("--copies cannot be used with --at-peak, --assignment and svg")
+    if copies and (at_peak or assignment or usage or notation == "svg"):
+        refused = "--at-peak, --assignment, --usage and svg"
+        raise click.UsageError(f"--copies cannot be used with {refused}")
     if notation != "svg":
-        question = MemoryQuestion(at_peak, copies, limit, assignment, notation)
+        question = MemoryQuestion(at_peak, copies, limit, assignment, usage, notation)
         answer_files(reporter, corpus, question)
         return
     if corpus.workers is not None or corpus.journal is not None:
@@ -103,7 +114,8 @@ class MemoryQuestion(ValidModules):
         at_peak: only those that are alive at the peak.
         copies: the copies of each module instead.
         limit: the number of buffers of a memory space; None for the default of the format.
-        assignment: the file with XLA's buffer assignment, or None.
+        assignment, usage: the files with XLA's buffer assignment and its report of memory usage;
+            None for those beside the module.
         notation: the output format.
     """
 
@@ -111,6 +123,7 @@ class MemoryQuestion(ValidModules):
     copies: bool
     limit: int | None
     assignment: str | None
+    usage: str | None
     notation: str
 
     def view(self, module: Module, progress: Progress, paint: Paint) -> View:
@@ -128,7 +141,11 @@ class MemoryQuestion(ValidModules):
         if self.copies:
             moved = CopyTable(module, copies(module))
             return moved.lines(self.limit or DEFAULT_ROWS, paint), map(moved.to_json, [self.limit])
-        profile = memory_profile(module, load_assignment(self.assignment))
+        profile = memory_profile(
+            module,
+            load_assignment(self.assignment or dumped_beside(module.filename, "buffer-assignment")),
+            load_usage(self.usage or dumped_beside(module.filename, "memory-usage-report")),
+        )
         if isinstance(profile, Unknown):
             known = module.filename, module, profile
             return unknown_lines(*known), iter([unknown_record(*known)])

@@ -14,6 +14,7 @@ from hlo.shapes.shape import Shape, unbounded_leaf
 from indexing.maps.arrays import ArrayRef, array_name
 from indexing.memory.buffers.assignment import BufferAssignment
 from indexing.memory.buffers.drawn_memory import DrawnMemory
+from indexing.memory.buffers.usage_report import UsageReport
 from indexing.memory.buffers.values import Value, lives_of
 from indexing.memory.spaces import DEFAULT_SPACE, space_name, space_of
 from indexing.ops.element import declarations_of
@@ -110,12 +111,14 @@ class MemoryProfile(DrawnMemory):
             before their call.
         buffers: all buffers, in the order in which they are first written.
         assignment: the buffer assignment of XLA, if it is given.
+        usage: XLA's report of memory usage, if it is given.
     """
 
     module: Module
     steps: tuple[Instruction, ...]
     buffers: tuple[HloBuffer, ...]
     assignment: BufferAssignment | None = None
+    usage: UsageReport | None = None
 
     def __repr__(self) -> str:
         return f"<memory of {self.module.name}: {self.peak:,} bytes at the peak>"
@@ -171,7 +174,9 @@ class MemoryProfile(DrawnMemory):
 
 @checked
 def memory_profile(
-    module: Module, assignment: BufferAssignment | None = None
+    module: Module,
+    assignment: BufferAssignment | None = None,
+    usage: UsageReport | None = None,
 ) -> MemoryProfile | Unknown:
     """Return the buffers that a module holds along its schedule, and the peak of each memory space.
 
@@ -180,6 +185,7 @@ def memory_profile(
 
     Args:
         assignment: XLA's buffer assignment of the module.
+        usage: XLA's report of its memory usage.
     Returns:
         The profile; `Unknown` if calls are nested too deep, or called too often, or if an array has
         a dimension of unknown size.
@@ -220,7 +226,7 @@ def memory_profile(
         _buffer(values, _kind(values, buffer in arguments, buffer in results))
         for buffer, values in held.items()
     ]
-    return MemoryProfile(module, tuple(lives.steps), tuple(buffers), assignment)
+    return MemoryProfile(module, tuple(lives.steps), tuple(buffers), assignment, usage)
 
 
 def _buffer(values: list[Value], kind: Kind) -> HloBuffer:
