@@ -21,6 +21,36 @@ COLUMNS = ("stored", "padding", "kind", "alive", "array", "shape", "from")
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceSection:
+    """The buffers of one memory space, and its peak.
+
+    Attributes:
+        title: the peak.
+        shares: the bytes at the peak by kind, and those that are padding.
+        columns: the names of `COLUMNS`; empty for a column without text.
+        rows: the cells of each buffer.
+        buffers: the buffers of the rows.
+        rest: how many more buffers there are, or nothing.
+    """
+
+    title: str
+    shares: str
+    columns: list[str]
+    rows: list[list[str]]
+    buffers: tuple[HloBuffer, ...]
+    rest: str
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the text."""
+        yield self.title
+        yield f"  {self.shares}"
+        table = align_columns([self.columns, *self.rows], right=range(2), max_width=60)
+        yield from [f"  {line}" for line in table]
+        if self.rest:
+            yield f"  {self.rest}"
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryTable:
     """The buffers of a module with the peaks of its memory spaces.
 
@@ -41,9 +71,8 @@ class MemoryTable:
         order = "" if is_scheduled else ", not scheduled: the order of the text"
         name = paint(profile.module.name, "name")
         yield f"{self.file}: HloModule {name}, {len(profile.steps):,} steps{order}"
-        for peak in profile.peaks.values():
-            if shown := self._shown(peak):
-                yield from self._space(peak, shown, top)
+        for section in self.sections(top):
+            yield from section.lines()
         yield from allocation_lines(profile)
 
     def _shown(self, peak: SpacePeak) -> tuple[HloBuffer, ...]:
@@ -52,18 +81,27 @@ class MemoryTable:
         own = [buffer for buffer in self.profile.buffers if buffer.space == peak.space]
         return tuple(sorted(own, key=lambda buffer: -buffer.stored_bytes))
 
-    def _space(self, peak: SpacePeak, shown: tuple[HloBuffer, ...], top: int) -> Iterator[str]:
+    def sections(self, top: int) -> Iterator[SpaceSection]:
+        """Yield a section for each memory space with buffers, with at most `top` of them."""
+        for peak in self.profile.peaks.values():
+            if shown := self._shown(peak):
+                yield self.section(peak, shown, top)
+
+    def section(self, peak: SpacePeak, shown: tuple[HloBuffer, ...], top: int) -> SpaceSection:
+        """Return the section of a memory space, with at most `top` of its buffers."""
         step = self.profile.steps[peak.step].name
-        yield f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`"
-        yield f"  {_shares(self.profile.alive(peak.step, peak.space))}"
         rows = [self._cells(buffer) for buffer in shown[:top]]
         has_text = [any(column) for column in zip(*rows, strict=True)]
         head = [name if has else "" for name, has in zip(COLUMNS, has_text, strict=True)]
-        table = align_columns([head, *rows], right=range(2), max_width=60)
-        yield from [f"  {line}" for line in table]
-        if len(shown) > top:
-            rest = sum(buffer.stored_bytes for buffer in shown[top:])
-            yield f"  … {len(shown) - top:,} more: {rest:,} bytes"
+        hidden = sum(buffer.stored_bytes for buffer in shown[top:])
+        return SpaceSection(
+            f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`",
+            _shares(self.profile.alive(peak.step, peak.space)),
+            head,
+            rows,
+            shown[:top],
+            f"… {len(shown) - top:,} more: {hidden:,} bytes" if len(shown) > top else "",
+        )
 
     def _cells(self, buffer: HloBuffer) -> list[str]:
         padding = f"{buffer.padding:,}" if buffer.padding else ""

@@ -92,6 +92,21 @@ def test_the_table_ranks_by_bytes_and_is_filtered(
     shoot(page, "table")
 
 
+def test_the_memory_lists_the_buffers_at_their_instructions(open_page: Open, shoot: Shoot) -> None:
+    module = hlo.load(EXAMPLES / "targets" / "attention.tpu_v5e.hlo")
+    profile = indexing.memory_profile(module)
+    page = open_page(indexing.report(module, tiled=0).html)
+    page.click("#tab-memory")
+    page.wait_for_selector("#memory-view svg")
+    titles = page.locator("#memory-view h3").all_inner_texts()
+    assert [title.split(":")[0] for title in titles] == ["HBM", "VMEM", "SMEM"]
+    assert f"{profile.peaks[1].stored_bytes:,} bytes" in titles[1]
+    assert page.locator("#memory-view tbody tr").count() == len(profile.buffers)
+    shoot(page, "memory")
+    page.locator("#memory-view .link", has_text="online-softmax").click()
+    page.wait_for_selector("#details h2:has-text('online-softmax')")
+
+
 def test_a_slider_moves_the_tile(open_page: Open, attention: str) -> None:
     page = open_page(attention)
     page.fill("#search", "ynn_fusion.6")

@@ -20,6 +20,7 @@ from tests.report_page.reading import HOSTILE, details, hostile_module_text, scr
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODULE = EXAMPLES / "attention.opt.hlo"
+ON_TPU = Path(__file__).parents[1] / "memory" / "data" / "buffers" / "tpu_scan_rnn.hlo"
 TILED = """ENTRY e {
   p = f32[6,5] parameter(0)
   q = f32[5] parameter(1)
@@ -139,6 +140,33 @@ def test_the_table_has_stored_bytes_and_padding() -> None:
     (tiles,) = negated["tiles"]
     ((_, _, notes),) = tiles["entries"]
     assert notes[0].startswith("stored in HBM: ")
+
+
+def test_the_memory_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    module = hlo.load(ON_TPU)
+    data = scripts(indexing.report(module, tiled=0).html)
+    names = data["structure"]["modules"][0]["names"]
+    panel = data["memory-0"]
+    assert cli.run(["memory", str(ON_TPU), "--limit", "100"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [space["title"] for space in panel["spaces"]] == [
+        line for line in lines if " bytes at step " in line
+    ]
+    assert cli.run(["memory", str(ON_TPU), "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    rows = [row for space in panel["spaces"] for row in space["rows"]]
+    assert [(names[row[0]], row[1]) for row in rows] == [
+        (each["instruction"], each["stored_bytes"]) for each in record["buffers"]
+    ]
+    assert (panel["steps"], panel["scheduled"]) == (record["steps"], True)
+    assert panel["picture"].startswith("<svg")
+
+
+def test_memory_that_is_unknown_has_its_reason() -> None:
+    text = "ENTRY e { p = f32[?] parameter(0)  ROOT n = f32[?] negate(p) }"
+    panel = scripts(indexing.report(hlo.parse(text)).html)["memory-0"]
+    assert list(panel) == ["unknown"]
+    assert "unknown size" in panel["unknown"]
 
 
 def test_regions_are_the_elements_that_the_maps_give() -> None:

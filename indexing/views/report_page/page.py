@@ -32,6 +32,7 @@ from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.report_page.changes import changes
 from indexing.views.report_page.chunks import chunks, json_text, pack_text
 from indexing.views.report_page.details import Details
+from indexing.views.report_page.memory_panel import memory_panel
 from indexing.views.report_page.structure import computations_in_order, structure
 from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
 from indexing.views.verdict_tables import traffic_line, verdict_lines, verdict_record
@@ -44,7 +45,9 @@ MAX_MAPPED: Final = 4096
 """Limit on the instructions of a module whose page has maps to parameters, and from operands to
 outputs: there may be a million."""
 ASSETS: Final = Path(__file__).parent / "assets"
-SCRIPTS: Final = ("data.js", "graph.js", "details.js", "pictures.js", "table.js", "app.js")
+SCRIPTS: Final = (
+    *("data.js", "graph.js", "details.js", "pictures.js", "table.js", "memory.js", "app.js"),
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -193,6 +196,9 @@ class _PageData:
         self.modules.append(summary)
         picture = counted.plot(self.peak).svg
         self.scripts.append((f"traffic-{number}", pack_text(json_text(picture))))
+        every = [i for c in computations_in_order(module) for i in c.instructions]
+        panel = memory_panel(module, {instruction: k for k, instruction in enumerate(every)})
+        self.scripts.append((f"memory-{number}", pack_text(json_text(panel))))
         self.scripts += [(f"details-{number}-{k}", text) for k, text in enumerate(texts)]
         return counted
 

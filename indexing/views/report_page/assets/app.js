@@ -1,6 +1,8 @@
 "use strict";
 // The state of the page, and its controls.
 
+const VIEWS = ["graph", "table", "memory", "changes"];
+
 class State {
   constructor(data) {
     this.data = data;
@@ -11,9 +13,10 @@ class State {
     this.selected = null;
     this.view = "graph";
     this.filter = { text: "", opcode: "", kind: "", least: 0 };
-    this.isStale = { graph: true, table: true, changes: true };
+    this.isStale = { graph: true, table: true, memory: true, changes: true };
     this.graph = new GraphView(this);
     this.table = new TableView(this);
+    this.memory = new MemoryView(this);
     this.details = new DetailsView(this);
   }
 
@@ -50,7 +53,7 @@ class State {
 
   show(view) {
     this.view = view;
-    for (const name of ["graph", "table", "changes"]) {
+    for (const name of VIEWS) {
       byId(`${name}-view`).hidden = name !== view;
       byId(`tab-${name}`).setAttribute("aria-selected", name === view);
       byId(`tab-${name}`).tabIndex = name === view ? 0 : -1;
@@ -66,6 +69,8 @@ class State {
     } else if (this.view === "table") {
       if (this.isStale.table) this.table.draw();
       else this.table.mark();
+    } else if (this.view === "memory") {
+      if (this.isStale.memory) this.memory.draw();
     } else if (this.isStale.changes) {
       byId("changes-view").replaceChildren(changesOf(this));
     }
@@ -87,6 +92,7 @@ class State {
     this.computation = 0;
     this.selected = null;
     this.graph.unfolded.clear();
+    this.isStale.memory = true;
     fillFilters(this);
     showFacts(this);
     this.filtered();
@@ -288,13 +294,12 @@ class Search {
 }
 
 function bindControls(state) {
-  const tabs = ["graph", "table", "changes"];
-  for (const view of tabs) {
+  for (const view of VIEWS) {
     byId(`tab-${view}`).onclick = () => state.show(view);
     byId(`tab-${view}`).onkeydown = (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (step === undefined) return;
-      const open = tabs.filter((each) => !byId(`tab-${each}`).hidden);
+      const open = VIEWS.filter((each) => !byId(`tab-${each}`).hidden);
       const next = open[(open.indexOf(view) + step + open.length) % open.length];
       state.show(next);
       byId(`tab-${next}`).focus();

@@ -32,6 +32,12 @@ function visible(text) {
 /** Return text without line breaks. */
 const oneLine = (text) => visible(text.replaceAll("\n", "\\n"));
 
+/** Return a picture of the package: SVG, whose texts are escaped. */
+function importedPicture(text) {
+  const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
+  return document.importNode(parsed.documentElement, true);
+}
+
 /** Decompress the JSON of a script element, and release its text. */
 async function unpacked(id) {
   const script = byId(id);
@@ -109,8 +115,13 @@ class ModuleData {
   /** The picture of the traffic: SVG of the package, whose texts are escaped. */
   async trafficPicture() {
     this.picture ??= unpacked(`traffic-${this.number}`);
-    const parsed = new DOMParser().parseFromString(await this.picture, "image/svg+xml");
-    return el("div", { className: "scroll" }, document.importNode(parsed.documentElement, true));
+    return el("div", { className: "scroll" }, importedPicture(await this.picture));
+  }
+
+  /** The peaks and the buffers of the memory spaces. */
+  memory() {
+    this.buffers ??= unpacked(`memory-${this.number}`);
+    return this.buffers;
   }
 
   /** True if an instruction meets the filters. */

@@ -33,7 +33,7 @@ class DetailsView {
     const [tiled, all] = module.tiled;
     const parts = [
       el("h2", {}, oneLine(module.name)),
-      el("pre", {}, module.totals.map(visible).join("\n")),
+      el("pre", { className: "totals" }, module.totals.map(visible).join("\n")),
       el("p", {}, HINT),
       el("p", { className: "note" },
         "The shade of a node is the bytes that it moves in all executions: from shade to shade, a factor of 4."),
