@@ -187,6 +187,33 @@ def test_errors_of_a_report(text: str, place: str, message: str) -> None:
     assert caught.value.span.place() == place
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_with_the_assignment_buffers_share_what_xla_shares(program: str) -> None:
+    assignment = BufferAssignment.load(DATA / f"{program}.buffer-assignment.txt")
+    profile = indexing.memory_profile(hlo.load(DATA / f"{program}.hlo"), assignment)
+    assert isinstance(profile, MemoryProfile)
+    places = {
+        (value.name, value.path): (each.number, value.offset)
+        for each in assignment.allocations
+        for value in each.values
+    }
+    for buffer in profile.buffers:
+        known = [places.get((array.instruction.name, array.path)) for array in buffer.arrays]
+        assert len({*known} - {None}) <= 1, buffer.name
+    for space in assignment.spaces:
+        assert profile.peaks[space].stored_bytes <= assignment.bytes(space)
+
+
+def test_xla_writes_results_over_more_operands_than_its_rules_demand() -> None:
+    program = "tpu_kv_cache_decode"
+    assignment = BufferAssignment.load(DATA / f"{program}.buffer-assignment.txt")
+    module = hlo.load(DATA / f"{program}.hlo")
+    shared = indexing.memory_profile(module, assignment)
+    assert isinstance(shared, MemoryProfile)
+    allocated = assignment.bytes(6)
+    assert shared.peaks[6].stored_bytes <= allocated < profile_of(program).peaks[6].stored_bytes
+
+
 def test_another_layout_is_told() -> None:
     text = (DATA / "tpu_kv_cache_decode.hlo").read_text()
     module = hlo.parse(text.replace("T(8,128)(2,1)", "T(8,512)(2,1)"))

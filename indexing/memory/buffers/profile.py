@@ -184,7 +184,8 @@ def memory_profile(
     ``is_scheduled=true``, is the order of execution.  Sizes include the padding of tiled layouts.
 
     Args:
-        assignment: XLA's buffer assignment of the module.
+        assignment: XLA's buffer assignment of the module: results that it writes into the memory
+            of operands share their buffers.
         usage: XLA's report of its memory usage.
     Returns:
         The profile; `Unknown` if calls are nested too deep, or called too often, or if an array has
@@ -209,7 +210,7 @@ def memory_profile(
 
     Source: XLA ``xla/hlo/utils/hlo_live_range.cc``.
     """
-    lives = lives_of(module)
+    lives = lives_of(module, assignment)
     if isinstance(lives, Unknown):
         return lives
     held: dict[Value, list[Value]] = {}

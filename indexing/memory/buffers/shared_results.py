@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
@@ -14,6 +14,10 @@ from indexing.memory.movement.writes import is_view, updates_of, viewed_array
 from indexing.ops.element import declarations_of
 
 _ALIAS: Final = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}")
+
+
+Places: TypeAlias = "dict[tuple[str, Path], tuple[int, int]]"
+"""The allocation of an array, by instruction and leaf, and the offset in it."""
 
 
 class SharedResult(NamedTuple):
@@ -49,9 +53,9 @@ def shared_results(
     r 0 it updates the operand in place
     """
     results: dict[tuple[Instruction, int, Path], SharedResult] = {}
-    places = {} if assignment is None else _places(assignment)
+    places: Places = {} if assignment is None else places_of(assignment)
     for each in _executed(module):
-        for sharing in (*declared_shares(each), *_assigned(each, places)):
+        for sharing in (*declared_shares(each), *assigned_shares(each, places)):
             results.setdefault(sharing[:3], sharing)
     return list(results.values())
 
@@ -88,7 +92,7 @@ def declared_shares(each: Instruction) -> Iterator[SharedResult]:
             yield SharedResult(each, int(operand), path, "output_to_operand_aliasing")
 
 
-def _places(assignment: BufferAssignment) -> dict[tuple[str, Path], object]:
+def places_of(assignment: BufferAssignment) -> Places:
     """Return the place of each array that takes memory."""
     return {
         (value.name, value.path): (allocation.number, value.offset)
@@ -98,7 +102,8 @@ def _places(assignment: BufferAssignment) -> dict[tuple[str, Path], object]:
     }
 
 
-def _assigned(each: Instruction, places: dict[tuple[str, Path], object]) -> Iterator[SharedResult]:
+def assigned_shares(each: Instruction, places: Places) -> Iterator[SharedResult]:
+    """Yield the results of an instruction whose place is that of an operand."""
     for path, _ in leaves(each.shape):
         place = places.get((each.name, path))
         if place is None or array_at(each.shape, path) is None:

@@ -19,7 +19,13 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.memory.buffers.shared_results import declared_shares
+from indexing.memory.buffers.assignment import BufferAssignment
+from indexing.memory.buffers.shared_results import (
+    Places,
+    assigned_shares,
+    declared_shares,
+    places_of,
+)
 from indexing.ops.control import BRANCHES, While, callees
 from indexing.ops.element import declarations_of, shared_leaf
 from indexing.ops.structured_ops import InlineOp
@@ -103,9 +109,12 @@ class Lives:
             value.last = max(value.last, at)
 
 
-def lives_of(module: Module) -> Lives | Unknown:
+def lives_of(module: Module, assignment: BufferAssignment | None = None) -> Lives | Unknown:
     """Return the values of a module along its schedule, or why they are unknown.
 
+    Args:
+        assignment: XLA's buffer assignment: results that it places in the memory of operands share
+            a buffer with them.
     Raises:
         HloError: an instruction is invalid.
     """
@@ -113,7 +122,8 @@ def lives_of(module: Module) -> Lives | Unknown:
     entry = module.entry
     arguments = {p: _written(lives, p) for p in entry.parameters}
     lives.arguments += [value for given in arguments.values() for value in given.values()]
-    root = _Schedule(lives).computation(entry, [arguments[p] for p in entry.parameters])
+    places = {} if assignment is None else places_of(assignment)
+    root = _Schedule(lives, places).computation(entry, [arguments[p] for p in entry.parameters])
     if isinstance(root, Unknown):
         return root
     lives.results += root.values()
@@ -141,8 +151,9 @@ def _written(lives: Lives, instruction: Instruction) -> Leaves:
 class _Schedule:
     """Follows the values through the steps of a schedule."""
 
-    def __init__(self, lives: Lives) -> None:
+    def __init__(self, lives: Lives, places: Places) -> None:
         self.lives = lives
+        self.places = places
         self.depth = 0
 
     def computation(self, called: Computation, arguments: list[Leaves]) -> Leaves | Unknown:
@@ -193,6 +204,8 @@ class _Schedule:
                 base = operands[shares[path]].get(()) if path in shares else None
                 if base is not None and base.shape == shape:
                     base.share(values[path])
+        for share in assigned_shares(each, self.places):
+            operands[share.operand][()].share(values[share.path])
         return values
 
     def _value(self, array: ArrayRef, shape: Shape, operands: list[Leaves]) -> Value:
