@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -11,13 +11,15 @@ from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
-    from hlo.modules.module import Instruction
+    from hlo.modules.module import Instruction, Module
     from hlo.shapes.shape import AnyShape
     from indexing.cli.printing import Request
     from indexing.drawing.figures import Figure
     from indexing.maps.answers import Answer, Direction
+    from indexing.memory.buffers.profile import MemoryProfile
     from indexing.memory.movement.roofline import Peak
     from indexing.views.map_query import Query
+    from simplifier.unknown import Unknown
 
 MAX_FIGURES = 16
 """Limit on the figures of one file."""
@@ -52,11 +54,15 @@ def draw_traffic(reporter: Reporter, files: Sequence[str], peak: Peak | None, li
     print_figures(reporter, figures)
 
 
-def draw_memory(reporter: Reporter, files: Sequence[str], limit: int | None) -> None:
+def draw_memory(
+    reporter: Reporter,
+    files: Sequence[str],
+    limit: int | None,
+    profile_of: Callable[[Module], MemoryProfile | Unknown],
+) -> None:
     """Print the lives of the buffers of each module, as pictures."""
     from indexing.cli.printing import reported_valid
     from indexing.drawing.memory_pictures import memory_figure
-    from indexing.memory.buffers.profile import memory_profile
     from simplifier.unknown import Unknown
 
     import_module("indexing.ops")  # registers the ops
@@ -64,7 +70,7 @@ def draw_memory(reporter: Reporter, files: Sequence[str], limit: int | None) -> 
     for module in reporter.modules(files):
         with reporter.reporting(module.filename):
             if reported_valid(module, reporter):
-                profile = memory_profile(module)
+                profile = profile_of(module)
                 if isinstance(profile, Unknown):
                     reporter.note(f"{module.filename}: unknown: {profile}")
                 else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from indexing.drawing.drawing import Backend, as_drawing
@@ -14,6 +14,8 @@ from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
 KINDS: Final = ("argument", "donated", "output", "constant", "temporary")
 MAX_COLUMNS: Final = 48
 DEFAULT_ROWS: Final = 16
+MAX_LINES: Final = 4
+"""Limit on the buffers at the peak whose lines of Python are noted, the largest first."""
 
 
 def plot_memory(profile: MemoryProfile, limit: int, backend: Backend, theme: Theme) -> Any:
@@ -52,12 +54,6 @@ def _panel(profile: MemoryProfile, peak: SpacePeak, own: Sequence[HloBuffer], to
         for column in range(columns)
         if any(buffer.is_alive(s) for s in range(column * width, (column + 1) * width))
     ]
-    step = profile.steps[peak.step].name
-    text = f"peak {bytes_text(peak.stored_bytes)} at step {peak.step}, {step}"
-    notes = [text] if width == 1 else [text, f"a column shows {width} steps"]
-    if len(ranked) > top:
-        rest = bytes_text(sum(buffer.stored_bytes for buffer in ranked[top:]))
-        notes.append(f"{len(ranked) - top:,} smaller buffers, {rest}, are not drawn")
     return CellGrid(
         f"{peak.name}: steps in which buffers are alive",
         peak.name,
@@ -69,8 +65,24 @@ def _panel(profile: MemoryProfile, peak: SpacePeak, own: Sequence[HloBuffer], to
         tuple(f"{buffer.name}  {bytes_text(buffer.stored_bytes)}" for buffer in shown),
         tuple(str(column * width) for column in range(columns)),
         ("buffer", "step"),
-        tuple(notes),
+        tuple(_notes(profile, peak, width, ranked[top:])),
     )
+
+
+def _notes(
+    profile: MemoryProfile, peak: SpacePeak, width: int, hidden: Sequence[HloBuffer]
+) -> Iterator[str]:
+    """Yield the peak, the lines of Python behind it, and how many buffers are not drawn."""
+    step = profile.steps[peak.step].name
+    yield f"peak {bytes_text(peak.stored_bytes)} at step {peak.step}, {step}"
+    if width > 1:
+        yield f"a column shows {width} steps"
+    from_lines = [buffer for buffer in profile.alive(peak.step, peak.space) if buffer.line]
+    for buffer in from_lines[:MAX_LINES]:
+        yield f"{buffer.name}, {bytes_text(buffer.stored_bytes)}, from {buffer.line}"
+    if hidden:
+        rest = bytes_text(sum(buffer.stored_bytes for buffer in hidden))
+        yield f"{len(hidden):,} smaller buffers, {rest}, are not drawn"
 
 
 def _shade(buffer: HloBuffer) -> int:

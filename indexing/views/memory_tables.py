@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
-from os.path import basename
 from typing import Any, Final
 
 from hlo.modules.module import Module
@@ -96,7 +94,7 @@ class MemoryTable:
         hidden = sum(buffer.stored_bytes for buffer in shown[top:])
         return SpaceSection(
             f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`",
-            _shares(self.profile.alive(peak.step, peak.space)),
+            _shares(self.profile, peak),
             head,
             rows,
             shown[:top],
@@ -111,10 +109,8 @@ class MemoryTable:
         if len(buffer.life) > 3:
             life += ", …"
         shape = str(buffer.shape)
-        frame = buffer.instruction.source.frame
-        place = "" if frame is None else f"{basename(frame.file)}:{frame.line}"
         name = buffer.name + more
-        return [f"{buffer.stored_bytes:,}", padding, buffer.kind, life, name, shape, place]
+        return [f"{buffer.stored_bytes:,}", padding, buffer.kind, life, name, shape, buffer.line]
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         """Return the buffers as a value for JSON.
@@ -231,12 +227,11 @@ def peak_table(profile: MemoryProfile) -> Table:
     return Table(f"memory of {profile.module.name}", columns, rows, notes, right=(4, 5, 6))
 
 
-def _shares(alive: tuple[HloBuffer, ...]) -> str:
-    """Return the bytes of buffers by kind, and those that are padding."""
-    ranked = sorted(alive, key=lambda buffer: buffer.kind)
-    kinds = groupby(ranked, lambda buffer: buffer.kind)
-    texts = [f"{sum(b.stored_bytes for b in own):,} {kind}" for kind, own in kinds]
-    if padding := sum(buffer.padding for buffer in alive):
+def _shares(profile: MemoryProfile, peak: SpacePeak) -> str:
+    """Return the bytes at a peak by kind, and those that are padding."""
+    kinds = profile.alive_by_kind(peak.step, peak.space)
+    texts = [f"{count:,} {kind}" for kind, count in kinds.items()]
+    if padding := peak.stored_bytes - peak.dense_bytes:
         texts.append(f"{padding:,} of them are padding")
     return ", ".join(texts)
 
@@ -249,6 +244,8 @@ def _peak_record(peak: SpacePeak, profile: MemoryProfile) -> dict[str, Any]:
         "instruction": profile.steps[peak.step].name if profile.steps else None,
         "stored_bytes": peak.stored_bytes,
         "dense_bytes": peak.dense_bytes,
+        "padding": peak.stored_bytes - peak.dense_bytes,
+        "kinds": dict(profile.alive_by_kind(peak.step, peak.space)),
     }
 
 
@@ -264,6 +261,7 @@ def _record(buffer: HloBuffer) -> dict[str, Any]:
         "space": buffer.space,
         "stored_bytes": buffer.stored_bytes,
         "dense_bytes": buffer.dense_bytes,
+        "padding": buffer.padding,
         "life": [list(interval) for interval in buffer.life],
         "source": source_record(buffer.instruction.source),
     }

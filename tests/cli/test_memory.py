@@ -49,6 +49,9 @@ def test_records_fit_the_schema(
     record = json.loads(printed(capsys, "memory", FILE, *options, "--format", "json"))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     by_space = {peak["space"]: peak for peak in record["peaks"]}
+    for peak in record["peaks"]:
+        assert sum(peak["kinds"].values()) == peak["stored_bytes"]
+        assert peak["padding"] == peak["stored_bytes"] - peak["dense_bytes"]
     if options == ("--at-peak",):
         for space, peak in by_space.items():
             alive = [b["stored_bytes"] for b in record["buffers"] if b["space"] == space]
@@ -97,6 +100,8 @@ def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
     picture = printed(capsys, "memory", FILE, "--format", "svg")
     assert picture.startswith("<svg")
     assert "VMEM: steps in which buffers are alive" in picture
+    other = printed(capsys, "memory", str(DATA / "tpu_scan_rnn.hlo"), "--format", "svg")
+    assert "custom-call, 256 KiB, from md.py:143" in other
 
 
 def test_what_is_no_assignment_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,9 @@ from indexing.cli.tasks import ValidModules, answer_files
 if TYPE_CHECKING:
     from hlo.modules.module import Module
     from indexing.cli.tasks import Progress, View
+    from indexing.memory.buffers.profile import MemoryProfile
     from indexing.views.map_tables import Paint
+    from simplifier.unknown import Unknown
 
 DEFAULT_ROWS = 12
 
@@ -95,15 +97,15 @@ def command(
     if copies and (at_peak or assignment or usage or notation == "svg"):
         refused = "--at-peak, --assignment, --usage and svg"
         raise click.UsageError(f"--copies cannot be used with {refused}")
+    question = MemoryQuestion(at_peak, copies, limit, assignment, usage, notation)
     if notation != "svg":
-        question = MemoryQuestion(at_peak, copies, limit, assignment, usage, notation)
         answer_files(reporter, corpus, question)
         return
     if corpus.workers is not None or corpus.journal is not None:
         raise click.UsageError("--format svg cannot be used with --jobs, --scheduler and --resume")
     from indexing.cli.pictures import draw_memory
 
-    draw_memory(reporter, corpus.files, limit)
+    draw_memory(reporter, corpus.files, limit, question.profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +128,19 @@ class MemoryQuestion(ValidModules):
     usage: str | None
     notation: str
 
+    def profile(self, module: Module) -> MemoryProfile | Unknown:
+        """Return the buffers of a module, with the dumps of XLA that are given or beside it."""
+        from indexing.memory.buffers.profile import memory_profile
+
+        return memory_profile(
+            module,
+            load_assignment(self.assignment or dumped_beside(module.filename, "buffer-assignment")),
+            load_usage(self.usage or dumped_beside(module.filename, "memory-usage-report")),
+        )
+
     def view(self, module: Module, progress: Progress, paint: Paint) -> View:
         """Return tables of buffers, and their record."""
         from indexing.memory.buffers.array_copies import copies
-        from indexing.memory.buffers.profile import memory_profile
         from indexing.views.memory_tables import (
             CopyTable,
             MemoryTable,
@@ -141,11 +152,7 @@ class MemoryQuestion(ValidModules):
         if self.copies:
             moved = CopyTable(module, copies(module))
             return moved.lines(self.limit or DEFAULT_ROWS, paint), map(moved.to_json, [self.limit])
-        profile = memory_profile(
-            module,
-            load_assignment(self.assignment or dumped_beside(module.filename, "buffer-assignment")),
-            load_usage(self.usage or dumped_beside(module.filename, "memory-usage-report")),
-        )
+        profile = self.profile(module)
         if isinstance(profile, Unknown):
             known = module.filename, module, profile
             return unknown_lines(*known), iter([unknown_record(*known)])

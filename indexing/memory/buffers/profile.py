@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from os.path import basename
 from typing import Literal, TypeAlias
 
 from hlo.arguments import checked
@@ -54,6 +55,12 @@ class HloBuffer:
     def space(self) -> int:
         """The number of the memory space."""
         return space_of(self.shape)
+
+    @property
+    def line(self) -> str:
+        """The line of Python behind the first array, such as ``layers.py:14``; empty if unknown."""
+        frame = self.instruction.source.frame
+        return "" if frame is None else f"{basename(frame.file)}:{frame.line}"
 
     @property
     def dense_bytes(self) -> int:
@@ -152,6 +159,14 @@ class MemoryProfile(DrawnMemory):
         """Return the buffers of a memory space that are alive in a step, the largest first."""
         alive = [b for b in self.buffers if b.space == space and b.is_alive(step)]
         return tuple(sorted(alive, key=lambda b: -b.stored_bytes))
+
+    @checked
+    def alive_by_kind(self, step: int, space: int = DEFAULT_SPACE) -> Mapping[Kind, int]:
+        """Return the stored bytes that are alive in a step by the kind of their buffers."""
+        sums: dict[Kind, int] = {}
+        for buffer in self.alive(step, space):
+            sums[buffer.kind] = sums.get(buffer.kind, 0) + buffer.stored_bytes
+        return dict(sorted(sums.items()))
 
     @checked
     def alive_bytes(self, space: int = DEFAULT_SPACE) -> list[int]:
