@@ -130,6 +130,8 @@ def stored_notes(operand: TiledOperand) -> list[str]:
     if not _has_memory(operand) or operand.bytes == 0:
         return []
     memory, tile, every, distinct = stored_cells(operand)
+    if isinstance(operand.stored, Unknown):
+        return [f"stored in {memory}: unknown: {operand.stored.reason}"]
     return [f"stored in {memory}: {tile} bytes in a tile, {every} bytes read, {distinct} distinct"]
 
 

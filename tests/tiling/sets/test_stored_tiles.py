@@ -12,6 +12,7 @@ from hlo.shapes.shape import Shape
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.stored_tiles import StoredTiles
 from indexing.tiling.sets.tiling import Tiling
+from indexing.views.tilings import stored_notes
 from simplifier.unknown import Unknown
 
 # fmt: off
@@ -109,6 +110,9 @@ def test_arrays_without_tiles_store_their_elements() -> None:
 
 
 def test_dimensions_that_a_layout_combines_are_unknown() -> None:
-    answer = tiled(CASES[0][0], "{1,0:T(*,128)}", [5, 40]).stored
+    operand = tiled(CASES[0][0], "{1,0:T(*,128)}", [5, 40])
+    answer = operand.stored
     assert isinstance(answer, Unknown)
     assert "combines dimensions" in str(answer)
+    (note,) = stored_notes(operand)
+    assert note.startswith("stored in HBM: unknown: the layout of")
