@@ -60,6 +60,9 @@ ELEMENT_TYPES: dict[str, ElementType] = {
     ]
 }
 
+NAMES_OF_DTYPES: dict[str, str] = {e.dtype_name: name for name, e in ELEMENT_TYPES.items()}
+"""The names of element types, by those of NumPy and ml_dtypes."""
+
 
 def range_of(element_type: str) -> tuple[int, int] | None:
     """Bounds of the values of an integer type or ``pred``; None for other types.

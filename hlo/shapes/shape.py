@@ -21,6 +21,7 @@ from hlo.html import Preformatted
 from hlo.shapes.array_shape import UNBOUNDED as UNBOUNDED
 from hlo.shapes.array_shape import Shape as Shape
 from hlo.shapes.element_type import ELEMENT_TYPES as ELEMENT_TYPES
+from hlo.shapes.element_type import NAMES_OF_DTYPES
 from hlo.shapes.element_type import ElementType as ElementType
 from hlo.shapes.element_type import dtype as dtype
 from hlo.shapes.layout import Layout as Layout
@@ -117,7 +118,7 @@ AnyShape: TypeAlias = Shape | TupleShape | OpaqueShape | BufferShape
 
 # names of element types in NumPy, C and MLIR
 _OTHER_NAMES = {
-    **{element_type.dtype_name: name for name, element_type in ELEMENT_TYPES.items()},
+    **NAMES_OF_DTYPES,
     **{name.replace("s", "i"): name for name in ELEMENT_TYPES if name[0] == "s"},
     "half": "f16",
     "float": "f32",

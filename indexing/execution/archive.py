@@ -22,7 +22,7 @@ import numpy as np
 
 from hlo.formats.reading import MAX_BYTES, size_text, special_file
 from hlo.modules.module import Computation
-from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from hlo.shapes.element_type import NAMES_OF_DTYPES, dtype
 from indexing.execution.inputs import random_inputs
 from indexing.execution.output_file import replace_file
 from indexing.execution.values import (
@@ -296,5 +296,4 @@ def type_text(array: Array) -> str:
 
 def element_type_name(array: Array) -> str:
     """Return the element type of an array in HLO syntax."""
-    names = {element.dtype_name: name for name, element in ELEMENT_TYPES.items()}
-    return names[array.dtype.name]
+    return NAMES_OF_DTYPES[array.dtype.name]

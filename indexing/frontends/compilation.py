@@ -31,6 +31,7 @@ from hlo.text.names import did_you_mean, similar
 from indexing.frontends.named_functions import digest_of
 from indexing.frontends.request import CompilationRequest, CompilationResult
 from indexing.frontends.targets import Target
+from indexing.frontends.worker import package_path, run_worker
 
 DUMP: Final = "dump"
 """The subfolder of an answer with what XLA dumped."""
@@ -44,7 +45,6 @@ CACHE_BYTES: Final = 2 << 30
 STAGES: Final = ("lowered", "optimized", "passes", "kernels")
 """The stages of a compilation; another text names a pass."""
 
-_LOG: Final = re.compile(r"[IW]\d{4} |WARNING: All log messages")
 _DECIDES: Final = re.compile(r"(?:JAX(?!_PLATFORMS)|XLA|LIBTPU|TPU|PYTHONPATH)(?:_|$)")
 """Names of variables of the environment that are part of a question."""
 
@@ -285,10 +285,9 @@ def _compiler_of_cuda() -> Sequence[str]:
 
 def environment(flags: str) -> dict[str, str]:
     """Return the environment of a process that compiles, with further flags of XLA."""
-    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTHONPATH": package_path(),
         "JAX_PLATFORMS": "cpu",
         "TPU_SKIP_MDS_QUERY": "1",  # of the metadata of a machine with TPUs
         "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1"),
@@ -302,34 +301,16 @@ def _run(
 ) -> CompilationResult:
     """Answer a request in a process of its own."""
     request.save(folder)
-    with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "indexing.frontends.xla_process", str(folder)]
-        try:
-            done = subprocess.run(
-                command,
-                env=environment(flags),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise CompilationError(f"the compilation was stopped after {timeout:.0f} s") from None
-        result = CompilationResult.take(folder)
-        if result is None:
-            output.seek(0)
-            lines = output.read().decode(errors="replace").strip().splitlines()
-            last = [line for line in lines if not _LOG.match(line)][-8:]
-            raise CompilationError("\n".join([_end(done.returncode), *last]))
+    try:
+        end = run_worker("indexing.frontends.xla_process", folder, environment(flags), timeout)
+    except subprocess.TimeoutExpired:
+        raise CompilationError(f"the compilation was stopped after {timeout:.0f} s") from None
+    result = CompilationResult.take(folder)
+    if result is None:
+        raise CompilationError(f"the process that compiles ended {end}")
     if result.error:
         raise CompilationError(result.error)
     return result
-
-
-def _end(status: int) -> str:
-    how = f"by signal {-status}" if status < 0 else f"with status {status}"
-    return f"the process that compiles ended {how}; its last lines:"
 
 
 def _remove_oldest(cache: Path) -> None:

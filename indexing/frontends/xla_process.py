@@ -7,10 +7,8 @@ Invariants: the only output is in the folder of the request.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-import traceback
 from importlib import import_module
 from math import prod
 from typing import Any, Final
@@ -19,12 +17,12 @@ from hlo.formats.proto import module_text
 from indexing.frontends.lowering import LoweredFunction, load_jax, lower, main_function
 from indexing.frontends.named_functions import (
     arguments,
-    is_of_program,
     load_function,
     source_digests,
 )
 from indexing.frontends.request import CompilationRequest, CompilationResult
 from indexing.frontends.targets import Target
+from indexing.frontends.worker import error_text
 
 _AXIS: Final = re.compile(r"=\s*(\d+)")
 _MOST_PARAMETERS: Final = 2000  # of XLA:TPU; JAX passes more of them as one tuple
@@ -45,16 +43,8 @@ def main(folder: str) -> None:
             module = lowering.named(optimized_text(lowering, target))
         result = CompilationResult(lowering.name, str(module), sources)
     except Exception as error:  # of the user's program, of JAX or of XLA: the parent reports it
-        result = CompilationResult("", "", {}, f"{_place(error)}{type(error).__name__}: {error}")
+        result = CompilationResult("", "", {}, error_text(error))
     result.save(folder)
-
-
-def _place(error: Exception) -> str:
-    """Return the last line of the user's program in the traceback, as ``layers.py:12: ``."""
-    frames = [
-        each for each in traceback.extract_tb(error.__traceback__) if is_of_program(each.filename)
-    ]
-    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
 
 
 def _lowering(

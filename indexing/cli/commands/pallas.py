@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
 from indexing.cli.options import ByteSize, format_option
 from indexing.cli.parsed_text import ParsedText
 from indexing.cli.reporter import Reporter
@@ -97,7 +98,7 @@ def command(
     from indexing.views.pallas_tables import report_json, report_lines
 
     reporter.print(*(report_json(report) if notation == "json" else report_lines(report)))
-    reporter.verdict = 1 if report.faults else 3 if report.is_undecided else 0
+    reporter.verdict = DIFFERENT if report.faults else UNDECIDED if report.is_undecided else 0
 
 
 def _checked(
