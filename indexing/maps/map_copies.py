@@ -53,12 +53,13 @@ def consistent_values(reads: Sequence[SourceRead]) -> Iterator[Clause]:
     for a, b in combinations(reads, 2):
         if a.array == b.array and a.of.clamp == b.of.clamp:
             same = [Constraint(a.value - b.value, 0, 0)]
-            ways = [_unequal(i, j) for i, j in zip(a.index, b.index, strict=True)]
-            yield [same, *[way for pair in ways for way in pair]]
+            yield [same, *unequal(a.index, b.index)]
 
 
-def _unequal(a: Affine, b: Affine) -> list[list[Constraint]]:
-    return [less_than(a, b), less_than(b, a)]
+def unequal(a: Sequence[Expr], b: Sequence[Expr]) -> Clause:
+    """The condition that two tuples differ."""
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
+    return [way for x, y in pairs for way in (less_than(x, y), less_than(y, x))]
 
 
 def less_than(a: Affine, b: Affine) -> list[Constraint]:

@@ -186,12 +186,6 @@ def before(a: Sequence[Affine], b: Sequence[Affine]) -> Clause:
     ]
 
 
-def unequal(a: Sequence[Expr], b: Sequence[Expr]) -> Clause:
-    """The condition that two tuples differ."""
-    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
-    return [way for x, y in pairs for way in ([at_least(x, y + 1)], [at_least(y, x + 1)])]
-
-
 def _needed(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
     """Normalise constraints, without those that always hold."""
     simple = [normalise(c) for c in constraints]

@@ -7,6 +7,7 @@ from typing import Any
 
 from indexing.devices.tpus import vmem_capacity
 from indexing.pallas.block_maps import PlacedOperand
+from indexing.pallas.block_tables import BlockTable
 from indexing.pallas.bounds import bounds_verdict
 from indexing.pallas.calls import BlockSpecification, KernelCall
 from indexing.pallas.coverage import coverage_verdict
@@ -15,10 +16,11 @@ from indexing.pallas.races import hazard_verdict, race_verdict
 from indexing.pallas.report import BlockReport, CallReport, PallasReport
 from indexing.pallas.scalar_reads import scalar_bounds_verdict
 from indexing.pallas.tracing import traced_calls
-from indexing.pallas.traffic import transfers
+from indexing.pallas.traffic import BlockTransfers, transfers
 from indexing.pallas.value_ranges import ValueRange
 from indexing.pallas.visits import visits_verdict
 from indexing.pallas.vmem import least_vmem_bytes, refused_block, vmem_bytes
+from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown
 
 
@@ -70,8 +72,8 @@ def check_call(
     ()
     """
     placed = [PlacedOperand.of(call, spec) for spec in call.operands]
-    reports = [_block_report(call, k, spec, placed) for k, spec in enumerate(call.operands)]
-    known = [operand for operand in placed if isinstance(operand, PlacedOperand)]
+    tables = [o if isinstance(o, Unknown) else BlockTable.of(o) for o in placed]
+    reports = [_block_report(call, k, placed, tables[k]) for k in range(len(placed))]
     limits = [n for n in (call.vmem_limit or vmem_limit, capacity) if n is not None]
     vmem = vmem_bytes(call)
     return CallReport(
@@ -85,8 +87,9 @@ def check_call(
         None if isinstance(vmem, Unknown) else vmem,
         least_vmem_bytes(call),
         min(limits, default=None),
-        best_order(call, known) if len(known) == len(placed) else None,
+        best_order(call, tables),
         (f"VMEM: {vmem}",) if isinstance(vmem, Unknown) else (),
+        _total_formula(reports),
     )
 
 
@@ -96,13 +99,22 @@ def _total_bytes(reports: Sequence[BlockReport]) -> int | None:
     return sum(known) if len(known) == len(reports) else None
 
 
+def _total_formula(reports: Sequence[BlockReport]) -> Expr | None:
+    """Return the same in symbolic sizes; `None` without any."""
+    every = [r.bytes_formula if r.bytes is None else as_expr(r.bytes) for r in reports]
+    known = [formula for formula in every if formula is not None]
+    if len(known) < len(every) or all(formula.is_constant for formula in known):
+        return None
+    return sum(known[1:], known[0])
+
+
 def _block_report(
     call: KernelCall,
     number: int,
-    spec: BlockSpecification,
     placed: list[PlacedOperand | Unknown],
+    table: BlockTable | Unknown,
 ) -> BlockReport:
-    operand = placed[number]
+    spec, operand = call.operands[number], placed[number]
     names = spec.origin, spec.source, spec.is_output, *_texts(spec)
     refused = refused_block(call, spec)
     if isinstance(operand, Unknown):
@@ -119,11 +131,10 @@ def _block_report(
             placed=operand,
             **(own if spec.is_output else {}),
         )
-    bounds, moves = bounds_verdict(operand), transfers(operand)
-    known = None if isinstance(moves, Unknown) else moves
-    reads = scalar_bounds_verdict(operand)
-    fields, symbols, notes = _output_fields(operand, number, placed)
-    notes = [bounds.reason, str(moves) if isinstance(moves, Unknown) else "", *notes]
+    bounds, reads = bounds_verdict(operand), scalar_bounds_verdict(operand)
+    traffic, missing = _traffic_fields(operand, table)
+    fields, symbols, notes = _output_fields(operand, number, placed, table)
+    notes = [bounds.reason, *missing, *notes]
     return BlockReport(
         *names,
         operand.elements,
@@ -131,8 +142,6 @@ def _block_report(
         bounds.word,
         bounds.at,
         bounds.overhang,
-        None if known is None else known.count,
-        None if known is None else known.bytes,
         refused=refused,
         condition=bounds.condition,
         scalar_bounds=None if reads is None else reads.word,
@@ -141,8 +150,22 @@ def _block_report(
         notes=tuple(dict.fromkeys([note for note in notes if note])),
         may_revisit=spec.may_revisit,
         placed=operand,
-        **fields,
+        **(traffic | fields),
     )
+
+
+def _traffic_fields(
+    operand: PlacedOperand, table: BlockTable | Unknown
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the numbers or formulas of the transfers of an operand, and reasons without them."""
+    moves = transfers(operand, table)
+    if isinstance(moves, Unknown):
+        return {}, [str(moves)]
+    if isinstance(moves, BlockTransfers):
+        return {"fetches": moves.count, "bytes": moves.bytes}, []
+    if isinstance(moves.bytes, Unknown):
+        return {"fetches_formula": moves.count}, [str(moves.bytes)]
+    return {"fetches_formula": moves.count, "bytes_formula": moves.bytes}, []
 
 
 def _texts(spec: BlockSpecification) -> tuple[str, str]:
@@ -153,14 +176,17 @@ def _texts(spec: BlockSpecification) -> tuple[str, str]:
 
 
 def _output_fields(
-    operand: PlacedOperand, number: int, placed: list[PlacedOperand | Unknown]
+    operand: PlacedOperand,
+    number: int,
+    placed: list[PlacedOperand | Unknown],
+    table: BlockTable | Unknown,
 ) -> tuple[dict[str, Any], list[tuple[tuple[str, int], ...]], list[str]]:
     """Return the answers about an output, the symbols at its faults, and reasons."""
     if not operand.spec.is_output:
         return {}, [], []
     call = operand.call
-    coverage, visits = coverage_verdict(operand), visits_verdict(operand)
-    race = race_verdict(operand)
+    coverage, visits = coverage_verdict(operand, table), visits_verdict(operand, table)
+    race = race_verdict(operand, table)
     fields: dict[str, Any] = {
         "covered": coverage.covered,
         "hole": coverage.hole,

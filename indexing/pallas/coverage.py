@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from indexing.pallas.block_maps import PlacedOperand, at_most
+from indexing.pallas.block_tables import BlockTable
 from indexing.pallas.enumerated import EnumeratedBlocks
 from simplifier import exact
 from simplifier.atoms import Variable
@@ -31,11 +32,11 @@ class CoverageVerdict:
     reason: str = ""
 
 
-def coverage_verdict(operand: PlacedOperand) -> CoverageVerdict:
-    """Return the verdict about the coverage of an output."""
+def coverage_verdict(operand: PlacedOperand, table: BlockTable | Unknown) -> CoverageVerdict:
+    """Return the verdict about the coverage of an output; its table decides where isl does not."""
     hole = _hole(operand, operand.symbols)
     if isinstance(hole, Unknown):
-        blocks = EnumeratedBlocks.of(operand)
+        blocks = EnumeratedBlocks.of(table)
         hole = hole if isinstance(blocks, Unknown) else blocks.hole()
     if isinstance(hole, Unknown):
         return CoverageVerdict("may", reason=str(hole))

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from indexing.pallas.block_maps import PlacedOperand
 from indexing.pallas.block_tables import MAX_STEPS, BlockTable
 from indexing.pallas.bounds import ArrayIndex, GridPoint
 from simplifier.unknown import Unknown
@@ -36,14 +35,13 @@ class EnumeratedBlocks:
         self.keys = table.keys[table.columns(range(len(table.grid)))]
 
     @classmethod
-    def of(cls, operand: PlacedOperand) -> EnumeratedBlocks | Unknown:
+    def of(cls, table: BlockTable | Unknown) -> EnumeratedBlocks | Unknown:
         """Return the blocks of an operand; `Unknown` if there are too many, or they overlap."""
-        table = BlockTable.of(operand)
         if isinstance(table, Unknown):
             return table
         if not 0 < prod(table.grid) <= MAX_STEPS:
             return Unknown(f"more than {MAX_STEPS} grid points")
-        for row, each in zip(table.starts, operand.block, strict=True):
+        for row, each in zip(table.starts, table.operand.block, strict=True):
             if ((row - row[0]) % each.size).any():
                 return Unknown("blocks may overlap")
         return cls(table)

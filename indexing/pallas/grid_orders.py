@@ -12,7 +12,6 @@ from itertools import permutations
 from math import factorial, prod
 from typing import Final
 
-from indexing.pallas.block_maps import PlacedOperand
 from indexing.pallas.block_tables import BlockTable
 from indexing.pallas.calls import KernelCall
 from indexing.pallas.traffic import table_transfers
@@ -37,17 +36,26 @@ class GridOrder:
     bytes: int
 
 
-def best_order(call: KernelCall, operands: Sequence[PlacedOperand]) -> GridOrder | Unknown | None:
+def best_order(
+    call: KernelCall, every: Sequence[BlockTable | Unknown]
+) -> GridOrder | Unknown | None:
     """Return the order that moves fewest bytes; the present one if no other moves fewer.
 
     `None` if no order visits the blocks of all outputs consecutively.
+
+    Args:
+        every: the tables of all operands.
     """
     obstacle = _obstacle(call)
     if obstacle:
         return Unknown(obstacle)
-    tables = block_tables(operands)
-    if isinstance(tables, Unknown):
-        return tables
+    tables = [table for table in every if isinstance(table, BlockTable)]
+    if len(tables) < len(every):
+        return next(table for table in every if isinstance(table, Unknown))
+    return _best_of(call, tables)
+
+
+def _best_of(call: KernelCall, tables: Sequence[BlockTable]) -> GridOrder | Unknown | None:
     sizes = call.static_grid or ()
     moved = [k for k, n in enumerate(sizes) if n > 1 and not call.grid[k].is_vmapped]
     others = sum(not table.is_injective for table in tables)
@@ -61,17 +69,6 @@ def best_order(call: KernelCall, operands: Sequence[PlacedOperand]) -> GridOrder
         if total is not None and (best is None or total < best.bytes):
             best = GridOrder(order, tuple([call.grid[k].name for k in order]), total)
     return best
-
-
-def block_tables(operands: Sequence[PlacedOperand]) -> list[BlockTable] | Unknown:
-    """Return the tables of all operands, or why one of them has none."""
-    tables: list[BlockTable] = []
-    for operand in operands:
-        table = BlockTable.of(operand)
-        if isinstance(table, Unknown):
-            return table
-        tables.append(table)
-    return tables
 
 
 def _obstacle(call: KernelCall) -> str:

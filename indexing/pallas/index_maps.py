@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from hlo.shapes.element_type import ELEMENT_TYPES, range_of
+from hlo.shapes.element_type import NAMES_OF_DTYPES, range_of
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.integer_rules import Cases, comparison, selection
 from indexing.pallas.calls import ScalarOperand
@@ -19,9 +19,6 @@ from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown
-
-HLO_NAMES: Final[Mapping[str, str]] = {e.dtype_name: e.name for e in ELEMENT_TYPES.values()}
-"""HLO's names of types, by those of NumPy and ml_dtypes."""
 
 _UNCHANGED: Final = frozenset(
     ("copy", "copy_p", "squeeze", "reshape", "broadcast_in_dim", "stop_gradient", "multiple_of")
@@ -215,7 +212,7 @@ def _constant(value: Any) -> _Value:
 
 
 def _type_of(aval: Any) -> str:
-    return HLO_NAMES.get(str(aval.dtype), "")
+    return NAMES_OF_DTYPES.get(str(aval.dtype), "")
 
 
 def _applied(name: str, eqn: Any, operands: list[Cases]) -> Cases | Unknown:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from hlo.shapes.element_type import ELEMENT_TYPES
+from hlo.shapes.element_type import ELEMENT_TYPES, NAMES_OF_DTYPES
 from indexing.pallas.calls import BlockDimension, MemorySpace, ScratchBuffer
-from indexing.pallas.index_maps import HLO_NAMES
 from simplifier.unknown import Unknown
 
 _SPACES: Final[Mapping[str, MemorySpace]] = {
@@ -68,7 +67,7 @@ def space_of(aval: Any) -> MemorySpace:
 def element_type_of(dtype: Any) -> tuple[str, int]:
     """Return HLO's name of a type, or that of JAX, and its bits."""
     name = str(dtype)
-    hlo_name = HLO_NAMES.get(name)
+    hlo_name = NAMES_OF_DTYPES.get(name)
     if hlo_name is not None:
         return hlo_name, ELEMENT_TYPES[hlo_name].bits
     return name, 8 * int(getattr(dtype, "itemsize", 4))

@@ -6,10 +6,8 @@ The process reads a request and writes a report, both pickled, in a temporary fo
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
 import tempfile
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +16,10 @@ from typing import Any, Final
 from indexing.frontends.named_functions import (
     SymbolicShape,
     arguments,
-    is_of_program,
     load_function,
     shape_trees,
 )
+from indexing.frontends.worker import error_text, run_worker
 from indexing.pallas.checking import check
 from indexing.pallas.report import PallasReport
 from indexing.pallas.symbolic_dimensions import names_in
@@ -29,7 +27,6 @@ from indexing.pallas.value_ranges import ValueRange, size_conditions
 
 _REQUEST: Final = "request.pickle"
 _RESULT: Final = "result.pickle"
-_LAST_LINES: Final = 8
 
 
 class TracingError(Exception):
@@ -53,18 +50,13 @@ def check_elsewhere(request: CheckRequest) -> PallasReport:
     Raises:
         TracingError: the function cannot be loaded or traced.
     """
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
-        Path(folder, _REQUEST).write_bytes(pickle.dumps(request))
-        command = [sys.executable, "-m", "indexing.pallas.process", folder]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
-        )
-        result = Path(folder, _RESULT)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / _REQUEST).write_bytes(pickle.dumps(request))
+        end = run_worker("indexing.pallas.process", folder)
+        result = folder / _RESULT
         if not result.exists():
-            output.seek(0)
-            lines = output.read().decode(errors="replace").strip().splitlines()
-            first = f"the process ended with status {done.returncode}; its last lines:"
-            raise TracingError("\n".join([first, *lines[-_LAST_LINES:]]))
+            raise TracingError(f"the process that traces ended {end}")
         answer = pickle.loads(result.read_bytes())
     if isinstance(answer, str):
         raise TracingError(answer)
@@ -81,7 +73,7 @@ def main(folder: str) -> None:
     except ImportError as error:
         answer = str(error)
     except Exception as error:  # whatever the program raises
-        answer = f"{_place(error)}{type(error).__name__}: {error}"
+        answer = error_text(error)
     Path(folder, _RESULT).write_bytes(pickle.dumps(answer))
 
 
@@ -101,12 +93,6 @@ def _leaves(tree: Any) -> list[Any]:
     if isinstance(tree, dict):
         tree = list(tree.values())
     return [leaf for each in tree for leaf in _leaves(each)] if isinstance(tree, list) else [tree]
-
-
-def _place(error: Exception) -> str:
-    """Return the last line of the user's program in the traceback, as ``layers.py:12: ``."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_of_program(f.filename)]
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
 
 
 if __name__ == "__main__":

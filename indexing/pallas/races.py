@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from indexing.maps.map_copies import MapCopy
-from indexing.pallas.block_maps import PlacedOperand, at_least, before, equal, unequal
+from indexing.maps.map_copies import MapCopy, unequal
+from indexing.pallas.block_maps import PlacedOperand, at_least, before, equal
+from indexing.pallas.block_tables import BlockTable
 from indexing.pallas.bounds import ArrayIndex, GridPoint
 from indexing.pallas.calls import PIPELINED
 from indexing.pallas.enumerated import EnumeratedBlocks
@@ -46,8 +47,11 @@ class SharingVerdict:
     reason: str = ""
 
 
-def race_verdict(operand: PlacedOperand) -> SharingVerdict:
-    """Return whether steps that differ in a parallel dimension write one element."""
+def race_verdict(operand: PlacedOperand, table: BlockTable | Unknown) -> SharingVerdict:
+    """Return whether steps that differ in a parallel dimension write one element.
+
+    The table of the operand decides where isl does not.
+    """
     a, b = operand.copy("a."), operand.copy("b.")
     shared = blocks_meet(operand, a, operand, b)
     best: tuple[int, dict[Variable, int]] | None = None
@@ -57,7 +61,7 @@ def race_verdict(operand: PlacedOperand) -> SharingVerdict:
         differ = at_least(b.dims[k], a.dims[k] + 1)
         point = of_pair(operand, a, b, [*shared, differ])
         if isinstance(point, Unknown):
-            return _on_device(operand, _enumerated_race(operand, point))
+            return _on_device(operand, _enumerated_race(table, point))
         if point is not None and (best is None or _key(point) < _key(best[1])):
             best = k, point
     if best is None:
@@ -67,9 +71,9 @@ def race_verdict(operand: PlacedOperand) -> SharingVerdict:
     return _or_may([operand], _on_device(operand, verdict))
 
 
-def _enumerated_race(operand: PlacedOperand, reason: Unknown) -> SharingVerdict:
+def _enumerated_race(table: BlockTable | Unknown, reason: Unknown) -> SharingVerdict:
     """Return the verdict from all blocks where isl does not decide."""
-    blocks = EnumeratedBlocks.of(operand)
+    blocks = EnumeratedBlocks.of(table)
     if isinstance(blocks, Unknown):
         return SharingVerdict("may", reason=str(reason))
     race = blocks.race()

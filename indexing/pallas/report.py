@@ -14,6 +14,7 @@ from indexing.pallas.bounds import ArrayIndex, BoundsWord, GridPoint
 from indexing.pallas.grid_orders import GridOrder
 from indexing.pallas.races import Meeting
 from indexing.pallas.visits import VisitsWord
+from simplifier.linear import Expr
 from simplifier.unknown import Unknown
 
 Truth = bool | Literal["may"] | None
@@ -37,6 +38,8 @@ class BlockReport:
         overhang: for each dimension, the largest number of elements outside the array.
         fetches: the number of copies in, or of writes back of an output; `None` if unknown.
         bytes: their bytes.
+        fetches_formula, bytes_formula: the same in symbolic sizes and dynamic grids, for all of
+            their values; `None` if the numbers are known, or if no formula is.
         covered: of an output, True if each element is in a block; "may" if that depends on scalars.
         hole: the first element that is in no block.
         visits: of an output, "once", "consecutive", "apart", "overlap" or "may".
@@ -86,6 +89,8 @@ class BlockReport:
     may_revisit: bool = False
     is_aliased: bool = False
     placed: PlacedOperand | Unknown | None = field(default=None, repr=False, compare=False)
+    fetches_formula: Expr | None = None
+    bytes_formula: Expr | None = None
 
     def plot(
         self,
@@ -152,6 +157,7 @@ class CallReport(Displayed):
         semantics: the semantics of its dimensions.
         operands: inputs, then outputs.
         bytes: the bytes that the pipeline moves; `None` if unknown.
+        bytes_formula: the same in symbolic sizes; `None` if the number is known, or no formula is.
         vmem_bytes: the bytes of VMEM that blocks and scratch need at most; `None` if unknown.
         least_vmem_bytes: the bytes that they need at least: one buffer each, without padding.
         vmem_limit: the limit that was given, or that the call states; `None` without one.
@@ -171,6 +177,7 @@ class CallReport(Displayed):
     vmem_limit: int | None = None
     best_order: GridOrder | Unknown | None = None
     notes: tuple[str, ...] = ()
+    bytes_formula: Expr | None = None
 
     def __str__(self) -> str:
         return methods.pallas_text(self)

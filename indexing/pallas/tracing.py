@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hlo.shapes.element_type import range_of
+from hlo.shapes.element_type import NAMES_OF_DTYPES, range_of
 from indexing.frontends.lowering import load_jax
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.pallas import symbolic_dimensions
@@ -22,7 +22,7 @@ from indexing.pallas.calls import (
     KernelCall,
     ScalarOperand,
 )
-from indexing.pallas.index_maps import HLO_NAMES, IndexMapReader
+from indexing.pallas.index_maps import IndexMapReader
 from indexing.pallas.jax_objects import (
     argument_names,
     array_of,
@@ -33,15 +33,12 @@ from indexing.pallas.jax_objects import (
     source_of,
     space_of,
 )
-from indexing.pallas.value_ranges import GivenValues, ValueRange, values_of
+from indexing.pallas.value_ranges import MAX_SIZE, GivenValues, ValueRange, values_of
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval, intersect
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown
-
-MAX_SIZE: Final = (1 << 31) - 1
-"""The maximum of a symbolic size or of a dynamic grid without a given range."""
 
 _WITHOUT_BLOCKS: Final = frozenset(("core_map", "mpmd_map", "pallas_call_mesh"))
 
@@ -337,7 +334,7 @@ class _CallReader:
         """The values of a scalar operand: those that are given, or those of a constant."""
         count = len(self.mapping.grid)
         aval = self.mapping.index_map_avals[count + number]
-        limits = range_of(HLO_NAMES.get(str(aval.dtype), "s32")) or (-MAX_SIZE - 1, MAX_SIZE)
+        limits = range_of(NAMES_OF_DTYPES.get(str(aval.dtype), "s32")) or (-MAX_SIZE - 1, MAX_SIZE)
         dynamic = sum(not isinstance(size, int) for size in self.mapping.grid)
         constant = known_value(self.eqn.invars[dynamic + number], self.known)
         if isinstance(constant, np.ndarray) and constant.size:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from indexing.pallas.block_maps import PlacedOperand
 from indexing.pallas.block_tables import BlockTable
 from indexing.pallas.calls import PIPELINED
+from indexing.pallas.traffic_formulas import TransferFormulas, transfer_formulas
 from simplifier.unknown import Unknown
 
 
@@ -30,14 +31,24 @@ class BlockTransfers:
     bytes: int
 
 
-def transfers(operand: PlacedOperand) -> BlockTransfers | Unknown:
-    """Return the transfers of an operand in the order of the grid."""
+def transfers(
+    operand: PlacedOperand, table: BlockTable | Unknown
+) -> BlockTransfers | TransferFormulas | Unknown:
+    """Return the transfers of an operand in the order of the grid; formulas without its table."""
     if operand.call.target == "gpu":
         return Unknown("blocks on a GPU are pointers, which no pipeline copies")
     if operand.spec.space not in PIPELINED:
         return BlockTransfers(0, 0)
-    table = BlockTable.of(operand)
-    return table if isinstance(table, Unknown) else table_transfers(table, range(len(table.grid)))
+    if not isinstance(table, Unknown):
+        moves = table_transfers(table, range(len(table.grid)))
+        if isinstance(moves, BlockTransfers):
+            return moves
+    formulas = transfer_formulas(operand)
+    if isinstance(formulas, Unknown) or isinstance(formulas.bytes, Unknown):
+        return formulas
+    if formulas.count.is_constant and formulas.bytes.is_constant:
+        return BlockTransfers(formulas.count.constant, formulas.bytes.constant)
+    return formulas
 
 
 def table_transfers(table: BlockTable, order: Sequence[int]) -> BlockTransfers | Unknown:

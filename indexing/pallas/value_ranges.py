@@ -18,7 +18,9 @@ from simplifier.linear import Expr
 ValueRange: TypeAlias = "Sequence[int | None] | range"
 """The first and the last value, and a step; or Python's range."""
 
-_MAX: Final = (1 << 31) - 1
+MAX_SIZE: Final = (1 << 31) - 1
+"""The maximum of a symbolic size or of a dynamic grid without a given range."""
+
 _ITEM: Final = re.compile(r"\s*([\w.\[\]]+)\s*:\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(\d+)\s*)?")
 
 
@@ -57,7 +59,7 @@ def values_of(ranges: Mapping[str | int, ValueRange], name: str | int) -> GivenV
             "(0, 9), and perhaps a step, or a range"
         )
     low, high, step = numbers
-    bounds = (1 if low is None else low), (_MAX if high is None else high)
+    bounds = (1 if low is None else low), (MAX_SIZE if high is None else high)
     if bounds[0] > bounds[1] or not step or step < 1:
         raise ValueError(f"ranges: {name!r} has {given!r}, which has no values")
     return GivenValues(bounds, step)
@@ -74,7 +76,7 @@ def size_conditions(ranges: Mapping[str | int, ValueRange], names: Sequence[str]
         if name in ranges:
             given = values_of(ranges, name)
             conditions.append(f"{name} >= {given.bounds[0]}")
-            if given.bounds[1] < _MAX:
+            if given.bounds[1] < MAX_SIZE:
                 conditions.append(f"{name} <= {given.bounds[1]}")
             if given.step > 1:
                 conditions.append(f"mod({name}, {given.step}) == {given.bounds[0] % given.step}")

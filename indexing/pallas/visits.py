@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from indexing.maps.map_copies import MapCopy, consistent_values
+from indexing.maps.map_copies import MapCopy, consistent_values, unequal
 from indexing.pallas.block_maps import (
     PlacedOperand,
     at_least,
@@ -20,8 +20,8 @@ from indexing.pallas.block_maps import (
     before,
     equal,
     first_point,
-    unequal,
 )
+from indexing.pallas.block_tables import BlockTable
 from indexing.pallas.bounds import ArrayIndex, GridPoint
 from indexing.pallas.enumerated import EnumeratedBlocks
 from simplifier.atoms import Variable
@@ -52,16 +52,16 @@ class VisitsVerdict:
     reason: str = ""
 
 
-def visits_verdict(operand: PlacedOperand) -> VisitsVerdict:
-    """Return the verdict about the visits of an output."""
+def visits_verdict(operand: PlacedOperand, table: BlockTable | Unknown) -> VisitsVerdict:
+    """Return the verdict about the visits of an output; its table decides where isl does not."""
     shared = shared_block(operand)
     word: VisitsWord = "once"
     if isinstance(shared, Unknown):
-        return _enumerated(operand, shared)
+        return _enumerated(table, shared)
     if shared is not None:
         apart = _apart(operand)
         if isinstance(apart, Unknown):
-            return _enumerated(operand, apart)
+            return _enumerated(table, apart)
         if apart is not None:
             return _or_may(operand, apart)
         word = "consecutive"
@@ -75,9 +75,9 @@ def visits_verdict(operand: PlacedOperand) -> VisitsVerdict:
     return VisitsVerdict(word)
 
 
-def _enumerated(operand: PlacedOperand, reason: Unknown) -> VisitsVerdict:
+def _enumerated(table: BlockTable | Unknown, reason: Unknown) -> VisitsVerdict:
     """Return the verdict from all blocks where isl does not decide."""
-    blocks = EnumeratedBlocks.of(operand)
+    blocks = EnumeratedBlocks.of(table)
     if isinstance(blocks, Unknown):
         return VisitsVerdict("may", reason=str(reason))
     apart = blocks.apart()

@@ -11,6 +11,7 @@ from indexing.pallas.grid_orders import GridOrder
 from indexing.pallas.report import BlockReport, CallReport, PallasReport, Truth
 from indexing.views.records import SCHEMA_VERSION
 from indexing.views.tables import ANY_WIDTH, Table
+from simplifier.linear import Expr
 from simplifier.unknown import Unknown
 
 _COLUMNS: Final = (
@@ -98,7 +99,10 @@ def _notes(call: CallReport) -> Iterator[str]:
     for operand in call.operands:
         if operand.condition:
             yield f"may: {operand.origin}: inside if {operand.condition}"
+        yield from _formulas(operand)
         yield from [f"note: {operand.origin}: {note}" for note in operand.notes]
+    if call.bytes_formula is not None:
+        yield f"traffic: all: {call.bytes_formula} bytes"
     yield from [f"note: {note}" for note in call.notes]
     yield from _better_order(call)
 
@@ -108,6 +112,12 @@ def _faults(operand: BlockReport) -> Iterator[str]:
     at = "".join([f" at {name} = {value}" for name, value in operand.symbols])
     for fault in operand.faults:
         yield f"fault: {operand.origin}: {fault}{at}{place}"
+
+
+def _formulas(operand: BlockReport) -> Iterator[str]:
+    if operand.fetches_formula is not None:
+        size = "" if operand.bytes_formula is None else f", {operand.bytes_formula} bytes"
+        yield f"traffic: {operand.origin}: {operand.fetches_formula} copies{size}"
 
 
 def _better_order(call: CallReport) -> Iterator[str]:
@@ -136,6 +146,7 @@ def call_record(call: CallReport) -> dict[str, Any]:
         "dimensions": list(call.dimensions),
         "semantics": list(call.semantics),
         "bytes": call.bytes,
+        "bytes_formula": _formula(call.bytes_formula),
         "vmem_bytes": call.vmem_bytes,
         "vmem_limit": call.vmem_limit,
         "fits": call.fits,
@@ -164,6 +175,8 @@ def _operand_record(operand: BlockReport) -> dict[str, Any]:
         "condition": operand.condition,
         "fetches": operand.fetches,
         "bytes": operand.bytes,
+        "fetches_formula": _formula(operand.fetches_formula),
+        "bytes_formula": _formula(operand.bytes_formula),
         "covered": operand.covered,
         "hole": operand.hole,
         "visits": operand.visits,
@@ -179,6 +192,10 @@ def _operand_record(operand: BlockReport) -> dict[str, Any]:
         "symbols": dict(operand.symbols),
         "notes": list(operand.notes),
     }
+
+
+def _formula(formula: Expr | None) -> str | None:
+    return None if formula is None else str(formula)
 
 
 def _map_text(m: IndexingMap | Unknown) -> str | None:
