@@ -25,6 +25,9 @@ from simplifier.unknown import Unknown
 MAX_CASES: Final = 64
 """Limit on the number of cases of a value of an index map."""
 
+MAX_BITS: Final = 10
+"""Limit on the number of bits of operands that a bitwise function combines bit by bit."""
+
 
 def _minimum(x: Sequence[Expr]) -> Cases:
     return [(minimum(x[0], x[1]), ())]
@@ -66,6 +69,33 @@ def _is_floor(x: Sequence[Expr]) -> bool:
     return not x[1].is_constant and x[0].bounds[0] >= 0 and x[1].bounds[0] >= 1
 
 
+def _by_bits(
+    function: Any, combine: Callable[[Expr, Expr], Expr]
+) -> Callable[[str], IntegerRule | None]:
+    """Return a bitwise function: that of `integer_rules`, or a sum over bits of small values."""
+
+    def rule_of(element_type: str) -> IntegerRule | None:
+        known = integer_rules.rule_of(function, element_type)
+
+        def rule(x: Sequence[Expr]) -> Cases | None:
+            cases = None if known is None else known(x)
+            return _sum_of_bits(x, combine) if cases is None else cases
+
+        return rule
+
+    return rule_of
+
+
+def _sum_of_bits(x: Sequence[Expr], combine: Callable[[Expr, Expr], Expr]) -> Cases | None:
+    low = min(e.bounds[0] for e in x)
+    count = max(e.bounds[1] for e in x).bit_length()
+    if low < 0 or count > MAX_BITS:
+        return None
+    weights = [1 << k for k in range(count)]
+    bits = [combine(*[e // weight % 2 for e in x]) * weight for weight in weights]
+    return [(sum(bits, as_expr(0)), ())]
+
+
 def _of(function: Any) -> Callable[[str], IntegerRule | None]:
     return lambda element_type: integer_rules.rule_of(function, element_type)
 
@@ -86,9 +116,9 @@ RULES: Final[Mapping[str, Callable[[str], IntegerRule | None]]] = {
     "sign": _of(numerics.sign),
     "div": _always(_quotient),
     "rem": _always(_remainder),
-    "and": _of(np.bitwise_and),
-    "or": _of(np.bitwise_or),
-    "xor": _of(np.bitwise_xor),
+    "and": _by_bits(np.bitwise_and, minimum),
+    "or": _by_bits(np.bitwise_or, maximum),
+    "xor": _by_bits(np.bitwise_xor, lambda a, b: (a + b) % 2),
     "not": _of(np.invert),
     "shift_left": _always(_shift_left),
     "shift_right_arithmetic": _of(numerics.shift_arithmetic),

@@ -176,6 +176,9 @@ INDEX_MAPS = {
     "clipped": lambda i, j: (clip(2 * i - j, 0, 4), 0),
     "product": lambda i, j: (i * j, 0),
     "triangle": lambda i, j: (i * (i + 1) // 2 + j % (i + 1), 0),
+    "swizzle": lambda i, j: (i ^ (j & 3), 0),
+    "interleaved bits": lambda i, j: ((i & 1) | ((j & 1) << 1) | (i >> 1 << 2), 0),
+    "Gray code": lambda i, j: (j ^ (j >> 1), 0),
 }
 
 
