@@ -124,7 +124,7 @@ def visits(operand: Operand, blocks: list[Box]) -> str:
 
 
 def is_parallel(kernel: Kernel, k: int) -> bool:
-    if kernel.target == "gpu":
+    if kernel.target != "tpu":
         return True
     return kernel.semantics is not None and kernel.semantics[k] == "parallel"
 

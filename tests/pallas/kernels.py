@@ -54,7 +54,10 @@ class Operand:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel: `aliases` are pairs of the numbers of an input and of an output."""
+    """A kernel: `aliases` are pairs of the numbers of an input and of an output.
+
+    The target is "tpu", "gpu" (Triton) or "mosaic_gpu".
+    """
 
     name: str
     grid: tuple[int, ...]
@@ -93,6 +96,10 @@ class Kernel:
             from jax.experimental.pallas import triton
 
             parameters = triton.CompilerParams(num_warps=4)
+        elif self.target == "mosaic_gpu":
+            from jax.experimental.pallas import mosaic_gpu
+
+            parameters = mosaic_gpu.CompilerParams()
         elif self.semantics is not None:
             parameters = pltpu.CompilerParams(dimension_semantics=self.semantics)
         skipped = len(self.scalars)

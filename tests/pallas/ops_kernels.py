@@ -75,6 +75,7 @@ def tpu_cases() -> Iterator[Case]:
     )
     yield "splash_attention", splash, (q, q, q)
     yield "splash_attention gradient", _gradient(splash), (q, q, q)
+    yield "all_gather", gathered, (_array(32, 128),)
     key = _array(2, dtype="uint32")
     threefry = import_module(f"{home}.random.threefry").plthreefry_random_bits
     philox = import_module(f"{home}.random.philox").philox_4x32_count
@@ -92,6 +93,14 @@ def splash(q: Any, k: Any, v: Any) -> Any:
     heads, length = q.shape[1:3]
     mask = masks.MultiHeadMask([masks.CausalMask((length, length)) for _ in range(heads)])
     return jax.vmap(kernels.make_splash_mha_single_device(mask))(q, k, v)
+
+
+def gathered(x: Any) -> Any:
+    """Gather the rows of four devices."""
+    from jax.sharding import AbstractMesh
+
+    all_gather = import_module("jax.experimental.pallas.ops.tpu.all_gather").all_gather
+    return all_gather(x, mesh=AbstractMesh((4,), ("x",)), axis_name="x")
 
 
 def gpu_cases() -> Iterator[Case]:
