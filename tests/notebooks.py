@@ -35,6 +35,7 @@ _SCALE: Final = 2
 """Pixels of an image for each pixel of the picture, for screens with a high resolution."""
 _TITLE: Final = re.compile(r"<drawing of (['\"])(.*)\1>")
 _LONG_FLOAT: Final = re.compile(r"\d+\.\d{8,}")
+_LOG: Final = re.compile(r"[IW]\d{4} |WARNING: All log messages")
 _SIZE: Final = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"')
 
 
@@ -57,6 +58,8 @@ def executed(path: Path) -> Any:
     for name in set(notebook.metadata) - {"kernelspec"}:
         del notebook.metadata[name]  # the version of Python, and the states of sliders
     for cell in notebook.cells:
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if not _is_log(output)]
         for output in cell.get("outputs", ()):
             if svg := output.get("data", {}).get(SVG):
                 title = _TITLE.sub(r"\2", output.data["text/plain"])
@@ -65,6 +68,12 @@ def executed(path: Path) -> Any:
                 output.metadata[PNG] = {"alt": title, "width": _size(svg)[0]}
                 cell.metadata = {"mystnb": {"image": {"alt": title}}}  # the site reads it here
     return notebook
+
+
+def _is_log(output: Any) -> bool:
+    """Return True for what plugins of JAX log when they are loaded: it depends on the machine."""
+    text = output.text if output.output_type == "stream" and output.name == "stderr" else ""
+    return bool(text) and all(_LOG.match(line) for line in text.splitlines())
 
 
 def outputs(notebook: Any) -> list[tuple[str, list[Any]]]:

@@ -28,6 +28,8 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: pat
 @every_notebook
 def test_a_notebook_shows_its_outputs(path: Path) -> None:
     """`make notebooks` writes the outputs."""
+    if any("import jax" in source for source, _ in outputs(stored(path))):
+        pytest.importorskip("jax", reason="needs jax, to trace functions")
     assert outputs(executed(path)) == outputs(stored(path))
 
 

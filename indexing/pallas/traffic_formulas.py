@@ -63,7 +63,7 @@ def transfer_formulas(operand: PlacedOperand) -> TransferFormulas | Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
+class _WeightSums:
     """Sums over the values of one dimension of the grid, each value with a weight.
 
     Attributes:
@@ -110,7 +110,7 @@ class _Formulas:
         known = [case for case in cases if not isinstance(case, Unknown)]
         if len(known) < len(cases):
             return next(case for case in cases if isinstance(case, Unknown))
-        ones = [_Values(size, as_expr(1), as_expr(1)) for size in self.sizes]
+        ones = [_WeightSums(size, as_expr(1), as_expr(1)) for size in self.sizes]
         count = self._total(known, ones)
         if count is None:
             return Unknown("the changes of the block have no formula")
@@ -176,7 +176,7 @@ class _Formulas:
 
     # ------------------------------------------------------------ sums
 
-    def _total(self, changes: Sequence[_Changes], values: Sequence[_Values]) -> Expr | None:
+    def _total(self, changes: Sequence[_Changes], values: Sequence[_WeightSums]) -> Expr | None:
         """Return the sum over all steps with a new block of the product of the weights."""
         total = _product([v.first for v in values])
         for change in changes:
@@ -211,7 +211,9 @@ class _Formulas:
                 return Unknown("blocks at the end of the array have no formula")
             clipped[k] = size, each.size
         values = [
-            self._clipped(k, *clipped[k]) if k in clipped else _Values(n, as_expr(1), as_expr(1))
+            self._clipped(k, *clipped[k])
+            if k in clipped
+            else _WeightSums(n, as_expr(1), as_expr(1))
             for k, n in enumerate(self.sizes)
         ]
         total = self._total(changes, values)
@@ -229,9 +231,9 @@ class _Formulas:
         ]
         return owned[0] if len(users) == 1 else None
 
-    def _clipped(self, k: int, size: Expr, block: int) -> _Values:
+    def _clipped(self, k: int, size: Expr, block: int) -> _WeightSums:
         """Return the sums of the sizes of the blocks in the array, by the index of the block."""
-        return _Values(
+        return _WeightSums(
             self._smaller(size, self.real[k] * block, self.sizes[k] * block),
             self._smaller(size, as_expr(block), as_expr(block)),
             None,
