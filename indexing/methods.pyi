@@ -10,6 +10,7 @@ from .drawing.layout_pictures import plot_cute as plot_cute
 from .drawing.layout_pictures import plot_linear as plot_linear
 from .drawing.layout_pictures import plot_swizzle as plot_swizzle
 from .drawing.memory_pictures import plot_memory as plot_memory
+from .drawing.pallas_pictures import plot_call_blocks as plot_call_blocks
 from .drawing.pallas_pictures import plot_operand_blocks as plot_operand_blocks
 from .drawing.plan_pictures import plot_plan as plot_plan
 from .drawing.region_pictures import plot_answer as plot_answer

@@ -185,6 +185,23 @@ class CallReport(Displayed):
     def __repr__(self) -> str:
         return f"<Pallas call {self.name!r}: {_count(self.faults)}>"
 
+    def plot(
+        self,
+        step: Sequence[int] | None = None,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+    ) -> Any:
+        """Return a picture: how many steps have each block of each operand.
+
+        Args:
+            step: a point of the grid: show only the blocks that it reads and writes.
+            backend, theme: as in `Answer.plot`.
+        Raises:
+            ImportError: matplotlib is not installed.
+            ValueError: `step` is not in the grid.
+        """
+        return methods.plot_call_blocks(self, step, backend, theme)
+
     @property
     def inputs(self) -> tuple[BlockReport, ...]:
         """The inputs."""

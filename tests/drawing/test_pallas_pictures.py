@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from indexing.drawing.figures import CellGrid
-from indexing.drawing.pallas_pictures import operand_figure
+from indexing.drawing.pallas_pictures import call_figure, operand_figure
 from indexing.pallas import check
 from tests.pallas.enumeration import box, steps
 from tests.pallas.examples import PAGES, RACE
@@ -54,6 +54,24 @@ def test_a_step_has_a_panel_with_its_block() -> None:
     assert "<svg" in report.plot(step=(1, 1)).svg
     with pytest.raises(ValueError, match=r"step \(3, 0\) is not in the grid"):
         report.plot(step=(3, 0))
+
+
+def test_a_call_has_a_panel_for_each_operand() -> None:
+    function, avals = HOLES.function()
+    call = check(function, *avals)[0]
+    for step in (None, (2, 1)):
+        figure = call_figure(call, step)
+        assert figure.notes == call.faults
+        for panel, operand in zip(figure.panels, (*HOLES.inputs, *HOLES.outputs), strict=True):
+            assert isinstance(panel, CellGrid)
+            shown = {cell.index for cell in panel.cells if cell.value}
+            assert shown == {
+                ",".join(str(low // n) for (low, _), n in zip(each, operand.block, strict=True))
+                for each in [box(operand, p) for p in steps(HOLES.grid) if step in (None, p)]
+            }
+    assert "step (2, 1) of the grid (i &lt; 3, j &lt; 2)" in call.plot(step=(2, 1)).svg
+    with pytest.raises(ValueError, match=r"step \(2,\) is not in the grid"):
+        call.plot(step=(2,))
 
 
 def test_blocks_that_depend_on_scalars_are_unknown() -> None:
