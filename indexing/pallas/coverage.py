@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 from indexing.pallas.block_maps import PlacedOperand, at_most
 from indexing.pallas.block_tables import BlockTable
+from indexing.pallas.calls import constant_sizes
 from indexing.pallas.enumerated import EnumeratedBlocks
 from simplifier import exact
 from simplifier.atoms import Variable
@@ -21,7 +23,7 @@ class CoverageVerdict:
 
     Attributes:
         covered: True, False, or "may": it depends on scalars or on a dynamic grid.
-        hole: the first element that no step visits.
+        hole: the first element that no step visits; `None` if it depends on scalars.
         symbols: the smallest symbolic sizes at which there is a hole.
         reason: why the answer is "may".
     """
@@ -74,6 +76,8 @@ def _visited(operand: PlacedOperand, inputs: tuple[Variable, ...]) -> exact.Rela
 
 def _for_all_scalars(operand: PlacedOperand) -> CoverageVerdict:
     """Some scalars cover the array; prove that all do, by the worst ones, or answer "may"."""
+    if _has_too_few_steps(operand):
+        return CoverageVerdict(False, reason="all blocks together have fewer elements")
     names = sorted({str(rt.source_name) for rt in operand.spec.runtime})
     surjective = _surjective(operand)
     if surjective is True:
@@ -81,6 +85,14 @@ def _for_all_scalars(operand: PlacedOperand) -> CoverageVerdict:
     return CoverageVerdict(
         "may", surjective, reason=f"it depends on the values of {', '.join(names)}"
     )
+
+
+def _has_too_few_steps(operand: PlacedOperand) -> bool:
+    """True if the blocks of all steps have fewer elements than the array, wherever they are."""
+    grid, sizes = operand.call.static_grid, constant_sizes(operand.spec.sizes)
+    if grid is None or sizes is None:
+        return False
+    return prod(grid) * prod([each.size for each in operand.block]) < prod(sizes)
 
 
 def _surjective(operand: PlacedOperand) -> tuple[int, ...] | Literal[True] | None:

@@ -41,7 +41,7 @@ class BlockReport:
         fetches_formula, bytes_formula: the same in symbolic sizes and dynamic grids, for all of
             their values; `None` if the numbers are known, or if no formula is.
         covered: of an output, True if each element is in a block; "may" if that depends on scalars.
-        hole: the first element that is in no block.
+        hole: the first element that is in no block; `None` if it depends on scalars.
         visits: of an output, "once", "consecutive", "apart", "overlap" or "may".
         visits_at: two steps for "apart" and "overlap".
         race: of an output, True if steps that differ in a parallel dimension write one element.
@@ -122,7 +122,10 @@ class BlockReport:
             step, element = self.scalar_bounds_at
             yield f"step {step} reads element {element}, outside of a scalar array"
         if self.covered is False and not self.is_aliased:
-            yield f"no step visits element {self.hole}"
+            if self.hole is None:
+                yield "the blocks of all steps have fewer elements than the array"
+            else:
+                yield f"no step visits element {self.hole}"
 
     def _step_faults(self) -> Iterator[str]:
         if self.visits == "apart" and not self.may_revisit and self.visits_at is not None:
