@@ -21,6 +21,9 @@ from simplifier.unknown import Unknown
 MAX_STEPS: Final = 1 << 23
 """Maximum number of grid points over the dimensions on which a block depends."""
 
+_MIN_NUMBERS: Final = 1 << 20
+"""Fewer numbers of blocks need no sorting."""
+
 _Table: TypeAlias = "npt.NDArray[Any]"
 
 
@@ -62,10 +65,23 @@ class BlockTable:
     def keys(self) -> _Table:
         """A number for each block: equal for equal blocks."""
         key = np.zeros(self.starts.shape[1], np.int64)
-        for row in self.starts:
-            values, places = np.unique(row, return_inverse=True)
-            _, key = np.unique(key * len(values) + places, return_inverse=True)
-        return key
+        if not len(key):
+            return key
+        limit = max(_MIN_NUMBERS, 2 * len(key))
+        count = 1
+        for row, each in zip(self.starts, self.operand.block, strict=True):
+            offsets = row - row.min()
+            if each.kind == "blocked":
+                offsets //= each.size
+            width = int(offsets.max()) + 1
+            key, count = key * width + offsets, count * width
+            if count > limit:
+                _, key = np.unique(key, return_inverse=True)
+                count = int(key.max()) + 1
+        is_used = np.zeros(count, bool)
+        is_used[key] = True
+        numbers: _Table = np.cumsum(is_used)[key] - 1
+        return numbers
 
     @cached_property
     def count(self) -> int:

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from indexing.pallas import check
+from indexing.pallas import block_tables, check
 from indexing.pallas.checking import check_call
+from indexing.pallas.grid_orders import GridOrder
 from indexing.pallas.report import CallReport
 from indexing.pallas.tracing import traced_calls
 from simplifier.unknown import Unknown
 from tests.oracles import sampled
 from tests.pallas import examples
 from tests.pallas.enumeration import best_bytes, box, elements, facts, is_legal, meet, steps
-from tests.pallas.kernels import Kernel
+from tests.pallas.kernels import Kernel, Operand
 from tests.pallas.random_kernels import random_kernel
 
 pytest.importorskip("jax")
@@ -176,3 +177,19 @@ def test_random_kernels() -> None:
         if not isinstance(report.best_order, Unknown):
             fewest = None if report.best_order is None else report.best_order.bytes
             assert fewest == best_bytes(kernel), seed
+
+
+def test_far_blocks_are_numbered_by_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of few steps may start at many elements."""
+    monkeypatch.setattr(block_tables, "_MIN_NUMBERS", 0)
+    block = ((2,), (3,))
+    kernel = Kernel(
+        "far",
+        (2, 3, 3),
+        (Operand((90, 400), block, lambda i, j, k: (40 * (i + j) % 80, 97 * (k % 2) + 150 * i)),),
+        (Operand((90, 400), block, lambda i, j, k: (40 * j, 97 * k + 150 * i)),),
+    )
+    report = report_of(kernel)
+    check_facts(kernel, report)
+    assert isinstance(report.best_order, GridOrder)
+    assert report.best_order.bytes == best_bytes(kernel)
