@@ -346,6 +346,7 @@ MADE_BY_QUERIES = {
     *("indexing.memory.HloBuffer", "indexing.memory.MemoryProfile", "indexing.memory.SpacePeak"),
     *("indexing.memory.BufferAssignment", "indexing.memory.UsageReport"),
     "indexing.memory.ArrayCopy",
+    *("indexing.memory.LayoutChange", "indexing.memory.LayoutProposal"),
     "indexing.equivalence.Hazard",
     *("indexing.tiling.TiledInstruction", "indexing.tiling.SymbolicTile"),
     *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),

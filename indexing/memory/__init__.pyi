@@ -2,6 +2,8 @@
 from .buffers.array_copies import ArrayCopy as ArrayCopy
 from .buffers.array_copies import copies as copies
 from .buffers.assignment import BufferAssignment as BufferAssignment
+from .buffers.layout_proposals import LayoutChange as LayoutChange
+from .buffers.layout_proposals import LayoutProposal as LayoutProposal
 from .buffers.profile import HloBuffer as HloBuffer
 from .buffers.profile import MemoryProfile as MemoryProfile
 from .buffers.profile import SpacePeak as SpacePeak

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hlo.modules.module import Module
 from indexing.memory.buffers.array_copies import ArrayCopy
+from indexing.memory.buffers.layout_proposals import LayoutChange, LayoutProposal
 from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
 from indexing.views.allocation_tables import allocation_lines, allocation_record
 from indexing.views.map_tables import Paint, plain
@@ -156,6 +157,10 @@ class CopyTable:
             yield f"{copy.instruction.opcode} {copy.instruction.name}: {copy.bytes:,} bytes"
             yield f"  {copy.kind}: {copy.written_by} -> {copy.read_by}"
             yield f"  {_NEEDS[copy.needed]}: {copy.why}"
+            if isinstance(copy.proposal, LayoutProposal):
+                yield f"  proposal: {copy.proposal}"
+            elif copy.kind in ("layout", "movement"):
+                yield f"  no proposal: {copy.proposal.reason}"
         if len(self.copies) > top:
             rest = sum(copy.bytes for copy in self.copies[top:])
             yield f"… {len(self.copies) - top:,} more: {rest:,} bytes"
@@ -169,22 +174,43 @@ class CopyTable:
         return {
             "file": self.module.filename,
             "module": self.module.name,
-            "copies": [
-                {
-                    "instruction": copy.instruction.name,
-                    "computation": copy.instruction.computation.name,
-                    "kind": copy.kind,
-                    "bytes": copy.bytes,
-                    "written_by": copy.written_by,
-                    "read_by": copy.read_by,
-                    "needed": copy.needed,
-                    "why": copy.why,
-                    "source": source_record(copy.instruction.source),
-                }
-                for copy in self.copies[:top]
-            ],
+            "copies": [_copy_record(copy) for copy in self.copies[:top]],
             "schema_version": SCHEMA_VERSION,
         }
+
+
+def _copy_record(copy: ArrayCopy) -> dict[str, Any]:
+    changes: tuple[LayoutChange, ...] = ()
+    reason = None
+    if isinstance(copy.proposal, LayoutProposal):
+        changes = copy.proposal.changes
+    else:
+        reason = copy.proposal.reason
+    return {
+        "instruction": copy.instruction.name,
+        "computation": copy.instruction.computation.name,
+        "kind": copy.kind,
+        "bytes": copy.bytes,
+        "written_by": copy.written_by,
+        "read_by": copy.read_by,
+        "needed": copy.needed,
+        "why": copy.why,
+        "proposal": [_change_record(change) for change in changes],
+        "no_proposal": reason,
+        "source": source_record(copy.instruction.source),
+    }
+
+
+def _change_record(change: LayoutChange) -> dict[str, Any]:
+    return {
+        "place": change.place,
+        "number": change.number,
+        "instruction": (change.by or change.array.instruction).name,
+        "path": list(change.array.path),
+        "before": str(change.before),
+        "layout": str(change.layout),
+        "major_to_minor": list(change.major_to_minor),
+    }
 
 
 _NEEDS: Final = {True: "needed", False: "not needed", None: "unknown whether needed"}

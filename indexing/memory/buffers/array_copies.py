@@ -6,27 +6,36 @@ The array has its layout from what writes it, and gets another because of what r
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from hlo.arguments import checked
-from hlo.modules.module import Instruction, Module
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.layout import Layout
 from hlo.shapes.shape import Shape
-from indexing.maps.arrays import ArrayRef, array_at, array_name
+from indexing.maps.arrays import ArrayRef, array_name
+from indexing.memory.buffers.layout_proposals import (
+    End,
+    EntryCopies,
+    LayoutProposal,
+    is_computed_by_elements,
+)
+from indexing.memory.buffers.moved_elements import CopyKind, copied_path, kind_of_copy, moved
+from indexing.memory.buffers.shared_results import declared_shares
 from indexing.memory.buffers.values import Lives, Value, lives_of
-from indexing.memory.movement.writes import is_view, reads_of, viewed_array
+from indexing.memory.executions import Executions, executions
+from indexing.memory.movement.writes import is_view, reads_of, updates_of, viewed_array
 from indexing.memory.spaces import is_for_tpu, space_name, space_of
 from indexing.ops.base import MappedOp
 from indexing.ops.element import CopyRule, OpaqueRule, declarations_of, element_of
 from indexing.ops.scatter import Scatter
-from indexing.ops.structure import Copy
 from indexing.ops.structured_ops import InlineOp
-from indexing.ops.transfers import CopyStart
 from simplifier.unknown import Unknown
 
-CopyKind: TypeAlias = Literal["layout", "space", "value", "movement"]
 FREE: Final = "a loop that reads any layout"
+FREE_WRITER: Final = "a loop that can write this layout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,7 @@ class ArrayCopy:
         read_by: what wants the other layout or space.
         needed: False if the copy can go, True if it cannot, None if that is not known.
         why: the reason.
+        proposal: the layouts in which the copy is superfluous, or why there are none.
     """
 
     instruction: Instruction
@@ -53,6 +63,7 @@ class ArrayCopy:
     read_by: str
     needed: bool | None
     why: str
+    proposal: LayoutProposal | Unknown
 
     def __str__(self) -> str:
         ends = f"{self.written_by} -> {self.read_by}"
@@ -83,47 +94,66 @@ loop that reads any layout
     lives = lives_of(module)
     if isinstance(lives, Unknown):
         return ()
-    memory = _Memory(lives)
+    memory, entry = _Memory(lives), EntryCopies(module)
     answers = [
-        _explained(each, moved, memory)
+        _explained(each, movement, memory, entry)
         for each in dict.fromkeys(lives.steps)
-        if (moved := _moved(each)) is not None
+        if (movement := moved(each)) is not None
     ]
     order = {each: number for number, each in enumerate(module.instructions)}
-    return tuple(sorted(answers, key=lambda copy: (-copy.bytes, order[copy.instruction])))
+    answers.sort(key=lambda copy: (-copy.bytes, order[copy.instruction]))
+    return _without_conflicts(answers, executions(module))
 
 
-def _moved(each: Instruction) -> tuple[ArrayRef, Shape, Shape] | None:
-    """Return the source of an instruction that only moves elements, its shape, and the result's."""
-    if isinstance(each.op, Copy | CopyStart) or _is_movement(each):
-        source = ArrayRef(each.operands[0])
-        result = array_at(each.shape, (0,) if isinstance(each.op, CopyStart) else ())
-        if isinstance(source.shape, Shape) and result is not None:
-            return source, source.shape, result
-    return None
+def _without_conflicts(
+    answers: Sequence[ArrayCopy], counts: Mapping[Computation, Executions]
+) -> tuple[ArrayCopy, ...]:
+    """Return copies with one layout for each argument and result: that which spares most bytes."""
+    chosen: dict[End, tuple[Layout, ArrayCopy]] = {}
+    for copy in sorted(answers, key=lambda copy: -moved_bytes([copy], counts)):
+        if isinstance(copy.proposal, LayoutProposal) and not copy.proposal.is_inside:
+            for change in copy.proposal.changes:
+                chosen.setdefault(change.end, (change.layout, copy))
+    return tuple([_settled(copy, chosen) for copy in answers])
 
 
-def _is_movement(each: Instruction) -> bool:
-    """Return True for a fusion that moves the elements of one operand, and may pad them."""
-    if not isinstance(each.op, InlineOp) or not isinstance(each.shape, Shape):
-        return False
-    arrays = [operand for operand in each.operands if operand.shape.size > 1]  # type: ignore[union-attr]
-    inner = each.called_computations[0].instructions
-    moving = [i for i in inner if not declarations_of(i).is_given]
-    rules = [element_of(i) for i in moving]
-    copied = all(isinstance(rule, CopyRule) and rule.function is None for rule in rules)
-    return copied and bool(moving) and len(arrays) == 1 == len(each.operands)
+def _settled(copy: ArrayCopy, chosen: Mapping[End, tuple[Layout, ArrayCopy]]) -> ArrayCopy:
+    """Return a copy without its proposal if another copy needs another layout."""
+    for change in copy.proposal.changes if isinstance(copy.proposal, LayoutProposal) else ():
+        layout, other = chosen.get(change.end, (change.layout, copy))
+        if layout != change.layout:
+            reason = f"{change}; but {layout} spares the larger copy `{other.instruction.name}`"
+            return replace(copy, proposal=Unknown(reason, copy.instruction))
+    return copy
+
+
+def moved_bytes(
+    answers: Iterable[ArrayCopy], counts: Mapping[Computation, Executions] | None = None
+) -> int:
+    """Return the bytes that copies move in all executions; at least, where a number is unknown.
+
+    Args:
+        answers: the copies.
+        counts: the executions of the computations of their module; by default, one.
+    """
+    once = Executions(1, 1)
+    return sum(
+        copy.bytes * (counts or {}).get(copy.instruction.computation, once).lower
+        for copy in answers
+    )
 
 
 def _explained(
     each: Instruction,
-    moved: tuple[ArrayRef, Shape, Shape],
+    movement: tuple[ArrayRef, Shape, Shape],
     memory: _Memory,
+    entry: EntryCopies,
 ) -> ArrayCopy:
-    source, shape, result = moved
-    kind = _kind(each, shape, result)
+    source, shape, result = movement
+    kind = kind_of_copy(each, shape, result)
     readers = _readers(each)
     needed: bool | None = None
+    proposal = entry.proposal(each)
     if kind == "value":
         needed, why = _is_overwritten(each, viewed_array(source), memory)
     elif kind == "space":
@@ -131,6 +161,12 @@ def _explained(
         why = f"XLA places it in {space_name(space_of(result), module)}"
     else:
         needed, why = _is_wanted(readers)
+        is_written_free = needed is not False and _writes_any_layout(viewed_array(source), each)
+        if is_written_free:
+            needed, why = False, f"{_writer_text(viewed_array(source))} is {FREE_WRITER}"
+        if needed is False and isinstance(proposal, Unknown):
+            inside = entry.writes(each) if is_written_free else entry.reads(each, readers)
+            proposal = inside if isinstance(inside, LayoutProposal) else proposal
     return ArrayCopy(
         each,
         kind,
@@ -140,21 +176,13 @@ def _explained(
         ", ".join([_reader_text(reader) for reader in readers]) or "nothing",
         needed,
         why,
+        proposal,
     )
-
-
-def _kind(each: Instruction, shape: Shape, result: Shape) -> CopyKind:
-    if not isinstance(each.op, Copy | CopyStart):
-        return "movement"
-    there, here = shape.layout_or_default, result.layout_or_default
-    if replace(there, memory_space=0) != replace(here, memory_space=0):
-        return "layout"
-    return "value" if there == here else "space"
 
 
 def _readers(each: Instruction) -> list[Instruction]:
     """Return the instructions that read a copy, and the root if it is returned."""
-    array = ArrayRef(each, (0,) if isinstance(each.op, CopyStart) else ())
+    array = ArrayRef(each, copied_path(each))
     return [*_readers_of(array), *([each] if each.is_root else [])]
 
 
@@ -174,7 +202,7 @@ def _writer_text(source: ArrayRef) -> str:
 
 
 def _reader_text(reader: Instruction) -> str:
-    if reader.is_root and (is_view(reader) or _moved(reader) is not None):
+    if reader.is_root and (is_view(reader) or moved(reader) is not None):
         place = "ENTRY" if reader.computation.is_entry else f"`{reader.computation.name}`"
         return f"the result of {place}"
     return f"{reader.opcode} `{reader.name}`"
@@ -183,7 +211,7 @@ def _reader_text(reader: Instruction) -> str:
 def _is_wanted(readers: list[Instruction]) -> tuple[bool | None, str]:
     """Return whether a reader wants the layout of a copy, with the reason."""
     for reader in readers:
-        if reader.is_root and (is_view(reader) or _moved(reader) is not None):
+        if reader.is_root and (is_view(reader) or moved(reader) is not None):
             return True, f"{_reader_text(reader)} has this layout"
         if is_for_tpu(reader.computation.module):
             return None, f"{_reader_text(reader)} works on tiles, and may want this layout"
@@ -195,12 +223,18 @@ def _is_wanted(readers: list[Instruction]) -> tuple[bool | None, str]:
 def _reads_any_layout(reader: Instruction) -> bool:
     """Return True for a loop over elements, whose reads are computed from indices."""
     if isinstance(reader.op, InlineOp):
-        if getattr(reader.op, "kind", "") != "kLoop":
-            return False
-        inner = reader.called_computations[0].instructions
-        computed = [i for i in inner if not is_view(i) and not declarations_of(i).is_given]
-        return not any(isinstance(element_of(i), OpaqueRule) for i in computed)
+        return getattr(reader.op, "kind", "") == "kLoop" and is_computed_by_elements(reader)
     return isinstance(element_of(reader), CopyRule)
+
+
+def _writes_any_layout(source: ArrayRef, copy: Instruction) -> bool:
+    """Return True if only a copy reads what a loop over elements writes into new memory."""
+    writer = source.instruction
+    is_loop = isinstance(writer.op, InlineOp) and getattr(writer.op, "kind", "") == "kLoop"
+    if not is_loop or source.path or is_for_tpu(writer.computation.module):
+        return False
+    is_new = not updates_of(writer) and not tuple(declared_shares(writer))
+    return is_new and _reads_any_layout(writer) and _readers_of(source) == [copy]
 
 
 # ---------------------------------------------------------------- values that are overwritten
@@ -230,7 +264,7 @@ def _is_overwritten(
     each: Instruction, source: ArrayRef, memory: _Memory
 ) -> tuple[bool | None, str]:
     """Return whether the source and the copy must be two buffers, with the reason."""
-    path = (0,) if isinstance(each.op, CopyStart) else ()
+    path = copied_path(each)
     mine = memory.by_array.get(ArrayRef(each, path), [])
     theirs = memory.by_array.get(source, [])
     if len(mine) != 1 or len(theirs) != 1:
