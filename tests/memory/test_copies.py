@@ -135,3 +135,12 @@ def test_fusions_of_copies_move_elements() -> None:
         ENTRY e { x = f32[64,32] parameter(0)  c = f32[40,64] fusion(x), kind=kLoop, calls=f
           ROOT r = f32[40,64] fusion(c), kind=kLoop, calls=g }""")
     assert (copy.kind, copy.needed) == ("movement", False)
+
+
+def test_a_fusion_with_several_results_reads_a_copy() -> None:
+    copy = copy_in("""HloModule m, is_scheduled=true
+        f { p = f32[64] parameter(0)  n = f32[64] negate(p)  a = f32[64] abs(p)
+          ROOT t = (f32[64], f32[64]) tuple(n, a) }
+        ENTRY e { x = f32[64] parameter(0)  n = f32[64] negate(x)  c = f32[64] copy(n)
+          ROOT r = (f32[64], f32[64]) fusion(c), kind=kLoop, calls=f }""")
+    assert (copy.kind, copy.needed) == ("value", False)

@@ -254,3 +254,27 @@ def test_dimensions_whose_positions_interleave_have_no_order() -> None:
     source = hlo.parse("ENTRY e { ROOT x = f32[8] parameter(0) }").entry.root
     read = indexing.IndexingMap.over((3, 2), lambda d: [d[0] * 2 + d[1] * 3])
     assert isinstance(order_of(read, ArrayRef(source)), Unknown)
+
+
+SCATTER = """HloModule m, is_scheduled=true{alias}
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+f {{ t = f32[9,7]{{1,0}} parameter(0)  i = s32[3,1] parameter(1)  u = f32[3,7]{{1,0}} parameter(2)
+  ROOT s = f32[9,7]{{1,0}} scatter(t, i, u), to_apply=add, update_window_dims={{1}},
+    inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1 }}
+ENTRY e {{ t = f32[9,7]{{0,1}} parameter(0)  i = s32[3,1] parameter(1)
+  u = f32[3,7]{{0,1}} parameter(2)
+  c = f32[9,7]{{1,0}} copy(t)  d = f32[3,7]{{1,0}} copy(u)
+  ROOT r = f32[9,7]{{1,0}} fusion(c, i, d), kind=kCustom, calls=f }}"""
+
+
+def test_what_is_overwritten_is_copied_in_any_layout() -> None:
+    kept = SCATTER.format(alias="")
+    assert "fusion `r` is written over the copy of `t`" in reason(copy_in(kept))
+    assert str(copy_in(kept, "d").proposal) == "argument 2, `u`: {1,0} in place of {0,1}"
+    given = SCATTER.format(alias=", input_output_alias={ {}: (0, {}, may-alias) }")
+    assert "argument 0, `t`: {1,0}" in str(copy_in(given).proposal)
+
+
+def test_a_result_that_is_an_argument_is_copied_in_any_layout() -> None:
+    text = "ENTRY e { x = f32[9,7]{1,0} parameter(0)  ROOT c = f32[9,7]{0,1} copy(x) }"
+    assert "the result is argument `x`" in reason(copy_in(text))

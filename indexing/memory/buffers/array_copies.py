@@ -14,7 +14,7 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.layout import Layout
-from hlo.shapes.shape import Shape
+from hlo.shapes.shape import Shape, leaves
 from indexing.maps.arrays import ArrayRef, array_name
 from indexing.memory.buffers.layout_proposals import (
     End,
@@ -29,6 +29,7 @@ from indexing.memory.executions import Executions, executions
 from indexing.memory.movement.writes import is_view, reads_of, updates_of, viewed_array
 from indexing.memory.spaces import is_for_tpu, space_name, space_of
 from indexing.ops.base import MappedOp
+from indexing.ops.control import While
 from indexing.ops.element import CopyRule, OpaqueRule, declarations_of, element_of
 from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import InlineOp
@@ -154,6 +155,8 @@ def _explained(
     readers = _readers(each)
     needed: bool | None = None
     proposal = entry.proposal(each)
+    if isinstance(proposal, LayoutProposal):
+        proposal = _unless_overwritten(each, proposal, memory)
     if kind == "value":
         needed, why = _is_overwritten(each, viewed_array(source), memory)
     elif kind == "space":
@@ -307,10 +310,59 @@ def _overlap(value: Value, other: Value) -> bool:
     return value.first <= other.last and other.first <= value.last
 
 
+def _unless_overwritten(
+    each: Instruction, proposal: LayoutProposal, memory: _Memory
+) -> LayoutProposal | Unknown:
+    """Return a proposal, or why the copy of an argument is needed in any layout."""
+    if any(change.place != "argument" for change in proposal.changes):
+        return proposal
+    copied = ArrayRef(each, copied_path(each))
+    writers = [
+        value.array.instruction
+        for own in memory.by_array.get(copied, [])
+        for value in memory.by_buffer[own.buffer]
+        if value is not own and not _is_state(value.array.instruction)
+    ]
+    writers += [reader for reader in _readers_of(copied) if _updates(reader, copied)]
+    if not writers:
+        return proposal
+    name = array_name(proposal.changes[0].array)
+    reason = f"{writers[0].opcode} `{writers[0].name}` is written over the copy of `{name}`"
+    return Unknown(reason, each)
+
+
+def _is_state(instruction: Instruction) -> bool:
+    """Return True for what only passes on the state of a loop."""
+    return instruction.opcode == "parameter" or isinstance(instruction.op, While)
+
+
+def _updates(reader: Instruction, array: ArrayRef) -> bool:
+    """Return True for a scatter, or a fusion with one, into an array."""
+    outer: dict[Instruction, Instruction] = {}
+    if isinstance(reader.op, InlineOp):
+        called = reader.called_computations[0]
+        outer = dict(zip(called.parameters, reader.operands, strict=True))
+    updates = [inner for inner in _written_by(reader) if isinstance(inner.op, Scatter)]
+    bases = [
+        viewed_array(ArrayRef(base))
+        for update in updates
+        for base in update.operands[: len(update.operands) // 2]
+    ]
+    return array in [
+        viewed_array(ArrayRef(outer[base.instruction])) if base.instruction in outer else base
+        for base in bases
+    ]
+
+
+def _written_by(reader: Instruction) -> list[Instruction]:
+    """Return the instructions that compute the results of a fusion, or an instruction itself."""
+    if not isinstance(reader.op, InlineOp):
+        return [reader]
+    root = reader.called_computations[0].root
+    return [viewed_array(ArrayRef(root, path)).instruction for path, _ in leaves(root.shape)]
+
+
 def _may_write(reader: Instruction) -> bool:
     """Return True if a reader may write over an operand in a way that `Lives` does not know."""
-    inner = reader
-    if isinstance(reader.op, InlineOp):
-        inner = viewed_array(ArrayRef(reader.called_computations[0].root)).instruction
-        inner = inner if isinstance(inner.op, MappedOp) else reader
-    return isinstance(element_of(inner), OpaqueRule) or isinstance(inner.op, Scatter)
+    results = [i if isinstance(i.op, MappedOp) else reader for i in _written_by(reader)]
+    return any(isinstance(element_of(i), OpaqueRule) or isinstance(i.op, Scatter) for i in results)

@@ -27,6 +27,7 @@ from indexing.memory.buffers.moved_elements import (
     copied_path,
     kind_of_copy,
     moved,
+    stays_in_memory,
 )
 from indexing.memory.movement.writes import is_view, reads_of, viewed_array
 from indexing.ops.control import While, callees
@@ -194,6 +195,11 @@ class EntryCopies:
         return _changed([LayoutChange("write", None, array, order, array.instruction)], copy)
 
     def _of_results(self, copy: Instruction) -> LayoutProposal | Unknown:
+        for array, _ in self.way(ArrayRef(copy, copied_path(copy))):
+            if array.instruction in self.parameters:
+                name = array_name(array)
+                reason = f"the result is argument `{name}`, which is copied in any layout"
+                return Unknown(reason, copy)
         changes: list[LayoutChange] = []
         for result, read in self.results[copy]:
             array, inner = self._viewed(copy)
@@ -250,19 +256,17 @@ class EntryCopies:
         return _changed(changes, copy)
 
 
-def layout_copies(module: Module) -> Mapping[End, frozenset[Instruction]]:
-    """Return the copies that change the layout between the program and each argument or result."""
+def copies_by_end(module: Module) -> Mapping[End, frozenset[Instruction]]:
+    """Return the copies between the program and each argument or result, but to other memories."""
     entry = EntryCopies(module)
     ends: dict[End, set[Instruction]] = {}
     for path, shape in leaves(module.entry.root.shape):
         if isinstance(shape, Shape):
             result = ArrayRef(module.entry.root, path)
             way = [array.instruction for array, _ in entry.way(result)]
-            ends["result", _number(result), path] = set(filter(changes_layout, way))
-    for each in module.instructions:
-        if not isinstance(each.shape, Shape) or not changes_layout(each):
-            continue
-        for array, _ in entry.way(ArrayRef(each)):
+            ends["result", _number(result), path] = set(filter(stays_in_memory, way))
+    for each in filter(stays_in_memory, module.instructions):
+        for array, _ in entry.way(ArrayRef(each, copied_path(each))):
             if array.instruction in entry.parameters:
                 number = entry.parameters.index(array.instruction)
                 ends.setdefault(("argument", number, array.path), set()).add(each)

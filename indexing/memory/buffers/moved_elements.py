@@ -50,6 +50,12 @@ def changes_layout(each: Instruction) -> bool:
     return movement is not None and kind_of_copy(each, *movement[1:]) in ("layout", "movement")
 
 
+def stays_in_memory(each: Instruction) -> bool:
+    """Return True for a copy that changes more than the memory space."""
+    movement = moved(each)
+    return movement is not None and kind_of_copy(each, *movement[1:]) != "space"
+
+
 def copied_operand(each: Instruction) -> tuple[Instruction, IndexingMap] | None:
     """Return the only operand of which an instruction copies elements, with the map of its reads.
 
