@@ -347,6 +347,7 @@ MADE_BY_QUERIES = {
     *("indexing.memory.BufferAssignment", "indexing.memory.UsageReport"),
     "indexing.memory.ArrayCopy",
     *("indexing.memory.LayoutChange", "indexing.memory.LayoutProposal"),
+    *("indexing.frontends.LayoutTrial", "indexing.frontends.TriedLayout"),
     "indexing.equivalence.Hazard",
     *("indexing.tiling.TiledInstruction", "indexing.tiling.SymbolicTile"),
     *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),

@@ -97,6 +97,13 @@ def _kernels() -> Any:
     return [kernel, kernel.launch, indexing.check_kernel(kernel)]
 
 
+def _layout_trial() -> Any:
+    module = hlo.parse("""ENTRY e { x = f32[9,7]{1,0} parameter(0)  c = f32[9,7]{0,1} copy(x)
+        ROOT r = f32[] custom-call(c), custom_call_target="a" }""")
+    tried = tuple([indexing.TriedLayout(copy, removed=True) for copy in indexing.copies(module)])
+    return indexing.LayoutTrial("cpu", module, module, (), tried)
+
+
 MORE: list[Callable[[], Any]] = [
     lambda: _equivalent(TRANSPOSE),
     lambda: _equivalent(COPY),
@@ -107,6 +114,7 @@ MORE: list[Callable[[], Any]] = [
     _pass_result,
     _loop_tilings,
     _kernels,
+    _layout_trial,
     lambda: KernelDiffers("another value", (("bl_x", 1),), element=(0, 1), output=0),
     lambda: KernelUndecided("no", level="reads"),
     lambda: indexing.output_to_input(_window().entry.root),

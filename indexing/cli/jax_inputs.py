@@ -21,6 +21,7 @@ from indexing.frontends.function_names import FORM, PREFIX, is_function, split_n
 
 if TYPE_CHECKING:
     from indexing.frontends.compilation import Compiled
+    from indexing.frontends.request import CompilationRequest
 
 STAGE_OF_DUMP: Final[Mapping[str, str]] = dict(
     zip(DUMP_STAGES, ("lowered", "passes", "optimized"), strict=True)
@@ -29,6 +30,7 @@ STAGE_OF_DUMP: Final[Mapping[str, str]] = dict(
 
 _FOLDERS: Final = ("passes", "kernels")  # stages that are folders
 _KEY: Final = "jax"  # of the options in the context of a command
+_REQUESTS: Final = "jax requests"  # by the file of the answer, there
 _OPTION: Final = "function_"  # begins their names
 _HELP: Final = {
     "shapes": f"The arguments of a function {PREFIX}...: shapes such as 'bf16[8,128],s32[]', or a "
@@ -156,9 +158,23 @@ def _resolved(context: click.Context, name: str, kind: InputPath) -> str:
     stage = _stage(context, source, kind)
     answer = compiled(context, source, stage)
     try:
-        return str(answer.of_stage(stage))
+        file = str(answer.of_stage(stage))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if stage == "optimized":
+        context.meta.setdefault(_REQUESTS, {})[file] = _request(context, source, stage)
+    return file
+
+
+def compiled_files(context: click.Context) -> Mapping[str, CompilationRequest]:
+    """Return the files of the functions that were compiled for the command, with their requests."""
+    requests: Mapping[str, CompilationRequest] = context.meta.get(_REQUESTS, {})
+    return requests
+
+
+def is_fresh(context: click.Context) -> bool:
+    """Return True if functions are to be compiled again."""
+    return bool(_given(context).get("no_cache"))
 
 
 def named_function(context: click.Context, name: str) -> FunctionInput:
@@ -198,23 +214,29 @@ def compiled(context: click.Context, source: FunctionInput, stage: str) -> Compi
         click.exceptions.Exit: an error was reported.
     """
     from indexing.frontends.compilation import CompilationError, compile_for
-    from indexing.frontends.request import CompilationRequest
 
-    shapes, is_fresh = _given(context).get("shapes") or "", bool(_given(context).get("no_cache"))
-    _check_question(source, shapes)
-    target = source.target or ("" if stage == "lowered" else "cpu")
-    request = CompilationRequest(source.function, shapes, None, target, stage)
+    request = _request(context, source, stage)
+    _check_question(source, request.shapes)
     reporter = reporter_of(context)
     try:
-        answer = compile_for(request, uses_cache=not is_fresh)
+        answer = compile_for(request, uses_cache=not is_fresh(context))
     except (CompilationError, ImportError) as error:
-        _report(reporter, source.text, str(error), has_shapes=bool(shapes))
+        _report(reporter, source.text, str(error), has_shapes=bool(request.shapes))
         raise click.exceptions.Exit(1) from None
-    if is_fresh:
+    if is_fresh(context):
         context.call_on_close(partial(shutil.rmtree, answer.folder, ignore_errors=True))
     if answer.note:
         reporter.note(f"note: {source.text}: {answer.note}")
     return answer
+
+
+def _request(context: click.Context, source: FunctionInput, stage: str) -> CompilationRequest:
+    from indexing.frontends.request import CompilationRequest
+
+    target = source.target or ("" if stage == "lowered" else "cpu")
+    return CompilationRequest(
+        source.function, _given(context).get("shapes") or "", None, target, stage
+    )
 
 
 def _check_question(source: FunctionInput, shapes: str) -> None:

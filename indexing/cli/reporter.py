@@ -300,12 +300,16 @@ class Reporter:
             self._other_exception(location, error)
 
     def _other_exception(self, location: str, error: Exception) -> None:
+        from indexing.frontends.compilation import CompilationError
         from indexing.maps.certificate import CertificateError
         from simplifier.exact.context import BudgetExhaustedError, NotAffineError
 
         if isinstance(error, CertificateError | NotAffineError | BudgetExhaustedError):
             code = "verify" if isinstance(error, CertificateError) else "isl"
             self.error(*f"error[{code}]: {location}: {error}".split("\n"))
+            return
+        if isinstance(error, CompilationError):
+            self.error(*f"error[jax]: {location}: {error}".split("\n"))
             return
         self.error(
             f"error[internal]: {location}: {type(error).__name__}: {error}",

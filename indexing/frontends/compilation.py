@@ -220,6 +220,7 @@ def _key(request: CompilationRequest) -> str:
         *((lowering.name, repr(lowering.paths)) if lowering else ()),
         request.target,
         request.stage,
+        *(f"{place} {number} {layout}" for place, number, layout in request.layouts),
     ]
     digest = hashlib.sha256(json.dumps(parts).encode())
     if lowering is not None:

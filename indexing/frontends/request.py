@@ -5,12 +5,26 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from indexing.frontends.lowering import LoweredFunction
 
 _REQUEST: Final = "request.pickle"
 _RESULT: Final = "result.pickle"
+
+
+class RequestedLayout(NamedTuple):
+    """The layout of an argument or a result of a function.
+
+    Attributes:
+        is_result: it is the layout of a result.
+        number: of the argument or of the result, from 0; pytrees are flat.
+        layout: the order of dimensions, such as ``{0,1}``; XLA chooses the tiles.
+    """
+
+    is_result: bool
+    number: int
+    layout: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +39,7 @@ class CompilationRequest:
         target: the text of a `Target`; "" for JAX's default device, which can only be lowered for.
         stage: what is asked, as `compilation.compile_for` reads it; ``lowered`` or ``optimized`` of
             a process.
+        layouts: of arguments and results, in place of those of the program.
     """
 
     function: str
@@ -32,6 +47,7 @@ class CompilationRequest:
     lowering: LoweredFunction | None
     target: str
     stage: str
+    layouts: tuple[RequestedLayout, ...] = ()
 
     def save(self, folder: str | Path) -> None:
         """Write the request into a folder."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from math import prod
 from typing import Any, Final
@@ -20,7 +21,7 @@ from indexing.frontends.named_functions import (
     load_function,
     source_digests,
 )
-from indexing.frontends.request import CompilationRequest, CompilationResult
+from indexing.frontends.request import CompilationRequest, CompilationResult, RequestedLayout
 from indexing.frontends.targets import Target
 from indexing.frontends.worker import error_text
 
@@ -40,7 +41,7 @@ def main(folder: str) -> None:
             module = lowering.module()
         else:
             assert target is not None
-            module = lowering.named(optimized_text(lowering, target))
+            module = lowering.named(optimized_text(lowering, target, request.layouts))
         result = CompilationResult(lowering.name, str(module), sources)
     except Exception as error:  # of the user's program, of JAX or of XLA: the parent reports it
         result = CompilationResult("", "", {}, error_text(error))
@@ -58,11 +59,18 @@ def _lowering(
     return lower(function, arguments(request.shapes), {}, platform), source_digests()
 
 
-def optimized_text(lowering: LoweredFunction, target: Target) -> str:
-    """Compile a module of StableHLO for a target; return the optimized module."""
+def optimized_text(
+    lowering: LoweredFunction, target: Target, layouts: Sequence[RequestedLayout] = ()
+) -> str:
+    """Compile a module of StableHLO for a target; return the optimized module.
+
+    Args:
+        layouts: of arguments and results, in place of those of the module.
+    """
     jax = load_jax()
     with import_module("jax.interpreters.mlir").make_ir_context():
         module = import_module("jaxlib.mlir.ir").Module.parse(lowering.bytecode)
+        _set_layouts(main_function(module), layouts)
         replicas, partitions = lowering.devices
         needed = replicas * partitions
         _check_meshes(module, needed)
@@ -82,6 +90,23 @@ def optimized_text(lowering: LoweredFunction, target: Target) -> str:
         compile_ = client.compile_and_load if target.platform == "cpu" else client.compile
         (optimized,) = compile_(module, xla.DeviceList(chosen), options).hlo_modules()
     return module_text(optimized)
+
+
+def _set_layouts(main: Any, layouts: Sequence[RequestedLayout]) -> None:
+    """Set the layouts of arguments and results of the function ``main``, as JAX's `Format` does.
+
+    Source: JAX ``jax/_src/interpreters/mlir.py``, ``mhlo.layout_mode``.
+    """
+    ir = import_module("jaxlib.mlir.ir")
+    counts = {"arg_attrs": len(main.arguments), "res_attrs": len(main.type.results)}
+    for name, count in counts.items():
+        given = main.attributes[name] if name in main.attributes else [{}] * count
+        attributes = [{each.name: each.attr for each in attribute} for attribute in given]
+        for is_result, number, layout in layouts:
+            if is_result == (name == "res_attrs"):
+                attributes[number]["mhlo.layout_mode"] = ir.StringAttr.get(layout)
+        if layouts:
+            main.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
 
 
 def _check_meshes(module: Any, needed: int) -> None:

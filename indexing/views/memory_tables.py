@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hlo.modules.module import Module
+from indexing.frontends.layout_trials import LayoutTrial
 from indexing.memory.buffers.array_copies import ArrayCopy
-from indexing.memory.buffers.layout_proposals import LayoutChange, LayoutProposal
+from indexing.memory.buffers.layout_proposals import LayoutProposal
 from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
 from indexing.views.allocation_tables import allocation_lines, allocation_record
+from indexing.views.layout_tables import copy_record, trial_lines, trial_record
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
 from indexing.views.tables import Table, align_columns
@@ -141,10 +143,12 @@ class CopyTable:
     Attributes:
         module: the module.
         copies: its copies, those that move the most bytes first.
+        trial: what happened with the layouts that they propose; None if these were not tried.
     """
 
     module: Module
     copies: tuple[ArrayCopy, ...]
+    trial: LayoutTrial | None = None
 
     def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
         """Yield the lines of the text, with at most `top` copies."""
@@ -164,6 +168,8 @@ class CopyTable:
         if len(self.copies) > top:
             rest = sum(copy.bytes for copy in self.copies[top:])
             yield f"… {len(self.copies) - top:,} more: {rest:,} bytes"
+        if self.trial is not None:
+            yield from trial_lines(self.trial)
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         """Return the copies as a value for JSON.
@@ -174,43 +180,10 @@ class CopyTable:
         return {
             "file": self.module.filename,
             "module": self.module.name,
-            "copies": [_copy_record(copy) for copy in self.copies[:top]],
+            "copies": [copy_record(copy) for copy in self.copies[:top]],
+            **({} if self.trial is None else {"trial": trial_record(self.trial)}),
             "schema_version": SCHEMA_VERSION,
         }
-
-
-def _copy_record(copy: ArrayCopy) -> dict[str, Any]:
-    changes: tuple[LayoutChange, ...] = ()
-    reason = None
-    if isinstance(copy.proposal, LayoutProposal):
-        changes = copy.proposal.changes
-    else:
-        reason = copy.proposal.reason
-    return {
-        "instruction": copy.instruction.name,
-        "computation": copy.instruction.computation.name,
-        "kind": copy.kind,
-        "bytes": copy.bytes,
-        "written_by": copy.written_by,
-        "read_by": copy.read_by,
-        "needed": copy.needed,
-        "why": copy.why,
-        "proposal": [_change_record(change) for change in changes],
-        "no_proposal": reason,
-        "source": source_record(copy.instruction.source),
-    }
-
-
-def _change_record(change: LayoutChange) -> dict[str, Any]:
-    return {
-        "place": change.place,
-        "number": change.number,
-        "instruction": (change.by or change.array.instruction).name,
-        "path": list(change.array.path),
-        "before": str(change.before),
-        "layout": str(change.layout),
-        "major_to_minor": list(change.major_to_minor),
-    }
 
 
 _NEEDS: Final = {True: "needed", False: "not needed", None: "unknown whether needed"}

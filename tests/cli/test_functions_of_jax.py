@@ -74,6 +74,19 @@ def test_every_command_reads_a_function(run: Run, command: str) -> None:
 
 
 @pytest.mark.slow
+def test_layouts_are_tried(run: Run) -> None:
+    pytest.importorskip("libtpu", reason="needs libtpu, to compile for TPUs")
+    Path("rows.py").write_text("def rows(table, tokens): return table[tokens]")
+    shapes = "--shapes 'f32[1000,64],s32[256]' --target tpu:v5e:2x2"
+    for more in ("", " --no-cache"):
+        status, out, err = run(f"memory jax:rows.py:rows {shapes} --copies --try-layouts{more}")
+        assert status == 0, err
+        assert "  argument 0: Layout(major_to_minor=(0, 1))" in out
+        assert out.count(": removed") == 2
+        assert "bytes before, 0 after" in out
+
+
+@pytest.mark.slow
 def test_a_pass_is_a_stage(run: Run) -> None:
     line = f"ls jax:layers.py:product {SHAPES} --stage"
     assert run(f"{line} layout-assignment")[0] == 0

@@ -10,6 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from indexing import cli
+from indexing.cli.commands import memory
+from indexing.frontends import layout_trials
+from indexing.frontends.compilation import CompilationError, Compiled
+from indexing.frontends.request import CompilationRequest
 from indexing.views.records import SCHEMAS
 
 DATA = Path(__file__).parents[1] / "memory" / "data" / "buffers"
@@ -94,6 +98,63 @@ def test_copies(capsys: pytest.CaptureFixture[str]) -> None:
     moved = [copy["bytes"] for copy in record["copies"]]
     assert moved == sorted(moved, reverse=True)
     assert cli.run(["memory", FILE, "--copies", "--at-peak"]) == 2
+
+
+BEFORE = """HloModule m, is_scheduled=true
+ENTRY e { x = f32[9,7]{1,0} parameter(0)  c = f32[9,7]{0,1} copy(x)
+  ROOT r = f32[] custom-call(c), custom_call_target="opaque" }"""
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a file that was compiled, and is again without its copy."""
+    file = tmp_path / "m.hlo"
+    file.write_text(BEFORE)
+    request = CompilationRequest("jax:f.py:f", "f32[9,7]", None, "tpu:v5e:2x2", "optimized")
+    monkeypatch.setattr(memory, "compiled_files", lambda _: {str(file): request})
+    after = Compiled(tmp_path / "again", "m")
+    after.folder.mkdir()
+    after.path.write_text(BEFORE.replace("{1,0}", "{0,1}").replace("copy", "bitcast"))
+    monkeypatch.setattr(layout_trials, "compile_for", lambda *_, **__: after)
+    return str(file)
+
+
+def test_layouts_are_tried(compiled: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "memory", compiled, "--copies", "--try-layouts")
+    assert "  proposal: argument 0, `x`: {0,1} in place of {1,0}" in text
+    assert text.partition("compiled again for ")[2].splitlines()[:4] == [
+        "tpu:v5e:2x2 with 1 layout, in JAX",
+        "  argument 0: Layout(major_to_minor=(1, 0))",
+        "  copy c: removed",
+        "  copies within memories: 504 bytes before, 0 after",
+    ]
+    options = ("--copies", "--try-layouts", "--format", "json")
+    record = json.loads(printed(capsys, "memory", compiled, *options))
+    Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
+    (copy,) = record["copies"]
+    assert [change["major_to_minor"] for change in copy["proposal"]] == [[1, 0]]
+    trial = record["trial"]
+    assert trial["tried"] == [{"instruction": "c", "removed": True}]
+    assert (trial["moved_before"], trial["moved_after"]) == (2 * 4 * 9 * 7, 0)
+    assert trial["layouts"] == [{"place": "argument", "number": 0, "layout": "{0,1}"}]
+
+
+def test_a_failed_trial_is_an_error(
+    compiled: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed(*_: object, **__: object) -> Compiled:
+        raise CompilationError("XLA failed\nfor a reason")
+
+    monkeypatch.setattr(layout_trials, "compile_for", failed)
+    assert cli.run(["memory", compiled, "--copies", "--try-layouts"]) == 1
+    assert f"error[jax]: {compiled}: XLA failed\nfor a reason" in capsys.readouterr().err
+
+
+def test_only_functions_are_compiled_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["memory", FILE, "--copies", "--try-layouts"]) == 2
+    assert "compiles functions jax:..." in capsys.readouterr().err
+    assert cli.run(["memory", FILE, "--try-layouts"]) == 2
+    assert "--try-layouts requires --copies" in capsys.readouterr().err
 
 
 def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:

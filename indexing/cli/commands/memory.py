@@ -16,6 +16,7 @@ from indexing.cli.assignment_option import (
 )
 from indexing.cli.corpus import Corpus
 from indexing.cli.corpus_options import corpus_options
+from indexing.cli.jax_inputs import compiled_files, is_fresh
 from indexing.cli.options import (
     files_argument,
     format_option,
@@ -26,8 +27,12 @@ from indexing.cli.reporter import Reporter
 from indexing.cli.tasks import ValidModules, answer_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from hlo.modules.module import Module
     from indexing.cli.tasks import Progress, View
+    from indexing.frontends.layout_trials import LayoutTrial
+    from indexing.frontends.request import CompilationRequest
     from indexing.memory.buffers.profile import MemoryProfile
     from indexing.views.map_tables import Paint
     from simplifier.unknown import Unknown
@@ -40,6 +45,11 @@ DEFAULT_ROWS = 12
 @click.option("--at-peak", is_flag=True, help="Print the buffers that are alive at the peak only")
 @click.option(
     "--copies", is_flag=True, help="Print the copies, what they are for, and whether they can go"
+)
+@click.option(
+    "--try-layouts",
+    is_flag=True,
+    help="With --copies: compile a function jax:... again with the layouts that spare its copies",
 )
 @limit_option(
     f"Print at most N buffers of each memory space; by default {DEFAULT_ROWS}, in JSON all"
@@ -55,6 +65,7 @@ def command(
     corpus: Corpus,
     at_peak: bool,
     copies: bool,
+    try_layouts: bool,
     limit: int | None,
     assignment: str | None,
     usage: str | None,
@@ -76,7 +87,10 @@ def command(
     With --copies, the copies outside of fusions are printed instead: copies that change the layout
     or the memory space, that keep a value which is overwritten, and fusions that only move
     elements. A copy is not needed if each reader is a loop that can read the other layout, or if
-    neither the source nor the copy is written while the other is read.
+    neither the source nor the copy is written while the other is read. A proposal is a layout of an
+    argument or a result, from minor to major, in which the copy is superfluous; with --try-layouts,
+    a function jax:... is compiled again with all of them: which copies are gone, and the bytes and
+    peaks before and after.
 
     \b
     Columns:
@@ -91,13 +105,19 @@ def command(
       hlo-indexing memory m.hlo
       hlo-indexing memory m.hlo --at-peak --limit 30
       hlo-indexing memory m.hlo --copies
+      hlo-indexing memory jax:layers.py:look_up --shapes 'f32[99,64],s32[9]' --target tpu:v5e:2x2 \\
+        --copies --try-layouts
       hlo-indexing memory m.hlo --format svg -o memory.svg
       hlo-indexing memory m.hlo --assignment m-buffer-assignment.txt
     """
     if copies and (at_peak or assignment or usage or notation == "svg"):
         refused = "--at-peak, --assignment, --usage and svg"
         raise click.UsageError(f"--copies cannot be used with {refused}")
-    question = MemoryQuestion(at_peak, copies, limit, assignment, usage, notation)
+    fresh = is_fresh(click.get_current_context())
+    requests = _requests(corpus.files, copies) if try_layouts else None
+    question = MemoryQuestion(
+        at_peak, copies, limit, assignment, usage, notation, requests, not fresh
+    )
     if notation != "svg":
         answer_files(reporter, corpus, question)
         return
@@ -106,6 +126,18 @@ def command(
     from indexing.cli.pictures import draw_memory
 
     draw_memory(reporter, corpus.files, limit, question.profile)
+
+
+def _requests(files: Sequence[str], copies: bool) -> Mapping[str, CompilationRequest]:
+    """Return how each file was compiled, to compile it again with other layouts."""
+    requests = compiled_files(click.get_current_context())
+    if not copies:
+        raise click.UsageError("--try-layouts requires --copies")
+    for file in files:
+        if file not in requests:
+            message = f"--try-layouts compiles functions jax:... for a --target: {file} is none"
+            raise click.UsageError(message)
+    return requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +151,8 @@ class MemoryQuestion(ValidModules):
         assignment, usage: the files with XLA's buffer assignment and its report of memory usage;
             None for those beside the module.
         notation: the output format.
+        requests: how each file was compiled, if layouts are tried, by the name of the file.
+        uses_cache: take compilations from the cache.
     """
 
     at_peak: bool
@@ -127,6 +161,8 @@ class MemoryQuestion(ValidModules):
     assignment: str | None
     usage: str | None
     notation: str
+    requests: Mapping[str, CompilationRequest] | None = None
+    uses_cache: bool = True
 
     def profile(self, module: Module) -> MemoryProfile | Unknown:
         """Return the buffers of a module, with the dumps of XLA that are given or beside it."""
@@ -150,7 +186,7 @@ class MemoryQuestion(ValidModules):
         from simplifier.unknown import Unknown
 
         if self.copies:
-            moved = CopyTable(module, copies(module))
+            moved = CopyTable(module, copies(module), self._trial(module))
             return moved.lines(self.limit or DEFAULT_ROWS, paint), map(moved.to_json, [self.limit])
         profile = self.profile(module)
         if isinstance(profile, Unknown):
@@ -158,3 +194,10 @@ class MemoryQuestion(ValidModules):
             return unknown_lines(*known), iter([unknown_record(*known)])
         table = MemoryTable(module.filename, profile, self.at_peak)
         return table.lines(self.limit or DEFAULT_ROWS, paint), map(table.to_json, [self.limit])
+
+    def _trial(self, module: Module) -> LayoutTrial | None:
+        if self.requests is None:
+            return None
+        from indexing.frontends.layout_trials import trial_of
+
+        return trial_of(module, self.requests[module.filename], uses_cache=self.uses_cache)
