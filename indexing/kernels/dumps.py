@@ -28,8 +28,8 @@ _KERNEL: Final = re.compile(
     r"(?P<kind>\.mlir-passes\.log|-pre-optimization\.mlir|\.before_validation\.ttir\.txt)"
 )
 _THUNK: Final = re.compile(
-    r"^\d+: k\w+ .*?\] (?P<name>\S+) grid: \[(?P<grid>[\d, ]+)\] threads: \[(?P<threads>[\d, ]+)\]"
-    r"\s+shared_memory: (?P<bytes>\d+) bytes",
+    r"^ *\d+: k\w+ .*?\] (?P<name>\S+) grid: \[(?P<grid>[\d, ]+)\]"
+    r" threads: \[(?P<threads>[\d, ]+)\]\s+shared_memory: (?P<bytes>\d+) bytes",
     re.MULTILINE,
 )
 _ORDER: Final = (".mlir-passes.log", "-pre-optimization.mlir", ".before_validation.ttir.txt")

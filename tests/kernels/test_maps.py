@@ -1,5 +1,6 @@
 """Kernels of dumps: matched with their fusions, and what their points read and write as maps."""
 
+import textwrap
 from itertools import product
 from pathlib import Path
 
@@ -103,3 +104,15 @@ def test_a_kernel_without_its_module_has_no_fusion(tmp_path: Path) -> None:
     assert kernel.fusion is None
     assert isinstance(kernel.reads, Unknown)
     assert str(indexing.check_kernel(kernel)).startswith("undecided: the module has no instruction")
+
+
+def test_a_kernel_in_the_body_of_a_loop_has_its_launch(tmp_path: Path) -> None:
+    """The thunks of a loop's body are indented."""
+    for file in (DATA / "h100_transpose_2d").iterdir():
+        text = file.read_text()
+        if file.name.endswith(".thunk_sequence.txt"):
+            text = f"000: kWhile\n{textwrap.indent(text, ' ' * 4)}"
+        (tmp_path / file.name).write_text(text)
+    (kernel,) = kernels_of(tmp_path)
+    assert kernel.launch is not None
+    assert (kernel.launch.grid, kernel.launch.threads) == ((6, 1, 1), (128, 1, 1))
