@@ -219,7 +219,8 @@ class Interpreter:
         is_written = bool(written)
         memories: dict[Any, Memory] = {}
         arguments: list[Value] = []
-        given = zip(entry.arguments, entry.argument_attributes, strict=True)
+        given = list(zip(entry.arguments, entry.argument_attributes, strict=True))
+        variant = {a.get("xla.slice_index") for _, a in given if "xla.invariant" not in a}
         for number, (argument, attributes) in enumerate(given):
             if argument.type.kind not in ("tensor", "memref"):
                 arguments.append(Held(self.lanes.block))
@@ -229,7 +230,7 @@ class Interpreter:
                 raise NotExecutable("two operands in one memory")
             if key not in memories:
                 given_value = operands[number] if number < len(operands) else None
-                tracked = is_written and "xla.invariant" not in attributes
+                tracked = is_written and attributes.get("xla.slice_index") in variant
                 memories[key] = _memory(argument, given_value, tracked)
             arguments.append(memories[key])
         self.memories += memories.values()
@@ -407,7 +408,8 @@ def _loop(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
             lanes = Lanes(lanes.block, lanes.thread, number, self.instances)
         point = {d: v[number, taken] for d, v in full.items()}
         results = [self.expression(tree, point) for tree in text.results]
-        inner = [Held(point[s]) for s in text.symbols] + [Held(r) for r in results]
+        counters = [self.fits(point[s], "the counter of a loop") for s in text.symbols]
+        inner = [Held(value) for value in (*counters, *results)]
         given: dict[MlirValue, Value] = dict(zip(names, inner, strict=True))
         now = [c if isinstance(c, Memory) else c.rows(taken) for c in carried]
         given |= dict(zip(groups["carried"], now, strict=True))

@@ -107,8 +107,9 @@ def _compute(
                 "extf", "truncf"):  # fmt: skip
         return _cast(op, name, arrays[0]), None
     if name in _INTEGERS:
-        if arrays[0].dtype == np.bool_ and name in ("addi", "subi", "muli"):
-            name = "andi" if name == "muli" else "xori"
+        if arrays[0].dtype == np.bool_:  # a bit that is set is -1
+            name = {"addi": "xori", "subi": "xori", "muli": "andi", "minsi": "ori",
+                    "maxsi": "andi"}.get(name, name)  # fmt: skip
         return _wrapped(_INTEGERS[name](*arrays), element), None
     bits = _bits(element)
     if name in ("shli", "shrsi", "shrui"):
