@@ -44,6 +44,7 @@ ALLOWED: Final[dict[str, tuple[int, str]]] = {
     "indexing/equivalence/values/formulas/element_algebra.py": (1, LAWS),
     "indexing/kernels/guarded_ops.py": (2, LAWS),
     "indexing/kernels/kernel.py": (2, "emitters that have the names of opcodes"),
+    "indexing/kernels/lane_ops.py": (1, "functions of HLO that ops of MLIR on bits are"),
     "indexing/kernels/random_values.py": (1, LAWS),
     "indexing/kernels/scalars.py": (4, "ops of MLIR and the functions of HLO that they are"),
     "indexing/kernels/tiled_ops.py": (1, LAWS),

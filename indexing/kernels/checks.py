@@ -7,12 +7,15 @@ from typing import Final
 
 from hlo.modules.module import Instruction
 from indexing.equivalence.values.formulas.numbering import NoFormula
+from indexing.equivalence.values.laws.reals import EXCESS
 from indexing.kernels.domains import NotHandled
+from indexing.kernels.ir import MlirModule
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.proofs import Proof
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
-from indexing.kernels.verdicts import KernelUndecided, KernelVerdict
+from indexing.kernels.verdicts import KernelProved, KernelUndecided, KernelVerdict
+from indexing.kernels.witnesses import executed_fault
 
 LAST_WITH_TENSORS: Final = "xla-lower-tensors"
 
@@ -38,9 +41,26 @@ def check_kernel(
     fusion = kernel.fusion if fusion is None else fusion
     if fusion is None:
         return KernelUndecided("the module has no instruction of the kernel's name")
+    module = kernel.stages[stage].read() if stage else kernel.module
+    launch = _launch(kernel, stage)
+    verdict = _proved(kernel, module, fusion, launch)
+    if isinstance(verdict, KernelProved) and EXCESS in verdict.premises:
+        fault = executed_fault(module, fusion, launch, is_strict=True)
+        return (
+            verdict if fault is None else KernelUndecided(f"a value is not rounded: {fault.what}")
+        )
+    if not isinstance(verdict, KernelUndecided):
+        return verdict
+    fault = executed_fault(module, fusion, launch)
+    return verdict if fault is None else fault
+
+
+def _proved(
+    kernel: Kernel, module: MlirModule, fusion: Instruction, launch: Launch | None
+) -> KernelVerdict:
+    """Return the verdict of the proof, by formulas alone."""
     try:
-        module = kernel.stages[stage].read() if stage else kernel.module
-        run = run_kernel(module, Program.of(fusion), _launch(kernel, stage))
+        run = run_kernel(module, Program.of(fusion), launch)
         _check_launch(kernel, run)
         return Proof(run).verdict()
     except NotHandled as error:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from hlo.modules.module import Instruction
+from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
@@ -109,6 +110,8 @@ class Kernel:
             return run_kernel(self.module, Program.of(self.fusion), self.launch)
         except NotHandled as error:
             return Unknown(str(error), self.fusion)
+        except NoFormula as error:
+            return Unknown(error.unknown.reason, self.fusion)
 
     @property
     def grid(self) -> tuple[int, ...] | Unknown:

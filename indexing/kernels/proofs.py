@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -14,12 +15,13 @@ from indexing.kernels.domains import (
     BrokenCondition,
     Guards,
     NotHandled,
+    Point,
     is_impossible,
     over,
     violation,
 )
 from indexing.kernels.random_values import differing_point
-from indexing.kernels.run import KernelRun
+from indexing.kernels.run import KernelRun, logical_index
 from indexing.kernels.symbolic import KernelAccess, KernelBuffer, Promise
 from indexing.kernels.verdicts import (
     KernelDiffers,
@@ -37,6 +39,23 @@ from simplifier.substitute import Substitution
 
 IN_BOUNDS: Final = "in bounds"
 PRED_BYTES: Final = "bytes of PRED operands are 0 or 1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The value that memory has at an element, and that of the instruction.
+
+    Attributes:
+        domain: the points of the pair.
+        index: the element, or its place in memory.
+        is_kept: True if no point writes the element, which keeps that of an operand.
+    """
+
+    ours: Formula
+    theirs: Formula
+    domain: Guards
+    index: tuple[Expr, ...]
+    is_kept: bool = False
 
 
 class Proof:
@@ -130,7 +149,7 @@ class Proof:
         self, what: str, point: dict[str, int], element: tuple[int, ...] | None = None,
         output: int | None = None,
     ) -> KernelDiffers:  # fmt: skip
-        full = {v.name: v.lower for v in self.points} | point
+        full = {"bl_x": 0, "th_x": 0} | {v.name: v.lower for v in self.points} | point
 
         def part(prefix: str) -> tuple[tuple[str, int], ...]:
             return tuple([(n, x) for n, x in sorted(full.items()) if n.startswith(prefix)])
@@ -157,13 +176,13 @@ class Proof:
         if any(not w.is_certain for w in writes):
             return "a write under a condition on values"
         if any(self._runtime_in(w) for w in writes) or self._operand_in(buffer) is not None:
-            return self._written_once(writes)
+            return self._written_once(buffer, writes)
         maps = [over(self._variables(w), w.index, w.guards) for w in writes]
         return self._holes(output, maps, dims)
 
-    def _written_once(self, writes: Sequence[KernelAccess]) -> str:
+    def _written_once(self, buffer: KernelBuffer, writes: Sequence[KernelAccess]) -> str:
         """Return why it is not proved that a buffer in place is written once at each element."""
-        if self._operand_in(writes[0].buffer) is None:
+        if self._operand_in(buffer) is None:
             return "an output that is written at an offset that depends on values"
         return self._repeated(writes)
 
@@ -289,14 +308,14 @@ class Proof:
         for output in outputs:
             writes = self.writes_to(self.run.results[output])
             for pair in self._pairs(output):
-                reason = self._compare(output, *pair)
+                reason = self._compare(output, pair)
                 if isinstance(reason, KernelDiffers) and self._repeated(writes):
                     return "an element may be written several times, at first with another value"
                 if reason is not None:
                     return reason
         return None
 
-    def _pairs(self, output: int) -> Iterator[tuple[Formula, Formula, Guards]]:
+    def _pairs(self, output: int) -> Iterator[_Pair]:
         """Yield the value in memory and that of the instruction, with the points of the pair."""
         buffer = self.run.results[output]
         writes = self.writes_to(buffer)
@@ -304,14 +323,12 @@ class Proof:
         for write in writes:
             assert write.value is not None
             value = self.execution.scalars.of_type(write.value, kind.element_type)
-            yield value, self.program.element(output, write.index), write.guards
+            yield _Pair(value, self.program.element(output, write.index), write.guards, write.index)
         operand = self._operand_in(buffer)
         if operand is not None:
             yield from self._kept(output, operand, writes)
 
-    def _kept(
-        self, output: int, operand: int, writes: Sequence[KernelAccess]
-    ) -> Iterator[tuple[Formula, Formula, Guards]]:
+    def _kept(self, output: int, operand: int, writes: Sequence[KernelAccess]) -> Iterator[_Pair]:
         """Yield the elements that are not written: those of the operand in the same memory."""
         own = [
             Variable(f"d{k}", 0, n - 1) for k, n in enumerate(self.run.results[output].type.dims)
@@ -320,7 +337,7 @@ class Proof:
         kept, element = self.program.read(operand, index), self.program.element(output, index)
         for domain in self._outside(writes, index):
             if not is_impossible(domain):
-                yield kept, element, domain
+                yield _Pair(kept, element, domain, tuple(index), is_kept=True)
 
     def _outside(self, writes: Sequence[KernelAccess], index: Sequence[Expr]) -> Iterator[Guards]:
         """Yield domains whose union are the elements that are not written."""
@@ -348,10 +365,9 @@ class Proof:
                     yield (*before, Constraint(offset, start, end))
             before.append(Constraint(offset, low, high))
 
-    def _compare(
-        self, output: int, ours: Formula, theirs: Formula, domain: Guards
-    ) -> KernelDiffers | str | None:
-        domain = tuple([c for c in domain if not c.is_true])
+    def _compare(self, output: int, pair: _Pair) -> KernelDiffers | str | None:
+        ours, theirs = pair.ours, pair.theirs
+        domain = tuple([c for c in pair.domain if not c.is_true])
         if self.matching.equal(ours, theirs, domain):
             return None
         algebra = RealAlgebra(self.program.elements.algebra, exact_arithmetic=False)
@@ -362,6 +378,20 @@ class Proof:
             return None
         point = differing_point(self.program.elements.algebra, ours, theirs, domain)
         if point is not None:
-            return self._at("another value than the instruction's is written", point, output=output)
+            element = self._element(output, pair.index, point)
+            if pair.is_kept:
+                what = "another value than the instruction's is kept"
+                return KernelDiffers(what, element=element, output=output)
+            what = "another value than the instruction's is written"
+            return self._at(what, point, element, output)
         before, after = self.matching.pair or (ours, theirs)
         return f"the kernel writes {before}, the instruction has {after}"
+
+    def _element(self, output: int, index: Sequence[Expr], point: Point) -> tuple[int, ...] | None:
+        """Return the element at a point, on which the other variables have no influence."""
+        index = logical_index(self.program.shapes[output], index)
+        variables = {v for expr in index for v in expr.variables()}
+        if variables & self.program.elements.table.runtime.keys():
+            return None
+        at = {v: point.get(v.name, v.lower) for v in variables}
+        return tuple([expr.value(at) for expr in index])

@@ -141,7 +141,7 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
 
     handlers = {**HANDLERS, **TILE_HANDLERS, **LANE_HANDLERS}
     execution = Execution(
-        module, program.elements.algebra, read_argument, tile_element, _index_width(module),
+        module, program.elements.algebra, read_argument, tile_element, index_width(module),
         handlers, merge, of_index, () if launch is None else launch.threads,
         () if launch is None else launch.grid,
     )  # fmt: skip
@@ -159,19 +159,25 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
     return KernelRun(program, execution, arguments, tuple(buffers))
 
 
+def tile_count(entry: MlirFunction, launch: Launch | None) -> int:
+    """Return the number of tiles that a tiled kernel computes.
+
+    Raises:
+        NotHandled: neither the text nor a launch states it.
+    """
+    matched = _TILES.search(str(entry.attributes.get("xtile.tiling_info", "")))
+    if matched is not None:
+        return int(matched[1])
+    if launch is None:
+        raise NotHandled("a tiled kernel without the number of its tiles")
+    return math.prod(launch.grid)
+
+
 def _program_id(execution: Execution, entry: MlirFunction, launch: Launch | None) -> Expr:
     """Return the number of the tile that a program computes, which stands for the block."""
-    matched = _TILES.search(str(entry.attributes.get("xtile.tiling_info", "")))
     if entry.attributes.get("num_opaque_args", 0):
         raise NotHandled("a tiled kernel with opaque arguments")
-    if matched is None and launch is None:
-        raise NotHandled("a tiled kernel without the number of its tiles")
-    if matched is not None:
-        count = int(matched[1])
-    else:
-        assert launch is not None
-        count = math.prod(launch.grid)
-    return execution.point("bl", "x", count)
+    return execution.point("bl", "x", tile_count(entry, launch))
 
 
 def _blocks(execution: Execution, entry: MlirFunction) -> list[Held]:
@@ -207,7 +213,12 @@ def _buffers(entry: MlirFunction, is_tiled: bool) -> tuple[KernelBuffer, ...]:
     )
 
 
-def _index_width(module: MlirModule) -> int:
+def index_width(module: MlirModule) -> int:
+    """Return the bits of an index.
+
+    Raises:
+        NotHandled: the module does not state it.
+    """
     spec = module.attributes.get("dlti.dl_spec")
     matched = _WIDTH.search(spec.text) if isinstance(spec, RawAttribute) else None
     if matched is None and (module.entry is None or module.entry.op_name == "func.func"):

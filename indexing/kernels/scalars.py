@@ -8,7 +8,7 @@ holds a `pred` keeps the type `pred` until an op needs its number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -44,6 +44,12 @@ _UNSIGNED: Final = {
     "minui": "minimum", "maxui": "maximum", "shrui": "shift-right-logical", "divui": "divide",
     "remui": "remainder",
 }  # fmt: skip
+OPCODES: Final = {
+    name: (opcode, sign)
+    for table, sign in ((_SAME, ""), (_SIGNED, "s"), (_UNSIGNED, "u"))
+    for name, opcode in table.items()
+}
+"""HLO's opcode of an op by its name without the dialect, with the sign that its integers have."""
 COMBINING: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or"])
 _ORDERED: Final = {"oeq": "EQ", "une": "NE", "olt": "LT", "ole": "LE", "ogt": "GT", "oge": "GE"}
 _NEGATED: Final = {"ult": "GE", "ule": "GT", "ugt": "LE", "uge": "LT"}
@@ -145,12 +151,12 @@ class Scalars:
             return self._apply("complex", type_name(op.result.type), terms)
         if name in _CASTS:
             return self._cast(name, terms[0], op.result.type)
-        for table, sign in ((_SAME, ""), (_SIGNED, "s"), (_UNSIGNED, "u")):
-            if name in table and dialect in ("arith", "math", "complex"):
-                if op.result.type.element == "i1" and table[name] not in ("and", "or", "xor"):
-                    raise NotHandled(f"`{op.name}` of i1")
-                return self._same_type(table[name], self.alike(terms, sign))
-        raise NotHandled(f"`{op.name}`")
+        if name not in OPCODES or dialect not in ("arith", "math", "complex"):
+            raise NotHandled(f"`{op.name}`")
+        opcode, sign = OPCODES[name]
+        if op.result.type.element == "i1" and opcode not in ("and", "or", "xor"):
+            raise NotHandled(f"`{op.name}` of i1")
+        return self._same_type(opcode, self.alike(terms, sign))
 
     def _same_type(self, opcode: str, terms: Sequence[Formula]) -> Formula:
         """Return a function whose result has the type of the operands."""
@@ -273,10 +279,3 @@ def _common_type(terms: Sequence[Formula]) -> str:
 
 def _is_bit(term: Formula) -> bool:
     return term.type == "pred" or (term.kind == "constant" and int(term.value) in (0, 1))
-
-
-def any_value(term: Any) -> Formula:
-    """Return a value that must be a formula."""
-    if not isinstance(term, Formula):
-        raise NotHandled("an index where a value is expected")
-    return term

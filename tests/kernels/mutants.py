@@ -19,9 +19,10 @@ import numpy as np
 from hlo.text.source import HloError, Source
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.sections import stages
+from indexing.kernels.verdicts import KernelDiffers, KernelVerdict
 from tests.kernels.interpreter import execute
 from tests.kernels.memory import Array, KernelFault, NotExecutable
-from tests.kernels.reference import SEEDS, difference, expected, operands_of
+from tests.kernels.reference import DRAWN, SEEDS, difference, expected, operands_of
 
 _MAP = re.compile(r'indexing_map<"(.*?)">')
 _FLOATS = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf")
@@ -338,15 +339,29 @@ class Judge:
                  for own, wanted in zip(*self._case(seed)[:0:-1], strict=True)]  # fmt: skip
         return Effect(next((n for n in ("values", "rounding") if n in shown), "none"))
 
-    def effect_of(self, mutant: Kernel) -> Effect:
-        """Return what executions of a mutant show.
+    def confirmed(self, mutant: Kernel, verdict: KernelVerdict) -> Effect:
+        """Return what executions of a mutant show, also on the operands that may refute it.
 
         Raises:
             HloError: the text is invalid.
             NotExecutable: an op is not covered.
         """
+        effect = self.effect_of(mutant)
+        if effect.is_real or not isinstance(verdict, KernelDiffers):
+            return effect
+        return self.effect_of(mutant, DRAWN)
+
+    def effect_of(self, mutant: Kernel, seeds: tuple[int, ...] = ()) -> Effect:
+        """Return what executions of a mutant show.
+
+        Args:
+            seeds: those of the operands; by default, the judge's own.
+        Raises:
+            HloError: the text is invalid.
+            NotExecutable: an op is not covered.
+        """
         module, shown = mutant.module, Effect("none")
-        for seed in self.seeds:
+        for seed in seeds or self.seeds:
             operands, wanted, own = self._case(seed)
             if self.original((seed,)).name == "values":
                 continue  # a reduction whose order is of account, for these values

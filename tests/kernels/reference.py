@@ -11,9 +11,13 @@ import numpy as np
 import indexing.execution
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
+from indexing.kernels.drawn_operands import drawn
+from indexing.kernels.witnesses import DRAWS
 from tests.kernels.memory import Array
 
 SEEDS = (0, 1, 2, 3, 4)
+DRAWN = tuple(range(100, 100 + DRAWS))
+"""Seeds of the operands on which kernels are executed to refute them."""
 _FLOATS = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f64": np.float64}
 
 
@@ -31,11 +35,13 @@ def has_unique_indices(fusion: Instruction) -> bool:
 
 def operands_of(fusion: Instruction, seed: int) -> list[Array]:
     """Return operands: 0 plain values, 1 values with ties, 2 wide values, 3 ties and small
-    integers, 4 values with NaN, infinities and zeros of both signs."""
+    integers, 4 values with NaN, infinities and zeros of both signs; from 100, as `drawn`."""
+    shapes = [operand.shape for operand in fusion.operands if isinstance(operand.shape, Shape)]
+    if seed in DRAWN:
+        return drawn(shapes, seed - DRAWN[0], has_unique_indices(fusion))
     random = np.random.default_rng(seed + 100)
     unique = has_unique_indices(fusion)
-    return [_array(random, operand.shape, seed, unique) for operand in fusion.operands
-            if isinstance(operand.shape, Shape)]  # fmt: skip
+    return [_array(random, shape, seed, unique) for shape in shapes]
 
 
 def _array(random: np.random.Generator, shape: Shape, seed: int, unique: bool) -> Array:

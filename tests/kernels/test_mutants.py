@@ -31,10 +31,10 @@ def check(folder: str, limit: int, seed: int) -> list[str]:
     for mutant in mutants_of(judge.kernel.stages[0].text, limit, seed):
         kernel = with_text(judge.kernel, mutant.text)
         try:
-            effect = judge.effect_of(kernel)
+            verdict = indexing.check_kernel(kernel)
+            effect = judge.confirmed(kernel, verdict)
         except (HloError, NotExecutable):
             continue  # no valid text, or one that is not executed: nothing is known about it
-        verdict = indexing.check_kernel(kernel)
         is_false = verdict if effect.is_real else isinstance(verdict, KernelDiffers)
         if is_false:
             wrong.append(f"{mutant.kind}, {mutant.what}: {effect}, but {verdict}")
