@@ -90,10 +90,12 @@ def check_stages(kernel: Kernel) -> Iterator[tuple[KernelStage, KernelVerdict]]:
 
 def _launch(kernel: Kernel, stage: int) -> Launch | None:
     """Return the launch of a stage; a later one may state it only in the first one."""
+    if kernel.launch is not None or not stage:
+        return kernel.launch
     grid, threads = kernel.grid, kernel.threads
-    if kernel.launch is None and stage and isinstance(grid, tuple) and isinstance(threads, tuple):
+    if isinstance(grid, tuple) and isinstance(threads, tuple):
         return Launch(grid, threads, 0)
-    return kernel.launch
+    return None
 
 
 def _check_launch(kernel: Kernel, run: KernelRun) -> None:

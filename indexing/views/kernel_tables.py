@@ -52,10 +52,11 @@ def checked_kernel(kernel: Kernel, stages: bool = False) -> KernelResult:
         stages: also compare the later stages that have tensors.
     """
     try:
-        verdict = check_kernel(kernel)
-        later = check_stages(kernel) if stages else ()
-        words = tuple([(stage.before, _word(each)) for stage, each in later])
-        return KernelResult(kernel, verdict, stages=words)
+        if not stages:
+            return KernelResult(kernel, check_kernel(kernel))
+        every = list(check_stages(kernel))  # the first of them is the kernel's own
+        words = tuple([(stage.before, _word(each)) for stage, each in every])
+        return KernelResult(kernel, every[0][1], stages=words)
     except HloError as error:
         return KernelResult(kernel, KernelUndecided(error.message), error)
 

@@ -2,9 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import indexing.kernels.kernel as kernel_module
+from indexing.kernels import checks
+from indexing.kernels.dumps import kernels_of
+from indexing.kernels.run import KernelRun, run_kernel
+from indexing.views.kernel_tables import checked_kernel
 from tests.cli.running import Run, runner, valid_records, validator
 
 DATA = Path(__file__).parent / "data"
@@ -67,3 +73,18 @@ def test_a_name_chooses_a_kernel(run: Run) -> None:
     status, _, err = run(f"{DATA} -i none")
     assert status == 1
     assert "no kernel `none`" in err
+
+
+def test_each_stage_is_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    executions: list[str] = []
+
+    def counted(*arguments: Any) -> KernelRun:
+        executions.append("run")
+        return run_kernel(*arguments)
+
+    for module in (checks, kernel_module):
+        monkeypatch.setattr(module, "run_kernel", counted)
+    (kernel,) = kernels_of(DATA / "cpu_loop_gelu")
+    result = checked_kernel(kernel, stages=True)
+    assert [word for _, word in result.stages] == ["proved"]
+    assert executions == ["run"]
