@@ -39,7 +39,6 @@ _ORDER: Final = (".mlir-passes.log", "-pre-optimization.mlir", ".before_validati
 class _ModuleFiles:
     """The files of one module: its text, its kernels by file, and the launches."""
 
-    module: str
     text: str
     kernels: tuple[str, ...]
     thunks: str
@@ -60,9 +59,10 @@ def kernels_of(dump: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> t
     every: list[Kernel] = []
     for files in _modules(os.fspath(dump)):
         module = load(files.text, max_bytes) if files.text else None
+        fusions = _instructions(module)
         launches = _launches(files.thunks, max_bytes)
         for path in files.kernels:
-            every.append(_kernel(path, module, launches, max_bytes))
+            every.append(_kernel(path, fusions, launches, max_bytes))
     return tuple(every)
 
 
@@ -92,7 +92,7 @@ def _modules(folder: str) -> Iterator[_ModuleFiles]:
         if kernel not in known or _rank(path) < _rank(known[kernel]):
             known[kernel] = path
     for key, files in by_module.items():
-        yield _ModuleFiles(key[1], texts.get(key, ""), tuple(files.values()), thunks.get(key, ""))
+        yield _ModuleFiles(texts.get(key, ""), tuple(files.values()), thunks.get(key, ""))
 
 
 def _split(
@@ -133,13 +133,12 @@ def _text(path: str, max_bytes: int) -> str:
 
 
 def _kernel(
-    path: str, module: Module | None, launches: dict[str, Launch], max_bytes: int
+    path: str, fusions: dict[str, Instruction], launches: dict[str, Launch], max_bytes: int
 ) -> Kernel:
     source = Source(_text(path, max_bytes), path)
     logged = tuple(stages(source))
     name = _entry_name(logged[0]) or os.path.basename(path)
-    fusion = _instruction(module, name)
-    return Kernel(name, fusion, logged, launches.get(name), path)
+    return Kernel(name, fusions.get(name), logged, launches.get(name), path)
 
 
 _ENTRY: Final = re.compile(
@@ -156,12 +155,11 @@ def _entry_name(stage: KernelStage) -> str:
     return ""
 
 
-def _instruction(module: Module | None, name: str) -> Instruction | None:
-    """Return the instruction that a kernel of this name computes, if one has the name."""
-    if module is None:
-        return None
-    for computation in module.computations.values():
+def _instructions(module: Module | None) -> dict[str, Instruction]:
+    """Return the first instruction of each name that a kernel may have."""
+    table: dict[str, Instruction] = {}
+    for computation in () if module is None else module.computations.values():
         for each in computation:
-            if each.name == name or re.sub(r"[.-]", "_", each.name) == name:
-                return each
-    return None
+            table.setdefault(each.name, each)
+            table.setdefault(re.sub(r"[.-]", "_", each.name), each)
+    return table
