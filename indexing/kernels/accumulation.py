@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
@@ -11,6 +12,23 @@ from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.domains import Guards, NotHandled
 from simplifier.atoms import Variable
+
+_COMBINING: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or"])
+
+
+def combined_symbols(algebra: FormulaAlgebra, kind: str) -> tuple[Formula, Formula]:
+    """Return two unknown values of a type, to which a combiner is applied."""
+    table = algebra.table
+    arrays = [table.array("symbol", ("combined", k, ()), kind, ()) for k in (0, 1)]
+    return table.read(arrays[0], ()), table.read(arrays[1], ())
+
+
+def combining_opcode(term: Formula, symbols: Sequence[Formula]) -> str | None:
+    """Return the opcode that combines two values in any order, if a term is that of the symbols."""
+    if term.kind != "apply" or set(term.arguments) != set(symbols):
+        return None
+    opcode = {"sum": "add", "product": "multiply"}.get(term.head[0], term.head[0])
+    return str(opcode) if opcode in _COMBINING else None
 
 
 @dataclass(frozen=True, slots=True)

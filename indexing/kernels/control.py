@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from indexing.equivalence.values.terms.terms import Formula
@@ -125,15 +124,9 @@ def _iterate(
     inits = [inner[v] for v in op.group("inits")]
     starts = [_carried_symbol(execution, init) for init in inits]
     inner.update(zip(op.regions[0].block.groups["carried"], starts, strict=True))
-    outer = execution.place
-    execution.place = replace(
-        outer,
-        guards=tuple(dict.fromkeys((*outer.guards, *guards))),
-        variables=(*outer.variables, *variables),
-    )
     barriers = execution.interval
-    results = execution.block(op.regions[0], inner)
-    execution.place = outer
+    with execution.restricted(guards, variables):
+        results = execution.block(op.regions[0], inner)
     if execution.interval != barriers:
         raise NotHandled("a barrier in a loop")
     after = zip(results, starts, inits, strict=True)
@@ -216,27 +209,21 @@ def _if(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
         raise NotHandled(f"a branch by {condition.type}")
     guards = execution.conditions_of(condition)
     if condition is execution.scalars.false:
-        return _branch(execution, op.regions[1], values, (), True) if op.regions[1:] else ()
-    taken = _branch(execution, op.regions[0], values, guards or (), guards is not None)
+        return _branch(execution, op.regions[1], values, ()) if op.regions[1:] else ()
+    taken = _branch(execution, op.regions[0], values, guards)
     if len(op.regions) < 2:
         return taken
-    rest = _complement(guards)
-    other = _branch(execution, op.regions[1], values, rest or (), rest is not None)
+    other = _branch(execution, op.regions[1], values, _complement(guards))
     pairs = zip(taken, other, strict=True)
     return [merge(execution, condition, one, two) for one, two in pairs]
 
 
 def _branch(
-    execution: Execution, region: MlirRegion, values: Values, guards: Guards, is_known: bool
+    execution: Execution, region: MlirRegion, values: Values, guards: Guards | None
 ) -> Sequence[Held]:
-    outer, barriers = execution.place, execution.interval
-    execution.place = replace(
-        outer,
-        guards=tuple(dict.fromkeys((*outer.guards, *guards))),
-        is_certain=outer.is_certain and is_known,
-    )
-    results = execution.block(region, dict(values))
-    execution.place = outer
+    barriers = execution.interval
+    with execution.restricted(guards):
+        results = execution.block(region, dict(values))
     if execution.interval != barriers:
         raise NotHandled("a barrier in a branch")
     return results
@@ -330,14 +317,8 @@ def _where(
     execution: Execution, condition: Formula, handler: Handler, op: MlirOp, values: Values
 ) -> Sequence[Held]:
     """Execute an op at the points where a condition holds."""
-    guards, outer = execution.conditions_of(condition), execution.place
-    execution.place = replace(
-        outer, guards=(*outer.guards, *(guards or ())),
-        is_certain=outer.is_certain and guards is not None,
-    )  # fmt: skip
-    results = handler(execution, op, values)
-    execution.place = outer
-    return results
+    with execution.restricted(execution.conditions_of(condition)):
+        return handler(execution, op, values)
 
 
 def _predicated_insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:

@@ -14,11 +14,16 @@ from typing import Final
 
 from indexing.equivalence.values.folds.neutral_elements import is_neutral, neutral_value
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.accumulation import Accumulated, AccumulatedPart
+from indexing.kernels.accumulation import (
+    Accumulated,
+    AccumulatedPart,
+    combined_symbols,
+    combining_opcode,
+)
 from indexing.kernels.control import Handler, Values
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirOp
-from indexing.kernels.scalars import COMBINING, type_name
+from indexing.kernels.scalars import type_name
 from indexing.kernels.symbolic import Execution, Held
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -72,18 +77,12 @@ def _opcode(execution: Execution, name: str) -> str:
     function = execution.module.functions.get(name)
     if function is None or len(function.result_types) != 1:
         raise NotHandled(f"the combiner @{name}")
-    table = execution.algebra.table
-    kind = type_name(function.result_types[0])
-    symbols: list[Held] = [
-        table.read(table.array("symbol", ("combined", k, ()), kind, ()), ()) for k in (0, 1)
-    ]
+    symbols = combined_symbols(execution.algebra, type_name(function.result_types[0]))
     (term,) = execution.run(function, symbols)
-    if not isinstance(term, Formula) or term.kind != "apply":
+    opcode = combining_opcode(term, symbols) if isinstance(term, Formula) else None
+    if opcode is None:
         raise NotHandled(f"the combiner @{name}")
-    opcode = {"sum": "add", "product": "multiply"}.get(term.head[0], term.head[0])
-    if opcode not in COMBINING or set(term.arguments) != set(symbols):
-        raise NotHandled(f"the combiner @{name}")
-    return str(opcode)
+    return opcode
 
 
 def _total(execution: Execution, held: Held, opcode: str) -> Accumulated:

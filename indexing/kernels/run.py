@@ -247,12 +247,7 @@ def fits_shape(held: MlirType, shape: Shape) -> bool:
         return False
     if held.rank == 1 != shape.rank:
         return held.dims == (shape.size,)
-    return held.dims == shape.dims and held.layout == _minor_to_major(shape)
-
-
-def _minor_to_major(shape: Shape) -> tuple[int, ...]:
-    order = None if shape.layout is None else shape.layout.minor_to_major
-    return tuple(reversed(range(shape.rank))) if order is None else tuple(order)
+    return held.dims == shape.dims and held.layout == shape.layout_or_default.minor_to_major
 
 
 def logical_index(shape: Shape, index: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -266,7 +261,7 @@ def logical_index(shape: Shape, index: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple(index)
     (number,) = index
     places = [as_expr(0)] * shape.rank
-    for dimension in _minor_to_major(shape):
+    for dimension in shape.layout_or_default.minor_to_major:
         size = shape.dims[dimension]
         places[dimension] = number % size if size > 1 else as_expr(0)
         number = number // size if size > 1 else number

@@ -50,7 +50,6 @@ OPCODES: Final = {
     for name, opcode in table.items()
 }
 """HLO's opcode of an op by its name without the dialect, with the sign that its integers have."""
-COMBINING: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or"])
 _ORDERED: Final = {"oeq": "EQ", "une": "NE", "olt": "LT", "ole": "LE", "ogt": "GT", "oge": "GE"}
 _NEGATED: Final = {"ult": "GE", "ule": "GT", "ugt": "LE", "uge": "LT"}
 _INTEGER: Final = {"lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}

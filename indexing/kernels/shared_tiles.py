@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.domains import NotHandled, over, violation
-from indexing.kernels.ir import MlirOp
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
     from indexing.kernels.symbolic import Execution, KernelAccess, KernelBuffer
 
 
-def tile_element(
-    execution: Execution, buffer: KernelBuffer, index: tuple[Expr, ...], op: MlirOp
-) -> Formula:
+def tile_element(execution: Execution, buffer: KernelBuffer, index: tuple[Expr, ...]) -> Formula:
     """Return what a read of a tile gives: the value that one thread wrote.
 
     Raises:

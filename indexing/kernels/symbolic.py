@@ -6,13 +6,19 @@ buffers: an insert changes the buffer, and every tensor that an op returns is on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.accumulation import Accumulated, AccumulatedPart
+from indexing.kernels.accumulation import (
+    Accumulated,
+    AccumulatedPart,
+    combined_symbols,
+    combining_opcode,
+)
 from indexing.kernels.domains import (
     Guards,
     NotHandled,
@@ -22,7 +28,7 @@ from indexing.kernels.domains import (
     terms_of,
 )
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
-from indexing.kernels.scalars import COMBINING, Scalars, type_name
+from indexing.kernels.scalars import Scalars, type_name
 from indexing.kernels.tile_values import Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -92,7 +98,7 @@ class Promise:
 
 
 Held: TypeAlias = Expr | Formula | Accumulated | KernelBuffer | Tile
-ReadShared: TypeAlias = Callable[["Execution", KernelBuffer, tuple[Expr, ...], MlirOp], Formula]
+ReadShared: TypeAlias = Callable[["Execution", KernelBuffer, tuple[Expr, ...]], Formula]
 ReadArgument: TypeAlias = Callable[[KernelBuffer, tuple[Expr, ...]], Formula]
 
 
@@ -103,7 +109,6 @@ class ControlPlace:
     guards: Guards = ()
     variables: tuple[Variable, ...] = ()
     is_certain: bool = True
-    is_uniform: bool = True
 
 
 @dataclass(slots=True)
@@ -181,6 +186,22 @@ class Execution:
             self.promises.append(Promise(
                 condition, place.guards, op, what, place.is_certain, self.exchanges
             ))  # fmt: skip
+
+    @contextmanager
+    def restricted(
+        self, guards: Guards | None, variables: Sequence[Variable] = ()
+    ) -> Iterator[None]:
+        """Execute what follows at the points of guards; None for conditions on values."""
+        outer = self.place
+        self.place = ControlPlace(
+            tuple(dict.fromkeys((*outer.guards, *(guards or ())))),
+            (*outer.variables, *variables),
+            outer.is_certain and guards is not None,
+        )
+        try:
+            yield
+        finally:
+            self.place = outer
 
     def execute(self, op: MlirOp, values: dict[MlirValue, Held]) -> None:
         """Execute an op, and add its results to the values."""
@@ -273,15 +294,12 @@ class Execution:
         if len(others) != 1:
             return None
         try:
-            x, y = (self.algebra.table.read(self.algebra.table.array(
-                "symbol", ("combined", k, ()), type_name(op.result.type), ()), ())
-                for k in (0, 1))  # fmt: skip
+            x, y = combined_symbols(self.algebra, type_name(op.result.type))
             term = self.scalars.function(op, [x, y])
         except NotHandled:
             return None
-        opcode = term.head[0] if term.kind == "apply" else ""
-        opcode = {"sum": "add", "product": "multiply"}.get(opcode, opcode)
-        if opcode not in COMBINING or set(term.arguments) != {x, y}:
+        opcode = combining_opcode(term, (x, y))
+        if opcode is None:
             return None
         assert isinstance(first, Accumulated | Formula)
         return Accumulated.start(first, opcode).with_part(AccumulatedPart(self.formula(others[0])))
@@ -308,7 +326,7 @@ class Execution:
         index = self._in_bounds(op, buffer, index, "read")
         self._record(op, buffer, index, None)
         if buffer.is_shared:
-            return self.read_shared(self, buffer, index, op)
+            return self.read_shared(self, buffer, index)
         return self.read_argument(buffer, index)
 
     def write(self, op: MlirOp, buffer: Held, index: tuple[Expr, ...], value: Held) -> None:
@@ -361,23 +379,12 @@ class Execution:
         return Variable(f"i{self._loops - 1}", 0, size - 1)
 
     def record_tile(
-        self,
-        op: MlirOp,
-        buffer: KernelBuffer,
-        index: tuple[Expr, ...],
-        variables: Sequence[Variable],
-        guards: Guards,
-        value: Formula | None,
-    ) -> None:
+        self, op: MlirOp, buffer: KernelBuffer, index: tuple[Expr, ...],
+        variables: Sequence[Variable], guards: Guards, value: Formula | None,
+    ) -> None:  # fmt: skip
         """Record the access of a tile: one element for each value of the variables."""
-        outer = self.place
-        own = [v for v in variables if v.upper]
-        self.place = replace(
-            outer, guards=tuple(dict.fromkeys((*outer.guards, *guards))),
-            variables=(*outer.variables, *own),
-        )  # fmt: skip
-        self._record(op, buffer, index, value)
-        self.place = outer
+        with self.restricted(guards, [v for v in variables if v.upper]):
+            self._record(op, buffer, index, value)
 
     def undefined(self, element_type: str) -> Formula:
         """Return the value of an element that is not defined."""
