@@ -17,6 +17,7 @@ from indexing.kernels.tokens import MlirTokens
 from indexing.kernels.types import read_type
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.text import parse_map
+from indexing.ops.integer_rules import wrapped
 
 _MAP = re.compile(r'#xla\.indexing_map<\s*"(.*)"\s*>', re.DOTALL)
 _FAR = 1 << 40
@@ -223,8 +224,7 @@ def constant_array(value: Any, held: MlirType) -> Any:
 def _element(value: Any, name: str) -> Any:
     kind = ELEMENT_TYPES[name]
     if kind.kind == "integral" and isinstance(value, int):  # as printed, or as its bits
-        half = 1 << kind.bits - 1
-        return (value + half) % (2 * half) - half
+        return wrapped(value, name)
     return value
 
 

@@ -35,11 +35,6 @@ class BrokenCondition:
     point: Point
 
 
-def bounded(expr: Expr, lower: int, upper: int) -> Constraint:
-    """Return the condition that an expression is within bounds, both included."""
-    return Constraint(expr, lower, upper)
-
-
 def sorted_variables(exprs: Iterable[Expr]) -> list[Variable]:
     """Return the variables of expressions by name."""
     variables = sorted(variables_in(list(exprs)), key=lambda v: v.name)

@@ -93,11 +93,11 @@ class OpParts:
         return tuple(items)
 
 
-def read_by_form(parts: OpParts, form: OpForm, count: int) -> list[MlirType]:
-    """Read what follows the name of an op; return the types of its `count` results."""
+def read_by_form(parts: OpParts, form: OpForm) -> list[MlirType]:
+    """Read what follows the name of an op; return the types of its results."""
     for step in form.steps:
         _read_step(parts, step)
-    return _result_types(parts, form.result, count)
+    return _result_types(parts, form.result)
 
 
 def _read_step(parts: OpParts, step: str) -> None:
@@ -249,7 +249,7 @@ _STEPS: dict[str, Callable[[OpParts], None]] = {
 }
 
 
-def _result_types(parts: OpParts, rule: str, count: int) -> list[MlirType]:
+def _result_types(parts: OpParts, rule: str) -> list[MlirType]:
     types = parts.types
     last = parts.result_types or types
     match rule:

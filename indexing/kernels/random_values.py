@@ -72,7 +72,7 @@ class Evaluator:
             case "apply":
                 return self._function(term, [self.value(t, at) for t in term.arguments])
             case "read":
-                return self._read(term, tuple([self.index(e, at) for e in term.index]), at)
+                return self._read(term, tuple([self.index(e, at) for e in term.index]))
         raise NoValue(term.kind)
 
     def index(self, expr: Expr, at: At) -> int:
@@ -99,7 +99,7 @@ class Evaluator:
         with np.errstate(all="ignore"):
             return evaluate(function, values, term.type)
 
-    def _read(self, term: Formula, index: tuple[int, ...], at: At) -> Any:
+    def _read(self, term: Formula, index: tuple[int, ...]) -> Any:
         array = term.array
         assert array is not None
         if any(not 0 <= i < n for i, n in zip(index, array.dims, strict=True)):

@@ -263,7 +263,7 @@ class _MlirReader:
         elif name in WITH_REGIONS and not self._is_other_syntax(name):
             types = WITH_REGIONS[name](self, parts)
         elif form is not None:
-            types = read_by_form(parts, form, len(names))
+            types = read_by_form(parts, form)
         else:
             types = unknown_op(self, parts, len(names))
         end = tokens.last_end

@@ -11,7 +11,7 @@ from indexing.kernels.ir import MlirModule
 from indexing.kernels.reader import read_module
 
 _HEADER = re.compile(
-    r"^// -----// IR Dump Before (?P<pass>[\w:<>]+)(?:: (?P<option>.*?))?"
+    r"^// -----// IR Dump Before [\w:<>]+(?:: (?P<option>.*?))?"
     r" \('(?P<op>[\w.]+)' operation(?:: @(?P<symbol>[^)]*))?\) //----- //[ \t]*$",
     re.MULTILINE,
 )
@@ -24,13 +24,11 @@ class KernelStage:
     Attributes:
         before: the option of the pass that runs next, such as ``xla-flatten-tensors``; empty for
             a file with one module.
-        class_name: the name of its class.
         symbol: the function that the pass will change; empty if it is the module.
         start: the offset of the module's text in the source.
     """
 
     before: str
-    class_name: str
     symbol: str
     source: Source
     start: int
@@ -63,7 +61,7 @@ def stages(source: Source) -> list[KernelStage]:
     [('cse', {})]
     """
     sections = list(_sections(source))
-    return sections or [KernelStage("", "", "", source, 0, len(source.text))]
+    return sections or [KernelStage("", "", source, 0, len(source.text))]
 
 
 def _sections(source: Source) -> Iterator[KernelStage]:
@@ -72,4 +70,4 @@ def _sections(source: Source) -> Iterator[KernelStage]:
         last = number + 1 == len(headers)
         end = len(source.text) if last else headers[number + 1].start()
         option = re.sub(r"\{.*", "", header["option"] or "", flags=re.DOTALL)
-        yield KernelStage(option, header["pass"], header["symbol"] or "", source, header.end(), end)
+        yield KernelStage(option, header["symbol"] or "", source, header.end(), end)

@@ -71,8 +71,7 @@ def _kept_dims(sizes: Sequence[int], dims: Sequence[int]) -> list[int]:
     """Return the dimensions of a tile's place that the result keeps; others have size 1."""
     kept: list[int] = []
     for k, size in enumerate(sizes):
-        left = len(dims) - len(kept)
-        if left and size == dims[len(kept)] and (size != 1 or len(sizes) - k <= left or left):
+        if len(kept) < len(dims) and size == dims[len(kept)]:
             kept.append(k)
         elif size != 1:
             raise NotHandled("a tile whose sizes are not those of its type")
