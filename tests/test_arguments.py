@@ -22,6 +22,8 @@ from hlo.shardings.mesh import Mesh
 from hlo.shardings.sharding import Hints
 from hlo.text.names import UnknownName
 from indexing.devices.groups import GroupList
+from indexing.kernels.kernel import Kernel
+from indexing.kernels.sections import KernelStage
 from indexing.maps import Box, Constraint, RuntimeVariable
 from indexing.maps.regions.boxes import Progression
 from indexing.sharding import Factor
@@ -32,7 +34,7 @@ from simplifier import Variable
 
 ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
-    *("codegen", "equivalence", "frontends", "drawing"),
+    *("codegen", "equivalence", "frontends", "kernels", "drawing"),
 )
 MODULES = (hlo, simplifier, indexing, *[import_module(f"indexing.{room}") for room in ROOMS])
 
@@ -86,6 +88,9 @@ assert isinstance(ANALYSIS, indexing.TileAnalysis)
 
 ASSIGNMENT = Assignment(Mesh.of({"x": 2}), {})
 
+MLIR = hlo.Source("module {\n}")
+KERNEL = Kernel("f", None, (KernelStage("", "", MLIR, 0, 10),), None, "f.mlir")
+
 KINDS: dict[str, Any] = {
     "None": None,
     "str": "an unknown name",
@@ -115,6 +120,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "BuilderValue":                 (VALUE,            ""),
     "BuilderValue | None":          (VALUE,            "None"),
     "Sequence[str]":                (["B", "B"],       "str"),
+    "Kernel":                       (KERNEL,           ""),
+    "str | Source":                 (MLIR,             "str"),
     "Callable[..., Any]":           (lambda: None,     "map"),  # maps are called
     "Callable[..., Iterable[Affine]]": (lambda d: d,   "map"),
     "Callable[[Expr], Expr]":       (lambda e: e,      "map"),
@@ -364,6 +371,8 @@ MADE_BY_QUERIES = {
     *("indexing.equivalence.Proved", "indexing.equivalence.Differs"),
     *("indexing.equivalence.FewerReads", "indexing.equivalence.Undecided"),
     "indexing.equivalence.PassResult",
+    *(f"indexing.kernels.Kernel{name}" for name in ("", "Differs", "Proved", "Undecided")),
+    "indexing.kernels.Launch",
 }
 """Classes whose constructors users do not call."""
 

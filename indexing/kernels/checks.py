@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.equivalence.values.laws.reals import EXCESS
@@ -20,6 +21,7 @@ from indexing.kernels.witnesses import executed_fault
 LAST_WITH_TENSORS: Final = "xla-lower-tensors"
 
 
+@checked
 def check_kernel(
     kernel: Kernel, fusion: Instruction | None = None, *, stage: int = 0
 ) -> KernelVerdict:
@@ -69,6 +71,7 @@ def _proved(
         return KernelUndecided(error.unknown.reason, fusion)
 
 
+@checked
 def check_stages(kernel: Kernel) -> Iterator[tuple[KernelStage, KernelVerdict]]:
     """Yield the stages of a kernel up to the last one with tensors, with their verdicts.
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from hlo.arguments import checked
 from hlo.formats.dump_names import DumpName
 from hlo.formats.files import load
 from hlo.formats.folders import files_below
@@ -44,6 +45,7 @@ class _ModuleFiles:
     thunks: str
 
 
+@checked
 def kernels_of(dump: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> tuple[Kernel, ...]:
     """Return the kernels in a folder of dumps and its subfolders, in order of the files.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hlo.arguments import checked
 from hlo.text.source import Source
 from indexing.kernels.attributes import (
     read_attribute,
@@ -34,6 +35,7 @@ from indexing.kernels.types import UNKNOWN_TYPE
 _FUNCTIONS = ("func.func", "xtile.entry_func", "llvm.func")
 
 
+@checked
 def read_module(
     text: str | Source, start: int = 0, end: int | None = None, filename: str = "<mlir>"
 ) -> MlirModule:
