@@ -16,9 +16,11 @@ from indexing.kernels.proofs import Proof
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
 from indexing.kernels.verdicts import KernelProved, KernelUndecided, KernelVerdict
-from indexing.kernels.witnesses import executed_fault
+from indexing.kernels.witnesses import DRAWS, executed_fault
 
 LAST_WITH_TENSORS: Final = "xla-lower-tensors"
+FEW_DRAWS: Final = 2
+"""The draws of operands on which later stages and other roundings are executed."""
 
 
 @checked
@@ -47,13 +49,13 @@ def check_kernel(
     launch = _launch(kernel, stage)
     verdict = _proved(kernel, module, fusion, launch)
     if isinstance(verdict, KernelProved) and EXCESS in verdict.premises:
-        fault = executed_fault(module, fusion, launch, is_strict=True)
+        fault = executed_fault(module, fusion, launch, draws=FEW_DRAWS, is_strict=True)
         return (
             verdict if fault is None else KernelUndecided(f"a value is not rounded: {fault.what}")
         )
     if not isinstance(verdict, KernelUndecided):
         return verdict
-    fault = executed_fault(module, fusion, launch)
+    fault = executed_fault(module, fusion, launch, draws=FEW_DRAWS if stage else DRAWS)
     return verdict if fault is None else fault
 
 

@@ -45,12 +45,14 @@ Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def executed_fault(
-    module: MlirModule, fusion: Instruction, launch: Launch | None, *, is_strict: bool = False
-) -> KernelDiffers | None:
+    module: MlirModule, fusion: Instruction, launch: Launch | None, *, draws: int = DRAWS,
+    is_strict: bool = False,
+) -> KernelDiffers | None:  # fmt: skip
     """Return a fault of a kernel that executions show; None if they show none or are not possible.
 
     Args:
         launch: the launch; by default, the one that the text states.
+        draws: the draws of operands, fewer for large arrays.
         is_strict: also report values that differ because other conversions to narrow floats round.
     """
     shapes = [operand.shape for operand in fusion.operands]
@@ -61,7 +63,7 @@ def executed_fault(
         return None
     trial = _Trial(module, fusion.called_computations[0], tuple(inputs), tuple(outputs), launch,
                    is_strict)  # fmt: skip
-    draws = 2 if is_strict else min(DRAWS, max(2, MAX_TOTAL // max(sum(sizes), 1)))
+    draws = min(draws, max(2, MAX_TOTAL // max(sum(sizes), 1)))
     try:
         return next((fault for fault in trial.faults(draws) if fault is not None), None)
     except (NotExecuted, NotHandled, ExecutionError, HloError):
