@@ -9,9 +9,9 @@ this changes are compared with a tolerance that is larger by as much.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -213,11 +213,11 @@ class _Trial:
             if op.name in ("xla.workgroup_id", "gpu.block_id", "gpu.thread_id"):
                 at = "xyz".index(op.attributes["dimension"])
                 which = stated["th" if op.name == "gpu.thread_id" else "bl"]
-                which[at] = max(which[at], op.attributes.get("xla.range", (0, 0))[1] + 1)
+                which[at] = max(which[at], _last(op.attributes) + 1)
         positions = [a for v, a in zip(entry.arguments, entry.argument_attributes, strict=True)
                      if v.type.element == "index"]  # fmt: skip
         for at, attributes in enumerate(positions[:3]):
-            stated["bl"][at] = attributes.get("xla.range", (0, 0))[1] + 1
+            stated["bl"][at] = _last(attributes) + 1
         return tuple(stated["bl"]), tuple(stated["th"])
 
     def _arguments(self, execution: LaneExecution, operands: Sequence[Array]) -> list[LaneHeld]:
@@ -268,6 +268,13 @@ class _Trial:
         what = f"{ours} is written, the instruction's value is {theirs}"
         return _at_writer(what, number, memory, at, shape, sizes, f"{ours} is left, the "
                           f"instruction's value is {theirs}")  # fmt: skip
+
+
+def _last(attributes: Mapping[str, Any]) -> int:
+    """Return the last position of a block or a thread that a text states."""
+    if "xla.range" not in attributes:
+        raise NotExecuted("a position of a block or a thread without `xla.range`")
+    return int(attributes["xla.range"][1])
 
 
 def _at_writer(

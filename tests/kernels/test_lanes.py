@@ -13,6 +13,7 @@ from hlo.text.source import Source
 from indexing.kernels.drawn_operands import SPECIAL, WAYS, drawn, perturbed
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.kernel import Kernel
+from indexing.kernels.run import Launch
 from indexing.kernels.sections import stages
 from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided
 from indexing.kernels.witnesses import executed_fault
@@ -265,3 +266,19 @@ def test_an_output_in_place_that_is_never_written_keeps_the_operand() -> None:
     assert isinstance(verdict, KernelDiffers)
     assert verdict.what == "another value than the instruction's is kept"
     assert (verdict.element, verdict.thread) == ((0,), ())
+
+
+def test_a_kernel_without_the_number_of_its_blocks_is_not_refuted() -> None:
+    """The position of the block is an argument; only the launch states how many there are."""
+    kernel = kernel_of(READ + writes("%n"))
+    text = kernel.stages[0].text.replace("gpu.thread_id x {xla.range = [0 : index, 7 : index]}", "")
+    text = text.replace("    %th = \n", "").replace("%th", "%block")
+    text = text.replace(
+        ") -> tensor<8xf32> attributes", ", %block: index) -> tensor<8xf32> attributes"
+    )
+    kernel = replace(kernel, stages=tuple(stages(Source(text, "without a grid"))))
+    assert fault_of(kernel) is None
+    assert fault_of(replace(kernel, launch=Launch((8, 1, 1), (1, 1, 1), 0))) is None
+    few = fault_of(replace(kernel, launch=Launch((7, 1, 1), (1, 1, 1), 0)))
+    assert few is not None
+    assert (few.what, few.element) == ("an element is never written", (7,))
