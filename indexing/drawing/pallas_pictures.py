@@ -75,7 +75,7 @@ def _table(report: BlockReport) -> BlockTable | Unknown:
     """Return the table of the blocks of an operand; `Unknown` for too many blocks."""
     placed = report.placed
     if not isinstance(placed, PlacedOperand):
-        return placed or Unknown("the report has no blocks")
+        return Unknown("the report has no blocks") if placed is None else placed
     table = BlockTable.of(placed)
     if isinstance(table, BlockTable) and len(table.volumes) > MAX_BLOCKS:
         return Unknown(f"more than {MAX_BLOCKS} blocks")

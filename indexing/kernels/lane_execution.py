@@ -35,7 +35,7 @@ MAX_OPS: Final = 1 << 16
 
 @dataclass(slots=True)
 class LaneBudget:
-    """What executions of a kernel may still compute."""
+    """The work that executions of a kernel may still do."""
 
     elements: int = MAX_ELEMENTS
     ops: int = MAX_OPS

@@ -72,7 +72,8 @@ def copied_operand(each: Instruction) -> tuple[Instruction, IndexingMap] | None:
         for read in maps
         if isinstance(operand.shape, Shape) and operand.shape.size > 1
     ]
-    return reads[0] if len(reads) == 1 and not any(answer.unknown) else None
+    is_known = all(reason is None for reason in answer.unknown)
+    return reads[0] if len(reads) == 1 and is_known else None
 
 
 def _is_movement(each: Instruction) -> bool:
