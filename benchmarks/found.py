@@ -53,8 +53,8 @@ OUTSIDE: Final = """\
 
 * HLO has no trace of faults of emitters and libraries. Where all changes by passes are proved, only
   executions show the difference. As of August 2026, `--xla_dump_emitter_re=.*` also dumps the
-  kernels that XLA emits, in which faults of emitters leave traces; of these, only the
-  [thread maps](gpu_grids.md#comparison-with-kernels-of-xla) are compared here.
+  kernels that XLA emits; [Kernels](kernels.md) compares them with HLO, and has
+  [a fault](kernels.md#fault) of one for an H100.
 * [openxla/xla#49119](https://github.com/openxla/xla/issues/49119), in an emitter on GPU, and
   [openxla/xla#49122](https://github.com/openxla/xla/issues/49122), in the partitioner, need other
   devices. `tests/equivalence/test_known_faults.py` has them as pairs of programs.
