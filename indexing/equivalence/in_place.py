@@ -28,7 +28,7 @@ from indexing.maps.arrays import ArrayRef, Path, array_at, array_name
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
 from indexing.memory.buffers.assignment import BufferAssignment
-from indexing.memory.buffers.shared_results import shared_results
+from indexing.memory.buffers.shared_results import declared_shares, shared_results
 from indexing.memory.movement.writes import inner_array, reads_of, viewed_array
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.element import OpaqueRule, element_of
@@ -42,6 +42,7 @@ from simplifier.unknown import Unknown
 SAFE: Final = "each element of the result reads only the place that it is written to"
 MAX_VALUES: Final = 256
 """Limit on the values of a runtime variable that are tried one by one."""
+DECLARED: Final = "the call declares that it writes over the operand, and is trusted"
 KEPT: Final = "the updates do not read the operand, and what they do not write stays in memory"
 
 
@@ -179,6 +180,9 @@ def _decide(
     if instruction.called_computations and not isinstance(instruction.op, InlineOp):
         return Undecided(f"`{instruction.name}` calls computations", instruction)
     if isinstance(element_of(inner_array(instruction, path).instruction), OpaqueRule):
+        own = instruction, number, path
+        if any(each[:3] == own for each in declared_shares(instruction)):
+            return Proved("values", note=DECLARED)
         return Undecided(f"`{instruction.opcode}` is no loop over elements", instruction)
     verdict: Proved | Differs | Undecided = Proved("values", note=SAFE)
     for output, (each, leaf) in enumerate(leaves(instruction.shape)):

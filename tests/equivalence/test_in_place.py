@@ -173,6 +173,24 @@ def test_a_later_reader_needs_the_old_value() -> None:
     assert verdict.reader is module.entry["s"]
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_a_call_may_write_where_it_declares_it(later: bool) -> None:
+    """The code of a library is not read; whether the operand is needed later is."""
+    module = hlo.parse(f"""ENTRY e {{ x = f32[4,4] parameter(0)  p = f32[4,4] copy(x)
+      r = (f32[4,4], s32[4]) custom-call(p), custom_call_target="factor",
+        output_to_operand_aliasing={{{{0}}: (0, {{}})}}
+      q = f32[4,4] get-tuple-element(r), index=0
+      ROOT s = f32[4,4] add(q, {"p" if later else "q"}) }}""")
+    verdict = indexing.in_place(module.entry["r"], "p", (0,))
+    assert type(verdict) is (Hazard if later else Proved), str(verdict)
+    if not later:
+        assert isinstance(verdict, Proved)
+        assert "is trusted" in verdict.note
+    undeclared = str(module).replace(", output_to_operand_aliasing={{0}: (0, {})}", "")
+    plain = hlo.parse(undeclared).entry["r"]
+    assert type(indexing.in_place(plain, "p", (0,))) is Undecided
+
+
 def test_what_is_no_loop_is_undecided() -> None:
     module = hlo.parse("""
         less { a = f32[] parameter(0)  b = f32[] parameter(1)
