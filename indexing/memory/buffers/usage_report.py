@@ -126,9 +126,10 @@ class UsageReport:
 def size_text(size: int) -> str:
     """Return a number of bytes as XLA rounds it.
 
+    Source: TSL ``tsl/platform/numbers.cc``, ``HumanReadableNumBytes``.
+
     >>> [size_text(size) for size in (512, 1260, 2 << 20)]
     ['512B', '1.2KiB', '2.00MiB']
-    Source: TSL ``tsl/platform/numbers.cc``, ``HumanReadableNumBytes``.
     """
     if size < 1024:
         return f"{size}B"
