@@ -26,7 +26,6 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.mask_values import mask_values
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.base import MappedOp
 from indexing.ops.control import Conditional
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.scatter import Scatter
@@ -91,8 +90,8 @@ def _fold(
 
 
 def has_exact_pieces(instruction: Instruction) -> bool:
-    """Return True if exact maps of the op may replace `may` maps on the way through a program."""
-    return isinstance(instruction.op, MappedOp) and instruction.op.composes_exact
+    """Return True if runtime values decide which elements of an operand are needed at all."""
+    return isinstance(instruction.op, DynamicUpdateSlice)
 
 
 def prefer_exact(

@@ -72,14 +72,11 @@ class MappedOp(ElementOp):
 
     Class attributes:
         obstacle: why maps of the op have the grade "may"; empty if none has it.
-        composes_exact: the maps with the option ``exact`` replace `may` maps that are composed
-            through a program, if they are few or depend on no runtime value.
     """
 
     __slots__ = ()
     obstacle: ClassVar[str] = ""
     map_options: ClassVar[tuple[str, ...]] = ()
-    composes_exact: ClassVar[bool] = False
     kernel_takes_shapes: ClassVar[bool] = False
 
     @abstractmethod

@@ -172,7 +172,6 @@ class DynamicUpdateSlice(VariadicOp):
     is_splittable: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
-    composes_exact: ClassVar[bool] = True
     min_operands: ClassVar[int] = 2
 
     def unify_operands(self, *operands: PartialShape) -> Sequence[PartialShape]:

@@ -63,7 +63,6 @@ class Cholesky(UnaryOp):
     computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "one map has all rows up to the element; the option exact has two"
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
-    composes_exact: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     types: ClassVar[tuple[str, ...]] = ("inexact",)
     lower: bool = attribute(boolean, default=False)

@@ -30,8 +30,7 @@ class NeededOperands:
     Attributes:
         grades: the best possible grade of the maps to each needed operand.
         only_last: operands of which only the element that is reduced last is needed.
-        accumulated: operands whose elements are needed whatever is reduced with them: their maps
-            are exact.
+        accumulated: operands whose elements are needed whatever is reduced with them.
     """
 
     grades: ParameterGrades

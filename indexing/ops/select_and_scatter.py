@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Instruction
 from hlo.ops.attributes import WindowDimension, computation, dilated_size, window
 from hlo.ops.op import (
     HOLDS,
@@ -23,7 +23,7 @@ from hlo.ops.op import (
     signature,
 )
 from hlo.ops.unify import PartialShape, may_be_same_dims, same_but_precision, with_rank
-from hlo.shapes.shape import UNBOUNDED, AnyShape
+from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, TernaryOp
 from indexing.ops.control import callees
@@ -36,7 +36,6 @@ from indexing.ops.element import (
     bounded_count,
     element_count,
 )
-from indexing.ops.elementwise import Compare
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import (
     NeededOperands,
@@ -46,7 +45,7 @@ from indexing.ops.needed_operands import (
 from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import overlaps
-from indexing.ops.windows import are_shared, position_of, window_applications, window_map
+from indexing.ops.windows import position_of, window_applications, window_map
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown
 
@@ -78,9 +77,7 @@ class SelectAndScatter(TernaryOp):
     next)`` is false, the next element replaces the selected one. Padding is never selected.
 
     Every window that contains an element may select it, depending on all elements of the window.
-    Therefore the maps to the operand and to the source are "may". If `select` compares elements by
-    order, each element of a window decides for some values whether another one is selected, or the
-    same one if it is not alone in all of its windows: then the map to the operand is exact.
+    Therefore the maps to the operand and to the source are "may".
 
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
@@ -189,20 +186,8 @@ class SelectAndScatter(TernaryOp):
         select, scatter = callees(instruction, "select", "scatter")
         rule = ReductionRule(inits=(2,), values=(1,), uses_computation=True)
         needed = needed_by_reduction(rule, output_id, partial(parameters_read, scatter))
-        if not parameters_read(select, 0):
-            return needed
-        grades: dict[int, Grade] = {0: "may", **needed.grades}
-        accumulated = needed.accumulated
-        if grades.get(1) == "exact" and _is_order(select) and self._decide(instruction.operands[0]):
-            accumulated |= {0}
-        return replace(needed, grades=grades, accumulated=accumulated)
-
-    def _decide(self, operand: Instruction) -> bool:
-        """Return True if each element that a window covers shares a window with another one."""
-        shape = operand.shape
-        if not isinstance(shape, Shape) or UNBOUNDED in shape.dims:
-            return False
-        return are_shared(self.window, shape.dims)
+        first: dict[int, Grade] = {0: "may"} if parameters_read(select, 0) else {}
+        return replace(needed, grades={**first, **needed.grades})
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
@@ -246,10 +231,3 @@ class SelectAndScatter(TernaryOp):
         chosen = selected >= 0
         reduce_at(scatter, [out], selected[chosen], [second[chosen]])
         return out.reshape(first.shape)
-
-
-def _is_order(select: Computation) -> bool:
-    """Return True for a comparison of both parameters by their order."""
-    op = select.root.op
-    is_comparison = isinstance(op, Compare) and op.direction not in ("EQ", "NE")
-    return is_comparison and {*select.root.operands} == {*select.parameters}
