@@ -16,10 +16,19 @@ if TYPE_CHECKING:
 
 _MODULE: Final = re.compile(r"(.*after_optimizations)(?:_after_buffer_assignment)?\.txt$")
 
+
+def _existing(_: click.Context, option: click.Parameter, path: str | None) -> str | None:
+    """Return the path of a file that exists; the error names it, not the module."""
+    if path is not None and not os.path.isfile(path):
+        raise click.BadParameter(f"{path}: there is no such file", param=option)
+    return path
+
+
 assignment_option = click.option(
     "--assignment",
     metavar="FILE",
     type=InputPath(),
+    callback=_existing,
     help="XLA's buffer assignment of the module, as dumped: *-buffer-assignment.txt",
 )
 
@@ -28,6 +37,7 @@ usage_option = click.option(
     "--usage",
     metavar="FILE",
     type=InputPath(),
+    callback=_existing,
     help="XLA's report of the module's memory usage, as dumped: *-memory-usage-report.txt",
 )
 

@@ -28,7 +28,7 @@ from indexing.maps.arrays import ArrayRef, Path, array_at, array_name
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
 from indexing.memory.buffers.assignment import BufferAssignment
-from indexing.memory.buffers.shared_results import declared_shares, shared_results
+from indexing.memory.buffers.shared_results import SharedResult, declared_shares, shared_results
 from indexing.memory.movement.writes import inner_array, reads_of, viewed_array
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.element import OpaqueRule, element_of
@@ -132,7 +132,7 @@ def check_in_place(module: Module, assignment: BufferAssignment | None = None) -
     errors, undecided, safe = [], [], 0
     for sharing in shared_results(module, assignment):
         each = sharing.instruction
-        verdict = in_place(each, sharing.operand, sharing.path)
+        verdict = _shared(sharing)
         name = f"`{each.name}` in the memory of `{each.operands[sharing.operand].name}`"
         if isinstance(verdict, Proved):
             safe += 1
@@ -142,6 +142,21 @@ def check_in_place(module: Module, assignment: BufferAssignment | None = None) -
         else:
             undecided.append(f"{name}: {verdict}")
     return SharedMemory(tuple(errors), tuple(undecided), safe)
+
+
+def _shared(sharing: SharedResult) -> Proved | Differs | Undecided:
+    """Decide on a result in the memory of an operand."""
+    each = sharing.instruction
+    result = array_at(each.shape, sharing.path)
+    operand = each.operands[sharing.operand].shape
+    if (
+        result is not None
+        and isinstance(operand, Shape)
+        and result.physical_bytes != operand.physical_bytes
+    ):
+        sizes = f"{result.physical_bytes:,} and {operand.physical_bytes:,} bytes"
+        return Undecided(f"one begins where the other does, and they have {sizes}", each)
+    return in_place(each, sharing.operand, sharing.path)
 
 
 def _number(instruction: Instruction, operand: int | str) -> int:

@@ -15,6 +15,7 @@ import hlo
 import indexing
 from hlo import Module
 from indexing import Differs, Hazard, Proved, Undecided
+from indexing.equivalence.in_place import check_in_place
 
 Index = tuple[int, ...]
 Reads = Callable[[Index], list[Index]]
@@ -189,6 +190,58 @@ def test_a_call_may_write_where_it_declares_it(later: bool) -> None:
     undeclared = str(module).replace(", output_to_operand_aliasing={{0}: (0, {})}", "")
     plain = hlo.parse(undeclared).entry["r"]
     assert type(indexing.in_place(plain, "p", (0,))) is Undecided
+
+
+ROWS = """HloModule m, is_scheduled={scheduled}{header}
+f {{ p = f32[4,6] parameter(0)  ROOT r = f32[4,6] {op} }}
+ENTRY e {{ a = f32[4,6] parameter(0)
+  r = f32[4,6] fusion(a), kind=kLoop, calls=f
+  ROOT n = f32[4,6] {root} }}"""
+
+
+@pytest.mark.parametrize(
+    ("op", "root", "safe", "errors"),
+    [
+        ("negate(p)", "copy(r)", 0, 0),  # the copy is the result
+        ("negate(p)", "bitcast(r)", 1, 0),
+        ("reverse(p), dimensions={0}", "bitcast(r)", 0, 1),
+    ],
+)
+def test_donated_parameters_are_checked(op: str, root: str, safe: int, errors: int) -> None:
+    header = ", input_output_alias={ {}: (0, {}, must-alias) }"
+    module = hlo.parse(ROWS.format(scheduled="true", header=header, op=op, root=root))
+    shared = check_in_place(module)
+    assert (shared.safe, len(shared.errors), shared.undecided) == (safe, errors, ())
+    for scheduled, own in (("false", header), ("true", "")):
+        other = hlo.parse(ROWS.format(scheduled=scheduled, header=own, op=op, root=root))
+        assert not check_in_place(other).errors  # XLA may add copies; or nothing is donated
+
+
+@pytest.mark.parametrize("scheduled", [True, False])
+@pytest.mark.parametrize("later", ["c", "d"])
+@pytest.mark.parametrize(
+    "update",
+    [
+        "dynamic-update-slice(c, u, i, i)",
+        "scatter(c, k, u), update_window_dims={0,1}, inserted_window_dims={}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=second",
+    ],
+)
+def test_updates_of_a_scheduled_module_are_in_place(
+    update: str, later: str, scheduled: bool
+) -> None:
+    """XLA copies the base of an update before it schedules, if the base is read later."""
+    module = hlo.parse(f"""HloModule m, is_scheduled={str(scheduled).lower()}
+      second {{ a = f32[] parameter(0)  ROOT b = f32[] parameter(1) }}
+      ENTRY e {{ p = f32[4,6] parameter(0)  u = f32[1,6] parameter(1)  i = s32[] parameter(2)
+        k = s32[1] parameter(3)
+        c = f32[4,6] negate(p)  d = f32[4,6] {update}
+        n = f32[4,6] negate({later})  ROOT s = f32[4,6] add(n, d) }}""")
+    assert module == hlo.parse(str(module))
+    errors = check_in_place(module).errors
+    assert [error.message for error in errors] == (
+        ["`n` reads `c` after `d` wrote to its memory"] if scheduled and later == "c" else []
+    )
 
 
 def test_what_is_no_loop_is_undecided() -> None:

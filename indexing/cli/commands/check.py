@@ -56,9 +56,9 @@ def command(
     the sharding is ignored.
 
     With --in-place, results that are written into the memory of an operand are checked: updates of
-    slices and scatters, results that attributes alias with operands, and with --assignment the
-    pairs that XLA's buffer assignment gives the same memory. An element that is read after its
-    place is overwritten is an error.
+    slices and scatters, results that attributes or the header of a scheduled module alias with
+    operands, and with --assignment the pairs that XLA's buffer assignment gives the same memory. An
+    element that is read after its place is overwritten is an error.
 
     JSON has an object for each module, with its errors, its warnings and unknown opcodes.
 

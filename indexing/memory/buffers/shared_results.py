@@ -10,8 +10,17 @@ from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from indexing.maps.arrays import ArrayRef, Path, array_at
 from indexing.memory.buffers.assignment import BufferAssignment
-from indexing.memory.movement.writes import is_view, updates_of, viewed_array
+from indexing.memory.movement.writes import (
+    inner_array,
+    is_view,
+    reads_of,
+    updates_of,
+    viewed_array,
+)
+from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.element import declarations_of
+from indexing.ops.scatter import Scatter
+from indexing.ops.structured_ops import InlineOp
 
 _ALIAS: Final = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}")
 
@@ -54,10 +63,30 @@ def shared_results(
     """
     results: dict[tuple[Instruction, int, Path], SharedResult] = {}
     places: Places = {} if assignment is None else places_of(assignment)
+    for sharing in _donated(module):
+        results.setdefault(sharing[:3], sharing)
     for each in _executed(module):
         for sharing in (*declared_shares(each), *assigned_shares(each, places)):
             results.setdefault(sharing[:3], sharing)
     return list(results.values())
+
+
+def _donated(module: Module) -> Iterator[SharedResult]:
+    """Yield results of a scheduled module in the memory of the parameters that they are made of.
+
+    Before a module is scheduled, XLA may still add copies.
+    """
+    if not module.header("is_scheduled", False):
+        return
+    for alias in module.header("input_output_alias", ()):
+        given = ArrayRef(module.entry.parameters[alias.parameter], alias.index)
+        result = viewed_array(ArrayRef(module.entry.root, alias.output))
+        for number, operand in enumerate(result.instruction.operands):
+            is_given = isinstance(operand.shape, Shape) and viewed_array(ArrayRef(operand)) == given
+            if is_given and result != given:
+                yield SharedResult(
+                    result.instruction, number, result.path, "input_output_alias of the module"
+                )
 
 
 def _executed(module: Module) -> Iterator[Instruction]:
@@ -85,11 +114,32 @@ def declared_shares(each: Instruction) -> Iterator[SharedResult]:
             yield SharedResult(
                 each, update.operand, update.output, "it updates the operand in place"
             )
+    if each.computation.module.header("is_scheduled", False):
+        yield from _updated_in_place(each)
     text = getattr(each.op, "output_to_operand_aliasing", "")
     for output, operand, inside in _ALIAS.findall(text):
         if not inside.strip():
             path = tuple([int(number) for number in output.split(",") if number.strip()])
             yield SharedResult(each, int(operand), path, "output_to_operand_aliasing")
+
+
+def _updated_in_place(each: Instruction) -> Iterator[SharedResult]:
+    """Yield the updates of slices and the scatters for which a scheduled module has no copy left.
+
+    Source: XLA ``xla/hlo/analysis/hlo_dataflow_analysis.cc``, ``IsInPlaceOperation``.
+    """
+    for path, _ in leaves(each.shape):
+        inner = inner_array(each, path).instruction
+        if not isinstance(inner.op, DynamicUpdateSlice | Scatter):
+            continue
+        if inner is each and not path:
+            yield SharedResult(each, 0, path, "XLA updates the operand in place")
+        elif isinstance(each.op, InlineOp):
+            base = viewed_array(ArrayRef(inner.operands[0]))
+            parameters = list(each.called_computations[0].parameters)
+            if base.instruction in parameters and reads_of(base) == [(inner, 0)]:
+                number = parameters.index(base.instruction)
+                yield SharedResult(each, number, path, "XLA updates the operand in place")
 
 
 def places_of(assignment: BufferAssignment) -> Places:
