@@ -174,6 +174,12 @@ def test_what_is_no_assignment_is_an_error(capsys: pytest.CaptureFixture[str]) -
     assert "--in-place" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--assignment", "--usage"])
+def test_a_missing_dump_is_named(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["memory", FILE, option, "missing.txt"]) == 2
+    assert "missing.txt: there is no such file" in capsys.readouterr().err
+
+
 def test_results_in_the_memory_of_operands(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "check", FILE, "--in-place", "--assignment", ASSIGNMENT)
     safe = int(text.split("in place: ")[1].split()[0])

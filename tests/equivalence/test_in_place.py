@@ -16,6 +16,7 @@ import indexing
 from hlo import Module
 from indexing import Differs, Hazard, Proved, Undecided
 from indexing.equivalence.in_place import check_in_place
+from indexing.memory.buffers.assignment import BufferAssignment
 
 Index = tuple[int, ...]
 Reads = Callable[[Index], list[Index]]
@@ -242,6 +243,21 @@ def test_updates_of_a_scheduled_module_are_in_place(
     assert [error.message for error in errors] == (
         ["`n` reads `c` after `d` wrote to its memory"] if scheduled and later == "c" else []
     )
+
+
+def test_values_of_different_sizes_at_one_place_are_undecided() -> None:
+    module = hlo.parse("""HloModule m, is_scheduled=true
+      ENTRY e { x = f32[4] parameter(0)  p = f32[4] copy(x)
+        ROOT r = f32[8] concatenate(p, p), dimensions={0} }""")
+    assignment = BufferAssignment.parse("""BufferAssignment:
+allocation 0: size 32, maybe-live-out:
+ value: <1 p @0> (size=16,offset=0): f32[4]{0}
+ value: <2 r @0> (size=32,offset=0): f32[8]{0}
+""")
+    shared = check_in_place(module, assignment)
+    assert (shared.safe, shared.errors) == (0, ())
+    assert all("they have 32 and 16 bytes" in reason for reason in shared.undecided)
+    assert shared.undecided
 
 
 def test_what_is_no_loop_is_undecided() -> None:
