@@ -15,10 +15,9 @@ from indexing.frontends.compilation import TIMEOUT, compile_for
 from indexing.frontends.lowering import load_jax, lower
 from indexing.frontends.request import CompilationRequest, RequestedLayout
 from indexing.frontends.targets import Target
-from indexing.memory.buffers.array_copies import ArrayCopy, copies, moved_bytes
+from indexing.memory.buffers.array_copies import ArrayCopy, copies
 from indexing.memory.buffers.layout_proposals import LayoutProposal, copies_by_end
 from indexing.memory.buffers.profile import SpacePeak, memory_profile
-from indexing.memory.executions import executions
 from simplifier.unknown import Unknown
 
 
@@ -159,8 +158,7 @@ def _copies_at_ends(module: Module) -> Counter[tuple[bool, int]]:
 
 
 def _moved(module: Module) -> int:
-    within = [copy for copy in copies(module) if copy.kind != "space"]
-    return moved_bytes(within, executions(module))
+    return sum(copy.moved for copy in copies(module) if copy.kind != "space")
 
 
 def _peaks(module: Module) -> Mapping[int, SpacePeak]:

@@ -26,6 +26,7 @@ def copy_record(copy: ArrayCopy) -> dict[str, Any]:
         "computation": copy.instruction.computation.name,
         "kind": copy.kind,
         "bytes": copy.bytes,
+        "executions": copy.executions,
         "written_by": copy.written_by,
         "read_by": copy.read_by,
         "needed": copy.needed,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hlo.modules.module import Module
+from hlo.text.names import counted_noun
 from indexing.frontends.layout_trials import LayoutTrial
 from indexing.memory.buffers.array_copies import ArrayCopy
 from indexing.memory.buffers.layout_proposals import LayoutProposal
@@ -152,13 +153,12 @@ class CopyTable:
 
     def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
         """Yield the lines of the text, with at most `top` copies."""
-        total = sum(copy.bytes for copy in self.copies)
-        spared = sum(copy.bytes for copy in self.copies if copy.needed is False)
         name = paint(self.module.name, "name")
         yield f"{self.module.filename}: HloModule {name}"
-        yield f"  {len(self.copies):,} copies move {total:,} bytes, {spared:,} of them not needed"
+        yield f"  {self._total()}"
         for copy in self.copies[:top]:
-            yield f"{copy.instruction.opcode} {copy.instruction.name}: {copy.bytes:,} bytes"
+            times = f", {copy.executions:,} times" if copy.executions != 1 else ""
+            yield f"{copy.instruction.opcode} {copy.instruction.name}: {copy.bytes:,} bytes{times}"
             yield f"  {copy.kind}: {copy.written_by} -> {copy.read_by}"
             yield f"  {_NEEDS[copy.needed]}: {copy.why}"
             if isinstance(copy.proposal, LayoutProposal):
@@ -166,10 +166,21 @@ class CopyTable:
             elif copy.kind in ("layout", "movement"):
                 yield f"  no proposal: {copy.proposal.reason}"
         if len(self.copies) > top:
-            rest = sum(copy.bytes for copy in self.copies[top:])
+            rest = sum(copy.moved for copy in self.copies[top:])
             yield f"… {len(self.copies) - top:,} more: {rest:,} bytes"
         if self.trial is not None:
             yield from trial_lines(self.trial)
+
+    def _total(self) -> str:
+        """Return the bytes of all executions, and those of copies that can go."""
+        moved = dict.fromkeys(_NEEDS, 0)
+        for copy in self.copies:
+            moved[copy.needed] += copy.moved
+        count = counted_noun(len(self.copies), "copy", "copies")
+        verb = "moves" if len(self.copies) == 1 else "move"
+        parts = [f"{size:,} {_NEEDS[needed]}" for needed, size in moved.items() if size]
+        texts = f": {', '.join(parts)}" if parts else ""
+        return f"{count} {verb} {sum(moved.values()):,} bytes{texts}"
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         """Return the copies as a value for JSON.

@@ -95,9 +95,34 @@ def test_copies(capsys: pytest.CaptureFixture[str]) -> None:
     assert "XLA places it in VMEM" in text
     record = json.loads(printed(capsys, "memory", FILE, "--copies", "--format", "json"))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
-    moved = [copy["bytes"] for copy in record["copies"]]
+    moved = [copy["bytes"] * copy["executions"] for copy in record["copies"]]
     assert moved == sorted(moved, reverse=True)
     assert cli.run(["memory", FILE, "--copies", "--at-peak"]) == 2
+
+
+def test_copies_in_loops_count_for_each_execution(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text("""HloModule m, is_scheduled=true
+      b { t = (s32[], f32[8,16]{1,0}) parameter(0)
+        i = s32[] get-tuple-element(t), index=0  x = f32[8,16]{1,0} get-tuple-element(t), index=1
+        o = s32[] constant(1)  j = s32[] add(i, o)  y = f32[8,16]{0,1} copy(x)
+        w = f32[8,16]{1,0} custom-call(y), custom_call_target="k"
+        ROOT r = (s32[], f32[8,16]{1,0}) tuple(j, w) }
+      c { t = (s32[], f32[8,16]{1,0}) parameter(0)  i = s32[] get-tuple-element(t), index=0
+        n = s32[] constant(100)  ROOT l = pred[] compare(i, n), direction=LT }
+      ENTRY e { z = s32[] constant(0)  a = f32[8,16]{1,0} parameter(0)
+        k = f32[8,16]{1,0} custom-call(a), custom_call_target="k"
+        s = (s32[], f32[8,16]{1,0}) tuple(z, k)
+        w = (s32[], f32[8,16]{1,0}) while(s), condition=c, body=b
+        g = f32[8,16]{1,0} get-tuple-element(w), index=1
+        ROOT q = f32[8,16]{0,1} copy(g) }""")
+    text = printed(capsys, "memory", str(file), "--copies")
+    once = 2 * 8 * 16 * 4
+    assert f"2 copies move {101 * once:,} bytes" in text
+    assert f"copy y: {once:,} bytes, 100 times" in text
+    assert text.index("copy y") < text.index("copy q")
 
 
 BEFORE = """HloModule m, is_scheduled=true

@@ -6,13 +6,13 @@ The array has its layout from what writes it, and gets another because of what r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
 from hlo.arguments import checked
-from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.module import Instruction, Module
 from hlo.shapes.layout import Layout
 from hlo.shapes.shape import Shape, leaves
 from indexing.maps.arrays import ArrayRef, array_name
@@ -25,7 +25,7 @@ from indexing.memory.buffers.layout_proposals import (
 from indexing.memory.buffers.moved_elements import CopyKind, copied_path, kind_of_copy, moved
 from indexing.memory.buffers.shared_results import declared_shares
 from indexing.memory.buffers.values import Lives, Value, lives_of
-from indexing.memory.executions import Executions, executions
+from indexing.memory.executions import executions
 from indexing.memory.movement.writes import is_view, reads_of, updates_of, viewed_array
 from indexing.memory.spaces import is_for_tpu, space_name, space_of
 from indexing.ops.base import MappedOp
@@ -48,7 +48,8 @@ class ArrayCopy:
         kind: what it changes: the layout, the memory space, nothing but the place of the value, or
             the places of elements in the array (`movement`).
         source: the array that is copied.
-        bytes: the bytes in memory that are read and written, with padding.
+        bytes: the bytes in memory that one execution reads and writes, with padding.
+        executions: the number of executions; the least, if it is not known.
         written_by: what gives the source its layout and space.
         read_by: what wants the other layout or space.
         needed: False if the copy can go, True if it cannot, None if that is not known.
@@ -60,11 +61,17 @@ class ArrayCopy:
     kind: CopyKind
     source: ArrayRef
     bytes: int
+    executions: int
     written_by: str
     read_by: str
     needed: bool | None
     why: str
     proposal: LayoutProposal | Unknown
+
+    @property
+    def moved(self) -> int:
+        """The bytes of all executions; the least, if their number is not known."""
+        return self.bytes * self.executions
 
     def __str__(self) -> str:
         ends = f"{self.written_by} -> {self.read_by}"
@@ -95,23 +102,21 @@ loop that reads any layout
     lives = lives_of(module)
     if isinstance(lives, Unknown):
         return ()
-    memory, entry = _Memory(lives), EntryCopies(module)
+    memory, entry, counts = _Memory(lives), EntryCopies(module), executions(module)
     answers = [
-        _explained(each, movement, memory, entry)
+        _explained(each, movement, memory, entry, counts[each.computation].lower)
         for each in dict.fromkeys(lives.steps)
         if (movement := moved(each)) is not None
     ]
     order = {each: number for number, each in enumerate(module.instructions)}
-    answers.sort(key=lambda copy: (-copy.bytes, order[copy.instruction]))
-    return _without_conflicts(answers, executions(module))
+    answers.sort(key=lambda copy: (-copy.moved, order[copy.instruction]))
+    return _without_conflicts(answers)
 
 
-def _without_conflicts(
-    answers: Sequence[ArrayCopy], counts: Mapping[Computation, Executions]
-) -> tuple[ArrayCopy, ...]:
+def _without_conflicts(answers: Sequence[ArrayCopy]) -> tuple[ArrayCopy, ...]:
     """Return copies with one layout for each argument and result: that which spares most bytes."""
     chosen: dict[End, tuple[Layout, ArrayCopy]] = {}
-    for copy in sorted(answers, key=lambda copy: -moved_bytes([copy], counts)):
+    for copy in sorted(answers, key=lambda copy: -copy.moved):
         if isinstance(copy.proposal, LayoutProposal) and not copy.proposal.is_inside:
             for change in copy.proposal.changes:
                 chosen.setdefault(change.end, (change.layout, copy))
@@ -128,27 +133,12 @@ def _settled(copy: ArrayCopy, chosen: Mapping[End, tuple[Layout, ArrayCopy]]) ->
     return copy
 
 
-def moved_bytes(
-    answers: Iterable[ArrayCopy], counts: Mapping[Computation, Executions] | None = None
-) -> int:
-    """Return the bytes that copies move in all executions; at least, where a number is unknown.
-
-    Args:
-        answers: the copies.
-        counts: the executions of the computations of their module; by default, one.
-    """
-    once = Executions(1, 1)
-    return sum(
-        copy.bytes * (counts or {}).get(copy.instruction.computation, once).lower
-        for copy in answers
-    )
-
-
 def _explained(
     each: Instruction,
     movement: tuple[ArrayRef, Shape, Shape],
     memory: _Memory,
     entry: EntryCopies,
+    count: int,
 ) -> ArrayCopy:
     source, shape, result = movement
     kind = kind_of_copy(each, shape, result)
@@ -175,6 +165,7 @@ def _explained(
         kind,
         viewed_array(source),
         shape.physical_bytes + result.physical_bytes,
+        count,
         _writer_text(viewed_array(source)),
         ", ".join([_reader_text(reader) for reader in readers]) or "nothing",
         needed,
