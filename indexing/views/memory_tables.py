@@ -241,9 +241,8 @@ def _shares(profile: MemoryProfile, peak: SpacePeak) -> str:
     """Return the bytes at a peak by kind, and those that are padding."""
     kinds = profile.alive_by_kind(peak.step, peak.space)
     texts = [f"{count:,} {kind}" for kind, count in kinds.items()]
-    if padding := peak.stored_bytes - peak.dense_bytes:
-        texts.append(f"{padding:,} of them are padding")
-    return ", ".join(texts)
+    padding = peak.stored_bytes - peak.dense_bytes
+    return ", ".join(texts) + (f"; {padding:,} in all are padding" if padding else "")
 
 
 def _peak_record(peak: SpacePeak, profile: MemoryProfile) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def command(
       hlo-indexing memory m.hlo --assignment m-buffer-assignment.txt
     """
     if copies and (at_peak or assignment or usage or notation == "svg"):
-        refused = "--at-peak, --assignment, --usage and svg"
+        refused = "--at-peak, --assignment, --usage or --format svg"
         raise click.UsageError(f"--copies cannot be used with {refused}")
     fresh = is_fresh(click.get_current_context())
     requests = _requests(corpus.files, copies) if try_layouts else None

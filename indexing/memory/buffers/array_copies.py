@@ -269,7 +269,8 @@ def _is_overwritten(
     if memory.is_given(original):
         is_written = len(memory.by_buffer[copied.buffer]) > 1 or copied.buffer in memory.results
         if is_written:
-            return True, f"`{array_name(source)}` is given, and its memory must not be written"
+            name = array_name(source)
+            return True, f"`{name}` is an argument or a constant: nothing may be written over it"
     if copied.buffer in memory.results and original.buffer in memory.results:
         return True, "both are results"
     clash = _clash(copied, original, memory)
