@@ -245,6 +245,21 @@ def test_updates_of_a_scheduled_module_are_in_place(
     )
 
 
+def test_results_of_a_scatter_of_several_arrays_are_not_in_the_first_one() -> None:
+    module = hlo.parse("""HloModule m, is_scheduled=true
+      second { a = f32[] parameter(0)  b = f32[] parameter(1)  c = f32[] parameter(2)
+        d = f32[] parameter(3)  ROOT t = (f32[], f32[]) tuple(c, d) }
+      f { p = f32[4,6] parameter(0)  q = f32[4,6] parameter(1)  k = s32[1] parameter(2)
+        u = f32[1,6] parameter(3)
+        ROOT s = (f32[4,6], f32[4,6]) scatter(p, q, k, u, u), update_window_dims={0,1},
+          inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=0,
+          to_apply=second }
+      ENTRY e { a = f32[4,6] parameter(0)  b = f32[4,6] parameter(1)  k = s32[1] parameter(2)
+        u = f32[1,6] parameter(3)  p = f32[4,6] negate(a)  q = f32[4,6] negate(b)
+        ROOT r = (f32[4,6], f32[4,6]) fusion(p, q, k, u), kind=kInput, calls=f }""")
+    assert (check_in_place(module).safe, check_in_place(module).errors) == (0, ())
+
+
 def test_values_of_different_sizes_at_one_place_are_undecided() -> None:
     module = hlo.parse("""HloModule m, is_scheduled=true
       ENTRY e { x = f32[4] parameter(0)  p = f32[4] copy(x)

@@ -129,9 +129,10 @@ def _updated_in_place(each: Instruction) -> Iterator[SharedResult]:
     Source: XLA ``xla/hlo/analysis/hlo_dataflow_analysis.cc``, ``IsInPlaceOperation``.
     """
     for path, _ in leaves(each.shape):
-        inner = inner_array(each, path).instruction
-        if not isinstance(inner.op, DynamicUpdateSlice | Scatter):
-            continue
+        written = inner_array(each, path)
+        inner = written.instruction
+        if written.path or not isinstance(inner.op, DynamicUpdateSlice | Scatter):
+            continue  # a leaf of a scatter of several arrays is in the memory of another operand
         if inner is each and not path:
             yield SharedResult(each, 0, path, "XLA updates the operand in place")
         elif isinstance(each.op, InlineOp):
