@@ -9,7 +9,7 @@ import numpy as np
 
 from indexing.maps.arrays import ArrayRef
 from indexing.tiling.loops.axes import Axes, IntArray, StepAxis
-from indexing.tiling.loops.block_figures import bytes_of
+from indexing.tiling.loops.block_figures import bytes_read_in_one_phase
 from indexing.tiling.loops.phases import LoopPhase, PhaseReads
 from indexing.tiling.loops.set_tables import SetTable
 from indexing.tiling.loops.step_sets import StepSets
@@ -34,21 +34,9 @@ def wave_bytes(
     counts = [axes[axis].count if axis in blocks else 1 for axis in sorted({*blocks})]
     index = np.stack(np.unravel_index(order, counts or [1]))
     place = {axis: index[k] for k, axis in enumerate(sorted(blocks))}
-    total = 0
-    read: set[ArrayRef] = set()
-    for phase in phases:
-        for each in phase.arrays:
-            if each.array in read:
-                return Unknown(
-                    f"`{each.array.instruction.name}` is read in several phases: which elements a "
-                    "wave keeps between them is not modelled"
-                )
-            own = _loads(each, axes, tables[each.array], place, wave)
-            if isinstance(own, Unknown):
-                return own
-            total += bytes_of(each.array, own)
-        read |= {each.array for each in phase.arrays}
-    return total
+    return bytes_read_in_one_phase(
+        phases, lambda each: _loads(each, axes, tables[each.array], place, wave)
+    )
 
 
 def _loads(
