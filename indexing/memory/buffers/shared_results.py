@@ -10,17 +10,8 @@ from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from indexing.maps.arrays import ArrayRef, Path, array_at
 from indexing.memory.buffers.assignment import BufferAssignment
-from indexing.memory.movement.writes import (
-    inner_array,
-    is_view,
-    reads_of,
-    updates_of,
-    viewed_array,
-)
-from indexing.ops.dynamic import DynamicUpdateSlice
+from indexing.memory.movement.writes import inner_update, is_view, updates_of, viewed_array
 from indexing.ops.element import declarations_of
-from indexing.ops.scatter import Scatter
-from indexing.ops.structured_ops import InlineOp
 
 _ALIAS: Final = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}")
 
@@ -129,18 +120,9 @@ def _updated_in_place(each: Instruction) -> Iterator[SharedResult]:
     Source: XLA ``xla/hlo/analysis/hlo_dataflow_analysis.cc``, ``IsInPlaceOperation``.
     """
     for path, _ in leaves(each.shape):
-        written = inner_array(each, path)
-        inner = written.instruction
-        if written.path or not isinstance(inner.op, DynamicUpdateSlice | Scatter):
-            continue  # a leaf of a scatter of several arrays is in the memory of another operand
-        if inner is each and not path:
-            yield SharedResult(each, 0, path, "XLA updates the operand in place")
-        elif isinstance(each.op, InlineOp):
-            base = viewed_array(ArrayRef(inner.operands[0]))
-            parameters = list(each.called_computations[0].parameters)
-            if base.instruction in parameters and reads_of(base) == [(inner, 0)]:
-                number = parameters.index(base.instruction)
-                yield SharedResult(each, number, path, "XLA updates the operand in place")
+        update = inner_update(each, path)
+        if update is not None and (update.instruction is each or update.is_only_read):
+            yield SharedResult(each, update.operand, path, "XLA updates the operand in place")
 
 
 def places_of(assignment: BufferAssignment) -> Places:

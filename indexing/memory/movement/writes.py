@@ -12,7 +12,9 @@ from indexing.dataflow.copies import source_of
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.control import While, callees
+from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.element import declarations_of
+from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import InlineOp
 from simplifier.unknown import Unknown
 
@@ -119,19 +121,68 @@ def updates_of(instruction: Instruction) -> tuple[Update, ...]:
 
 
 def _update(instruction: Instruction, output: Path) -> Update | None:
-    update = inner_array(instruction, output).instruction
-    if update.opcode != "dynamic-update-slice" or unbounded_leaf(update.shape):
+    inner = inner_update(instruction, output)
+    if inner is None or not inner.is_slice or unbounded_leaf(inner.instruction.shape):
+        return None
+    base = inner.base
+    if inner.instruction is not instruction:
+        if not inner.is_only_read:
+            return None
+        base = ArrayRef(instruction.operands[inner.operand], base.path)
+    return Update(inner.instruction, output, inner.operand, base, _is_reusable(base, instruction))
+
+
+class InnerUpdate(NamedTuple):
+    """The update of a slice, or the scatter, that computes an array of a result.
+
+    Attributes:
+        instruction: the update; for a fusion, inside of it.
+        operand: the number of the operand, of the fusion or of the update itself, with its base.
+        base: the array that is updated, in the computation of the update.
+    """
+
+    instruction: Instruction
+    operand: int
+    base: ArrayRef
+
+    @property
+    def is_slice(self) -> bool:
+        """True for the update of a slice, False for a scatter."""
+        return isinstance(self.instruction.op, DynamicUpdateSlice)
+
+    @property
+    def is_only_read(self) -> bool:
+        """True if only the update reads the base in its computation, as the base."""
+        return reads_of(viewed_array(self.base)) == [(self.instruction, 0)]
+
+
+def inner_update(instruction: Instruction, output: Path) -> InnerUpdate | None:
+    """Return the update whose base is an operand; None if another instruction computes the array.
+
+    An array of a scatter of several arrays is no update of the first one.
+
+    >>> import hlo
+    >>> module = hlo.parse('''
+    ... f { p = f32[2] parameter(0)  q = f32[9] parameter(1)  i = s32[] parameter(2)
+    ...   ROOT u = f32[9] dynamic-update-slice(q, p, i) }
+    ... ENTRY e { p = f32[2] parameter(0)  q = f32[9] parameter(1)  i = s32[] parameter(2)
+    ...   ROOT r = f32[9] fusion(p, q, i), kind=kLoop, calls=f }''')
+    >>> update = inner_update(module.entry.root, ())
+    >>> update.instruction.name, update.operand
+    ('u', 1)
+    """
+    inner = inner_array(instruction, output)
+    update = inner.instruction
+    if inner.path or not isinstance(update.op, DynamicUpdateSlice | Scatter):
         return None
     base = ArrayRef(update.operands[0])
-    number = 0
-    if isinstance(instruction.op, InlineOp):
-        parameters = list(instruction.called_computations[0].parameters)
-        source = viewed_array(base)
-        if source.instruction not in parameters or reads_of(source) != [(update, 0)]:
-            return None
-        number = parameters.index(source.instruction)
-        base = ArrayRef(instruction.operands[number], source.path)
-    return Update(update, output, number, base, _is_reusable(base, instruction))
+    if update is instruction:
+        return InnerUpdate(update, 0, base)
+    base = viewed_array(base)
+    parameters = list(instruction.called_computations[0].parameters)
+    if base.instruction not in parameters:
+        return None
+    return InnerUpdate(update, parameters.index(base.instruction), base)
 
 
 def _is_reusable(array: ArrayRef, reader: Instruction) -> bool:
