@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from shutil import copyfile
 
@@ -39,8 +40,35 @@ def test_the_assignment_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "memory", FILE, "--assignment", ASSIGNMENT)
     assert "allocated by XLA" in text
     assert "note: " not in text
-    other = str(DATA / "tpu_scan_rnn.hlo")
-    assert "is no array of" in printed(capsys, "memory", other, "--assignment", ASSIGNMENT)
+
+
+@pytest.mark.parametrize("command", [["memory"], ["check", "--in-place"]])
+@pytest.mark.parametrize("program", ["tpu_scan_rnn", "gpu_kv_cache_decode"])
+def test_the_assignment_of_another_module_is_an_error(
+    command: list[str], program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [*command, str(DATA / f"{program}.hlo"), "--assignment", ASSIGNMENT]
+    assert cli.run(arguments) == 1
+    message = capsys.readouterr().err
+    assert "error[dump]: this buffer assignment is that of another module than `jit_" in message
+    assert "= help: take both from the dumps of one compilation" in message
+
+
+def test_an_assignment_without_a_parameter_is_that_of_another_module(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, dump = tmp_path / "m.hlo", tmp_path / "m.txt"
+    file.write_text(
+        "ENTRY e { p = f32[8] parameter(0)  q = f32[8] parameter(1)\n  ROOT r = f32[8] add(p, q) }"
+    )
+    value = " value: <0 p @0> (size=32,offset=0): f32[8]{0}\n"
+    parameter = "allocation {0}: size 32, parameter {0}, shape |f32[8]| at ShapeIndex {{}}:\n"
+    text = f"BufferAssignment:\n{parameter.format(0)}{value}"
+    dump.write_text(text)
+    assert cli.run(["memory", str(file), "--assignment", str(dump)]) == 1
+    assert "nothing is allocated for parameter 1 `q`" in capsys.readouterr().err
+    dump.write_text(f"{text}{parameter.format(1)}{value.replace('p', 'q')}")
+    printed(capsys, "memory", str(file), "--assignment", str(dump))
 
 
 @pytest.mark.parametrize(
@@ -78,15 +106,26 @@ def test_dumps_beside_a_module_are_read(tmp_path: Path, capsys: pytest.CaptureFi
     assert text.splitlines() == lines
 
 
-def test_a_report_of_another_module_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_of_another_module_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     other = str(DATA / "tpu_scan_rnn.memory-usage-report.txt")
-    arguments = ("memory", FILE, "--assignment", ASSIGNMENT, "--usage", other)
+    assert cli.run(["memory", FILE, "--assignment", ASSIGNMENT, "--usage", other]) == 1
+    message = capsys.readouterr().err
+    assert "error[dump]: this report of memory usage is that of another module" in message
+    assert "`jit_kv_cache_decode` has no array f32[64,8,128] in default" in message
+    assert cli.run(["memory", FILE, "--usage", ASSIGNMENT]) == 1
+    assert "this is no report of memory usage" in capsys.readouterr().err
+
+
+def test_other_totals_of_a_report_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "usage.txt"
+    other.write_text(re.sub(r"Total bytes: \d+", "Total bytes: 7", Path(USAGE).read_text()))
+    arguments = ("memory", FILE, "--assignment", ASSIGNMENT, "--usage", str(other))
     record = json.loads(printed(capsys, *arguments, "--format", "json"))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     assert record["assignment"]["mismatches"] == []
-    assert any("bytes reported" in fault for fault in record["usage"]["mismatches"])
-    assert cli.run(["memory", FILE, "--usage", ASSIGNMENT]) == 1
-    assert "this is no report of memory usage" in capsys.readouterr().err
+    assert any("7 bytes reported" in fault for fault in record["usage"]["mismatches"])
 
 
 def test_copies(capsys: pytest.CaptureFixture[str]) -> None:

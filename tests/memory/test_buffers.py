@@ -129,6 +129,29 @@ def test_an_array_in_place_of_a_tuple_is_told() -> None:
         assert "no array" in fault
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        (" value: <1 w @0> (size=16,offset=0): f32[4]{0}", None),  # `s{1}`, which is wrapped
+        (" value: <1 w @0> (size=20,offset=0): f32[5]{0}", "has no such array"),
+        (" value: <1 r @0> (size=20,offset=0): f32[5]{0}", "has f32[4]{0}, the assignment f32[5]"),
+        (" value: <1 r{} @0> (size=8,offset=0): (f32[4]{0})", "has f32[4]{0}, the assignment (f3"),
+    ],
+)
+def test_the_assignment_of_another_module_is_told(text: str, label: str | None) -> None:
+    module = hlo.parse("""ENTRY e { p = f32[4]{0} parameter(0)
+      s = ((f32[4]{0}), f32[4]{0}, u32[]) copy-start(p)  ROOT r = f32[4]{0} negate(p) }""")
+    given = "allocation 0: size 16, parameter 0, shape |f32[4]| at ShapeIndex {}:\n"
+    given += " value: <0 p @0> (size=16,offset=0): f32[4]{0}\nallocation 1: size 20:"
+    assignment = BufferAssignment.parse(f"BufferAssignment:\n{given}\n{text}\n")
+    error = assignment.of_another_module(module)
+    if label is None:
+        assert error is None
+    else:
+        assert error is not None
+        assert label in error.label
+
+
 def test_arrays_of_unknown_size_are_unknown() -> None:
     answer = indexing.memory_profile(
         hlo.parse("ENTRY e { p = f32[?,3] parameter(0)  ROOT n = f32[?,3] negate(p) }")

@@ -57,8 +57,8 @@ def command(
 
     With --in-place, results that are written into the memory of an operand are checked: updates of
     slices and scatters, results that attributes or the header of a scheduled module alias with
-    operands, and with --assignment the pairs that XLA's buffer assignment gives the same memory. An
-    element that is read after its place is overwritten is an error.
+    operands, and the pairs that XLA's buffer assignment, beside FILE or from --assignment, gives the
+    same memory. An element that is read after its place is overwritten is an error.
 
     JSON has an object for each module, with its errors, its warnings and unknown opcodes.
 
@@ -81,7 +81,7 @@ class CheckQuestion(WholeFiles):
     Attributes:
         notation: the output format.
         in_place: also check results in the memory of operands.
-        assignment: the file with XLA's buffer assignment, or None.
+        assignment: the file with XLA's buffer assignment; None for the one beside the module.
     """
 
     notation: str
@@ -105,7 +105,7 @@ class CheckQuestion(WholeFiles):
 
         if errors:
             return SharedMemory((), (), 0)
-        return check_in_place(module, load_assignment(self.assignment))
+        return check_in_place(module, load_assignment(module, self.assignment))
 
 
 def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> None:

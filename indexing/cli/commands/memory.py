@@ -9,7 +9,6 @@ import click
 
 from indexing.cli.assignment_option import (
     assignment_option,
-    dumped_beside,
     load_assignment,
     load_usage,
     usage_option,
@@ -170,8 +169,8 @@ class MemoryQuestion(ValidModules):
 
         return memory_profile(
             module,
-            load_assignment(self.assignment or dumped_beside(module.filename, "buffer-assignment")),
-            load_usage(self.usage or dumped_beside(module.filename, "memory-usage-report")),
+            load_assignment(module, self.assignment),
+            load_usage(module, self.usage),
         )
 
     def view(self, module: Module, progress: Progress, paint: Paint) -> View:

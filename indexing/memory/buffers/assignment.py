@@ -5,18 +5,17 @@ Source: XLA ``xla/service/buffer_assignment.cc``, ``BufferAllocation::ToString``
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Final, NamedTuple
 
 from hlo.arguments import checked
-from hlo.formats.files import read_text
 from hlo.modules.module import Module
-from hlo.shapes.shape import AnyShape, Shape, TupleShape, parse_shape
-from hlo.text.source import HloError, Source
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves, parse_shape
+from hlo.text.source import HloError, Source, Span
 from indexing.maps.arrays import ArrayRef, Path, array_at, array_name
+from indexing.memory.buffers.xla_dump import XlaDump
 from indexing.memory.spaces import is_for_tpu
 
 TITLE: Final = "BufferAssignment:"
@@ -38,6 +37,7 @@ class AssignedValue:
         path: the leaf of the instruction's value.
         size, offset: its bytes, and those before it in the allocation.
         shape: the shape of the leaf; a tuple's for a table of pointers.
+        span: where the name is in the text; None if there is none.
     """
 
     name: str
@@ -45,6 +45,7 @@ class AssignedValue:
     size: int
     offset: int
     shape: AnyShape
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class BufferAssignment:
+class BufferAssignment(XlaDump):
     """The allocations of a compiled module.
 
     >>> assignment = BufferAssignment.parse('''BufferAssignment:
@@ -83,7 +84,10 @@ class BufferAssignment:
     ((0, ()), 512)
     """
 
+    noun: ClassVar[str] = "buffer assignment"
+    ending: ClassVar[str] = "buffer-assignment"
     allocations: tuple[Allocation, ...]
+    title: Span | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     @checked
@@ -93,18 +97,8 @@ class BufferAssignment:
         Raises:
             HloError: the text is not a buffer assignment.
         """
-        return cls(tuple(_allocations(Source(text, filename))))
-
-    @classmethod
-    @checked
-    def load(cls, path: str | os.PathLike[str]) -> BufferAssignment:
-        """Read a file.
-
-        Raises:
-            HloError: as `parse`.
-            OSError: the file cannot be read.
-        """
-        return cls.parse(read_text(path), os.fspath(path))
+        source = Source(text, filename)
+        return cls(tuple(_allocations(source)), source.span(0, len(TITLE)))
 
     @property
     def spaces(self) -> list[int]:
@@ -124,6 +118,32 @@ class BufferAssignment:
         """The arrays and tables of pointers of all allocations, but those of threads."""
         kept = [each for each in self.allocations if not each.is_thread_local]
         return tuple([value for each in kept for value in each.values])
+
+    @checked
+    def of_another_module(self, module: Module) -> HloError | None:
+        """Return an error if an array is not in a module, or a parameter not in the assignment.
+
+        The text of a module may omit the computations of asynchronous instructions: an array of
+        such a computation is a leaf of the start, which has no place of its own.
+        """
+        named = {each.name: each for each in module.instructions}
+        wrapped = _unassigned(module, self.values)
+        for value in self.values:
+            holder = named.get(value.name)
+            shape = None if holder is None else _shape_at(holder.shape, value.path)
+            is_known = _is_like(shape, value.shape) or (holder is None and value.shape in wrapped)
+            if value.span is not None and not is_known:
+                here = "no such array" if shape is None else str(shape)
+                label = f"`{module.name}` has {here}, the assignment {value.shape}"
+                return self._mismatch(module, value.span, label)
+        given = {allocation.parameter for allocation in self.allocations}
+        for number, parameter in enumerate(module.entry.parameters):
+            for path, shape in leaves(parameter.shape):
+                if self.title and isinstance(shape, Shape) and (number, path) not in given:
+                    name = array_name(ArrayRef(parameter, path))
+                    label = f"nothing is allocated for parameter {number} `{name}`"
+                    return self._mismatch(module, self.title, label)
+        return None
 
     @checked
     def mismatches(self, module: Module) -> Iterator[str]:
@@ -186,6 +206,26 @@ def _shape_at(shape: AnyShape, path: Path) -> AnyShape | None:
     return array_at(shape, ()) or shape
 
 
+def _unassigned(module: Module, values: Sequence[AssignedValue]) -> set[AnyShape]:
+    """Return the shapes of leaves of tuples that have no place in an assignment."""
+    assigned = {(value.name, value.path) for value in values}
+    return {
+        leaf
+        for each in module.instructions
+        if isinstance(each.shape, TupleShape)
+        for path, leaf in leaves(each.shape)
+        if (each.name, path) not in assigned
+    }
+
+
+def _is_like(shape: AnyShape | None, assigned: AnyShape) -> bool:
+    """Return True for an array of the assigned shape; the text of a module may omit layouts."""
+    if not isinstance(shape, Shape) or not isinstance(assigned, Shape):
+        return type(shape) is type(assigned)
+    has_layout = shape.layout is not None
+    return shape == (assigned if has_layout else replace(assigned, layout=None))
+
+
 def _bytes(shape: AnyShape, tables: PointerTable) -> int | None:
     """Return the bytes of an array or of a table of pointers; None for tokens and the like."""
     if isinstance(shape, TupleShape):
@@ -231,7 +271,12 @@ def _value(match: re.Match[str], start: int, source: Source) -> AssignedValue:
         span = source.span(at + error.span.start, at + error.span.end)
         raise HloError(error.message, span, error.code, label=error.label) from None
     return AssignedValue(
-        match["name"], _path(match["path"]), int(match["size"]), int(match["offset"]), shape
+        match["name"],
+        _path(match["path"]),
+        int(match["size"]),
+        int(match["offset"]),
+        shape,
+        source.span(start + match.start("name"), start + match.end("name")),
     )
 
 

@@ -8,18 +8,17 @@ Source: XLA ``xla/service/buffer_assignment.cc``, ``BufferAssignment::MemoryUsag
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
 from hlo.arguments import checked
-from hlo.formats.files import read_text
 from hlo.modules.module import Module
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, parse_shape
 from hlo.text.source import HloError, Source, Span
 from indexing.memory.buffers.assignment import OTHER_TABLES, TPU_TABLES
+from indexing.memory.buffers.xla_dump import XlaDump
 from indexing.memory.spaces import DEFAULT_SPACE, is_for_tpu, space_of
 
 _SPACE: Final = re.compile(r"Memory Space: (\S+) \(color=(\d+)\)$")
@@ -39,11 +38,13 @@ class UsageRow:
         size: the bytes of the largest, rounded, as text.
         values: their number.
         shapes: their different shapes, without layouts; of a tuple, its table of pointers.
+        span: its line in the text; None if there is none.
     """
 
     size: str
     values: int
     shapes: tuple[AnyShape, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class SpaceUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageReport:
+class UsageReport(XlaDump):
     """A report of the memory that XLA allocates for a compiled module.
 
     >>> report = UsageReport.parse('''Memory Space: vmem (color=1)
@@ -77,6 +78,8 @@ class UsageReport:
     (4096, 2)
     """
 
+    noun: ClassVar[str] = "report of memory usage"
+    ending: ClassVar[str] = "memory-usage-report"
     spaces: tuple[SpaceUsage, ...]
 
     @classmethod
@@ -89,17 +92,6 @@ class UsageReport:
         """
         return cls(tuple(_spaces(Source(text, filename))))
 
-    @classmethod
-    @checked
-    def load(cls, path: str | os.PathLike[str]) -> UsageReport:
-        """Read a file.
-
-        Raises:
-            HloError: as `parse`.
-            OSError: the file cannot be read.
-        """
-        return cls.parse(read_text(path), os.fspath(path))
-
     @checked
     def bytes(self, space: int) -> int:
         """Return the bytes of all allocations of a memory space, with those of threads."""
@@ -109,6 +101,21 @@ class UsageReport:
     def rows(self) -> tuple[UsageRow, ...]:
         """The rows of all memory spaces."""
         return tuple([row for each in self.spaces for row in each.rows])
+
+    @checked
+    def of_another_module(self, module: Module) -> HloError | None:
+        """Return an error if a module has no array of a shape that the report has.
+
+        The report names no arrays: a module with arrays of the same shapes may be another one.
+        """
+        sizes = _sizes(module)
+        for each in self.spaces:
+            for row in each.rows:
+                for shape in row.shapes:
+                    if row.span is not None and _key(shape, each.space) not in sizes:
+                        label = f"`{module.name}` has no array {shape} in {each.name}"
+                        return self._mismatch(module, row.span, label)
+        return None
 
     @checked
     def mismatches(self, module: Module) -> Iterator[str]:
@@ -187,7 +194,7 @@ def _spaces(source: Source) -> Iterator[SpaceUsage]:
         elif size := _TOTAL.match(line):
             total = int(size[1])
         elif row := _ROW.match(line):
-            rows.append(UsageRow(row["size"], int(row["values"]), _shapes(row, span)))
+            rows.append(UsageRow(row["size"], int(row["values"]), _shapes(row, span), span))
         elif line.strip() and not _OTHER.match(line):
             label = "expected the total of a memory space, or arrays with their size"
             raise HloError("this line is not part of a report of memory usage", span, label=label)
