@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaves
@@ -38,6 +38,27 @@ MAX_DEPTH: Final = 128
 """Limit on the depth of nested calls."""
 
 
+Origin: TypeAlias = Literal["given", "written", "taken"]
+
+
+class ReadStep(NamedTuple):
+    """A read of a value.
+
+    Attributes:
+        step: the number of the step.
+        operand, path: the leaf of the instruction's operand; no leaf if the read is that of a loop
+            or a conditional, after the step.
+    """
+
+    step: int
+    operand: int | None = None
+    path: Path = ()
+
+    def is_after(self, step: int) -> bool:
+        """Return True if the read follows what the instruction of a step writes."""
+        return self.step > step or (self.step == step and self.operand is None)
+
+
 @dataclass(eq=False, slots=True)
 class Value:
     """The contents of an array from a step that writes it on.
@@ -46,6 +67,12 @@ class Value:
         array: the leaf that is written.
         shape: its shape.
         first, last: the steps in which it is alive.
+        origin: an instruction writes it; it is given, as an argument or a constant; or a loop or a
+            conditional takes it from others.
+        reads: the reads by instructions, in the order of their steps.
+        heirs: the values that a loop or a conditional makes of it, after a step each, in the same
+            memory.
+        is_result: what calls the program reads it, or owns its memory.
         above: a value in the same memory; None for the value that stands for them.
     """
 
@@ -53,6 +80,10 @@ class Value:
     shape: Shape
     first: int
     last: int
+    origin: Origin = "written"
+    reads: list[ReadStep] = field(default_factory=list)
+    heirs: list[tuple[int, Value]] = field(default_factory=list)
+    is_result: bool = False
     above: Value | None = None
 
     @property
@@ -84,10 +115,12 @@ class Lives:
         steps: the instructions in the order of their execution.
         values: all values, in the order in which they are written.
         arguments, results: the values of parameters and of the root of ENTRY.
+        choices: the first and the last step of each branch of each conditional.
     """
 
     steps: list[Instruction] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
+    choices: list[list[tuple[int, int]]] = field(default_factory=list)
     arguments: list[Value] = field(default_factory=list)
     results: list[Value] = field(default_factory=list)
 
@@ -96,17 +129,29 @@ class Lives:
         """The number of the next step."""
         return len(self.steps)
 
-    def write(self, array: ArrayRef, shape: Shape) -> Value:
+    def write(self, array: ArrayRef, shape: Shape, origin: Origin = "written") -> Value:
         """Return a new value, alive in the next step."""
-        value = Value(array, shape, self.now, self.now)
+        value = Value(array, shape, self.now, self.now, origin)
         self.values.append(value)
         return value
 
-    def read(self, values: Iterable[Value], until: int | None = None) -> None:
+    def keep(self, values: Iterable[Value], until: int | None = None) -> None:
         """Keep values alive, by default up to the next step."""
         at = self.now if until is None else until
         for value in values:
             value.last = max(value.last, at)
+
+    def read(self, operands: Iterable[Leaves]) -> None:
+        """Let the instruction of the next step read its operands."""
+        for number, operand in enumerate(operands):
+            for path, value in operand.items():
+                value.last = self.now
+                value.reads.append(ReadStep(self.now, number, path))
+
+    def test(self, values: Iterable[Value]) -> None:
+        """Let a loop or a conditional read values after the steps so far."""
+        for value in values:
+            value.reads.append(ReadStep(self.now - 1))
 
 
 def lives_of(module: Module, assignment: BufferAssignment | None = None) -> Lives | Unknown:
@@ -120,7 +165,7 @@ def lives_of(module: Module, assignment: BufferAssignment | None = None) -> Live
     """
     lives = Lives()
     entry = module.entry
-    arguments = {p: _written(lives, p) for p in entry.parameters}
+    arguments = {p: _new(lives, p, "given") for p in entry.parameters}
     lives.arguments += [value for given in arguments.values() for value in given.values()]
     places = {} if assignment is None else places_of(assignment)
     root = _Schedule(lives, places).computation(entry, [arguments[p] for p in entry.parameters])
@@ -135,14 +180,16 @@ def lives_of(module: Module, assignment: BufferAssignment | None = None) -> Live
             given.share(taken)
             if given is not taken:
                 kept.pop(given, None)  # its memory is the result's after the last read
-    lives.read(kept, max(lives.now - 1, 0))
+    lives.keep(kept, max(lives.now - 1, 0))
+    for value in kept:
+        value.is_result = True
     return lives
 
 
-def _written(lives: Lives, instruction: Instruction) -> Leaves:
+def _new(lives: Lives, instruction: Instruction, origin: Origin) -> Leaves:
     """Return new values of all arrays of an instruction."""
     return {
-        path: lives.write(ArrayRef(instruction, path), shape)
+        path: lives.write(ArrayRef(instruction, path), shape, origin)
         for path, shape in leaves(instruction.shape)
         if isinstance(shape, Shape)
     }
@@ -195,7 +242,10 @@ class _Schedule:
         if declared.is_control_flow:
             return self._branches(each, operands)
         if not declared.passes_leaves:
-            self.lives.read(value for leaf in operands for value in leaf.values())
+            if declared.is_view and isinstance(each.operands[0].shape, Shape):
+                self.lives.keep(operands[0].values())  # a bitcast reads nothing
+            else:
+                self.lives.read(operands)
         shares = {share.path: share.operand for share in declared_shares(each)}
         values: Leaves = {}
         for path, shape in leaves(each.shape):
@@ -212,46 +262,61 @@ class _Schedule:
         """Return the value of a leaf: that of an operand's leaf, or a new one."""
         shared = shared_leaf(array.instruction, array.path)
         same = None if shared is None else operands[shared[0]].get(shared[1])
-        return self.lives.write(array, shape) if same is None else same
+        is_given = declarations_of(array.instruction).is_given
+        origin: Origin = "given" if is_given else "written"
+        return self.lives.write(array, shape, origin) if same is None else same
 
     def _loop(self, loop: Instruction, state: Leaves) -> Leaves | Unknown:
         """Return the state after a loop; all states share the memory of the first."""
         condition, body = callees(loop, "condition", "body")
-        self.lives.read(state.values())
+        self.lives.keep(state.values())
         tested = self._renewed(condition.parameters[0], state)
         end = self.computation(condition, [tested])
         if isinstance(end, Unknown):
             return end
-        self.lives.read([*tested.values(), *end.values()])
-        before = self._renewed(body.parameters[0], state)
+        self.lives.test(end.values())
+        self.lives.keep([*tested.values(), *end.values()])
+        left = self.lives.now
+        before = self._renewed(body.parameters[0], tested)
         after = self.computation(body, [before])
         if isinstance(after, Unknown):
             return after
-        self.lives.read(after.values())
-        result = self._renewed(loop, state)
+        self.lives.keep(after.values())
+        for path, value in after.items():
+            value.heirs.append((self.lives.now - 1, tested[path]))  # the next iteration's
+        result = self._renewed(loop, tested, left)
         for path, value in after.items():
             state[path].share(value)
         return result
 
-    def _renewed(self, holder: Instruction, state: Mapping[Path, Value]) -> Leaves:
-        """Return new values in the memory of others."""
-        renewed = _written(self.lives, holder)
+    def _renewed(
+        self, holder: Instruction, state: Mapping[Path, Value], at: int | None = None
+    ) -> Leaves:
+        """Return new values in the memory of others, with their contents at a step."""
+        renewed = _new(self.lives, holder, "taken")
         for path, value in renewed.items():
             state[path].share(value)
+            state[path].heirs.append(((self.lives.now if at is None else at) - 1, value))
         return renewed
 
     def _branches(self, choice: Instruction, operands: list[Leaves]) -> Leaves | Unknown:
         """Return the result of a conditional, which shares the memory of all branches' results."""
         results: list[Leaves] = []
+        branches: list[tuple[int, int]] = []
+        self.lives.test(operands[0].values())
         for number, branch in enumerate(callees(choice, *BRANCHES)):
+            start = self.lives.now
             result = self.computation(branch, [operands[number + 1]])
             if isinstance(result, Unknown):
                 return result
+            branches.append((start, self.lives.now - 1))
             results.append(result)
+        self.lives.choices.append(branches)
         everything = [*operands, *results]
-        self.lives.read(value for leaf in everything for value in leaf.values())
-        chosen = _written(self.lives, choice)
-        for result in results:
+        self.lives.keep(value for leaf in everything for value in leaf.values())
+        chosen = _new(self.lives, choice, "taken")
+        for result, (_, end) in zip(results, branches, strict=True):
             for path, value in chosen.items():
                 value.share(result[path])
+                result[path].heirs.append((end, value))
         return chosen
