@@ -16,34 +16,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from hlo.arguments import checked
-from hlo.modules.module import Instruction, Module
+from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
-from hlo.shapes.tiling import index_at
-from hlo.text.source import HloError
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.queries import output_to_input, to_parameters
 from indexing.dataflow.runtime import fold_runtime
 from indexing.equivalence.verdicts import Differs, ElementIndex, Proved, Undecided
+from indexing.equivalence.written_places import OverwrittenElement, Written, first_violation
 from indexing.maps.arrays import ArrayRef, Path, array_at, array_name
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.layouts import physical_map
-from indexing.memory.buffers.assignment import BufferAssignment
-from indexing.memory.buffers.shared_results import SharedResult, declared_shares, shared_results
-from indexing.memory.movement.writes import inner_array, reads_of, viewed_array
+from indexing.memory.buffers.shared_results import declared_shares
+from indexing.memory.movement.writes import inner_array, inner_update, reads_of, viewed_array
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.element import OpaqueRule, element_of
-from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import InlineOp
-from simplifier import exact
-from simplifier.constraints import Constraint
-from simplifier.exact import unions
-from simplifier.unknown import Unknown
 
-SAFE: Final = "each element of the result reads only the place that it is written to"
-MAX_VALUES: Final = 256
-"""Limit on the values of a runtime variable that are tried one by one."""
-DECLARED: Final = "the call declares that it writes over the operand, and is trusted"
-KEPT: Final = "the updates do not read the operand, and what they do not write stays in memory"
+SAFE: Final = "each element reads only the place that it is written to"
+DECLARED: Final = "the call declares it, and is trusted"
+KEPT: Final = "the updates do not read the operand, and all else stays in memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +83,7 @@ def in_place(
     >>> bool(indexing.in_place(module.entry["a"]))
     True
     >>> print(indexing.in_place(module.entry.root))
-    not safe in place: element [8] of `b` reads [7] of `a`, where element [7] is written
+    not safe in place: element [1] of `b` reads [0] of `a`, where element [0] is written
     """
     number = _number(instruction, operand)
     array = ArrayRef(instruction.operands[number])
@@ -104,59 +94,12 @@ def in_place(
     result = array_at(instruction.shape, path)
     if result is None or result.physical_bytes != shape.physical_bytes:
         raise ValueError(f"no array of `{instruction.name}` has the size of {shape}")
-    verdict = _decide(instruction, number, path, result, shape)
+    verdict = decide(instruction, number, path, Written(result, shape))
     if verdict and (later := _later_reader(array, instruction)) is not None:
         name = array_name(array)
         reason = f"`{later.name}` reads `{name}` after `{instruction.name}` wrote to its memory"
         return Hazard(0, (), reason, "values", reader=later)
     return verdict
-
-
-@dataclass(frozen=True, slots=True)
-class SharedMemory:
-    """Verdicts on the results of a module that are in the memory of operands.
-
-    Attributes:
-        errors: the results that are not safe.
-        undecided: the others that are not proved safe, as text.
-        safe: the number of results that are safe.
-    """
-
-    errors: tuple[HloError, ...]
-    undecided: tuple[str, ...]
-    safe: int
-
-
-def check_in_place(module: Module, assignment: BufferAssignment | None = None) -> SharedMemory:
-    """Decide on the results of a module that are written into the memory of operands."""
-    errors, undecided, safe = [], [], 0
-    for sharing in shared_results(module, assignment):
-        each = sharing.instruction
-        verdict = _shared(sharing)
-        name = f"`{each.name}` in the memory of `{each.operands[sharing.operand].name}`"
-        if isinstance(verdict, Proved):
-            safe += 1
-        elif isinstance(verdict, Differs):
-            notes = [f"{name}: {sharing.why}"]
-            errors.append(HloError(verdict.reason, each.span, "in-place", notes=notes))
-        else:
-            undecided.append(f"{name}: {verdict}")
-    return SharedMemory(tuple(errors), tuple(undecided), safe)
-
-
-def _shared(sharing: SharedResult) -> Proved | Differs | Undecided:
-    """Decide on a result in the memory of an operand."""
-    each = sharing.instruction
-    result = array_at(each.shape, sharing.path)
-    operand = each.operands[sharing.operand].shape
-    if (
-        result is not None
-        and isinstance(operand, Shape)
-        and result.physical_bytes != operand.physical_bytes
-    ):
-        sizes = f"{result.physical_bytes:,} and {operand.physical_bytes:,} bytes"
-        return Undecided(f"one begins where the other does, and they have {sizes}", each)
-    return in_place(each, sharing.operand, sharing.path)
 
 
 def _number(instruction: Instruction, operand: int | str) -> int:
@@ -183,47 +126,64 @@ def _later_reader(array: ArrayRef, instruction: Instruction) -> Instruction | No
     source = viewed_array(array)
     order = list(instruction.computation.instructions)
     after = set(order[order.index(instruction) + 1 :])
-    return next((reader for reader, _ in reads_of(source) if reader in after), None)
+    reads = [each for each in reads_of(source) if each[0] in after]
+    return next((reader for reader, number in reads if _needs(reader, number)), None)
 
 
-def _decide(
-    instruction: Instruction, number: int, path: Path, result: Shape, shape: Shape
+def _needs(reader: Instruction, number: int) -> bool:
+    """Return False if no result of an instruction depends on an operand."""
+    arrays = [isinstance(leaf, Shape) for _, leaf in leaves(reader.shape)]
+    if not isinstance(reader.operands[number].shape, Shape) or not all(arrays) or not arrays:
+        return True
+    answers = [output_to_input(reader, output) for output in range(len(arrays))]
+    return any(each.maps[number] or each.unknown[number] is not None for each in answers)
+
+
+def decide(
+    instruction: Instruction, number: int, path: Path, written: Written
 ) -> Proved | Differs | Undecided:
-    update = _update(instruction, number, path)
-    if update is not None:
-        return _decide_update(instruction, number, path, update)
+    """Decide whether an instruction may write a result over what it reads of an operand.
+
+    Args:
+        number, path: the operand, and the leaf of the result.
+        written: where both are in memory.
+    """
+    update = inner_update(instruction, path)
+    if update is not None and update.operand == number:
+        if not written.is_same_place:
+            return Undecided(f"`{update.instruction.name}` updates it at another place")
+        return _decide_update(instruction, number, path, update.instruction)
     if instruction.called_computations and not isinstance(instruction.op, InlineOp):
         return Undecided(f"`{instruction.name}` calls computations", instruction)
     if isinstance(element_of(inner_array(instruction, path).instruction), OpaqueRule):
         own = instruction, number, path
-        if any(each[:3] == own for each in declared_shares(instruction)):
+        declared = any(each[:3] == own for each in declared_shares(instruction))
+        if declared and written.is_same_place:
             return Proved("values", note=DECLARED)
         return Undecided(f"`{instruction.opcode}` is no loop over elements", instruction)
+    return _decide_loop(instruction, number, path, written)
+
+
+def _decide_loop(
+    instruction: Instruction, number: int, path: Path, written: Written
+) -> Proved | Differs | Undecided:
+    """Decide on a loop over the elements of its results."""
     verdict: Proved | Differs | Undecided = Proved("values", note=SAFE)
     for output, (each, leaf) in enumerate(leaves(instruction.shape)):
         if not isinstance(leaf, Shape):
             continue
-        maps = output_to_input(instruction, output).maps[number]
-        if each != path and maps and leaf.dims != result.dims:
+        answer = output_to_input(instruction, output)
+        maps = answer.maps[number]
+        if (unknown := answer.unknown[number]) is not None:
+            return Undecided(str(unknown), instruction)
+        if each != path and maps and leaf.dims != written.result.dims:
             return Undecided(f"result {array_name(ArrayRef(instruction, each))} reads it, too")
-        violation = _first_violation(maps, result, shape)
+        violation = first_violation(maps, written)
         if isinstance(violation, Undecided):
             verdict = violation
         elif violation is not None:
             return _hazard(instruction, number, output, violation)
     return verdict
-
-
-def _update(instruction: Instruction, number: int, path: Path) -> Instruction | None:
-    """Return the update of a slice, or the scatter, whose base is an operand."""
-    inner = inner_array(instruction, path).instruction
-    if not isinstance(inner.op, DynamicUpdateSlice | Scatter):
-        return None
-    if inner is instruction:
-        return inner if number == 0 else None
-    base = viewed_array(ArrayRef(inner.operands[0]))
-    parameters = list(instruction.called_computations[0].parameters)
-    return inner if base.instruction is parameters[number] else None
 
 
 # ---------------------------------------------------------------- updates
@@ -249,7 +209,7 @@ def _decide_update(
         return Undecided(f"what decides the places of updates reads `{base.instruction.name}`")
     shape = update.shape
     assert isinstance(shape, Shape)
-    violation = _first_violation(_written_reads(update, base), shape, shape)
+    violation = first_violation(_written_reads(update, base), Written(shape, shape))
     if violation is None:
         return Proved("values", note=SAFE)
     if isinstance(violation, Undecided):
@@ -277,7 +237,7 @@ def _written_reads(update: Instruction, base: ArrayRef) -> Iterator[IndexingMap]
 
 
 def _hazard(
-    instruction: Instruction, number: int, output: int, violation: _Violation
+    instruction: Instruction, number: int, output: int, violation: OverwrittenElement
 ) -> Differs | Undecided:
     """Return the verdict on a point that reads an element at the place of another."""
     name = instruction.operands[number].name
@@ -297,68 +257,3 @@ def _hazard(
         writer=writer,
         operand_element=element,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Violation:
-    """A point that reads an element at the place of another."""
-
-    point: tuple[int, ...]
-    element: ElementIndex
-    writer: ElementIndex | None
-
-
-def _first_violation(
-    maps: Iterable[IndexingMap], result: Shape, shape: Shape
-) -> _Violation | Undecided | None:
-    """Return a point that reads an element at another place than its own; None without any."""
-    undecided: Undecided | None = None
-    here, there = physical_map(result), physical_map(shape)
-    for m in maps:
-        point = _violation(m, here, there)
-        if point is None:
-            continue
-        if isinstance(point, Unknown):
-            undecided = Undecided(str(point))
-            continue
-        place = point[len(m.dims) + len(m.runtime)]
-        if m.grade == "may" or (m.runtime and not _is_violated_always(m, here, there)):
-            why = "is over-approximated" if m.grade == "may" else "depends on values"
-            undecided = Undecided(f"which elements are read {why}: {m}")
-            continue
-        element = index_at(place, shape.dims, shape.layout_or_default)
-        writer = index_at(place, result.dims, result.layout_or_default)
-        if element is not None:
-            return _Violation(point[: len(m.dims)], element, writer)
-    return undecided
-
-
-def _is_violated_always(m: IndexingMap, here: IndexingMap, there: IndexingMap) -> bool:
-    """Return True if each value of the only runtime variable has such a point."""
-    if len(m.runtime) > 1:
-        return False
-    variable = m.runtime[0].variable
-    low, high = variable.bounds
-    if high - low >= MAX_VALUES:
-        return False
-    for value in range(low, high + 1):
-        fixed = m.with_constraints([Constraint(variable.as_expr(), value, value)])
-        point = _violation(fixed, here, there)
-        if point is None or isinstance(point, Unknown):
-            return False
-    return True
-
-
-def _violation(
-    m: IndexingMap, here: IndexingMap, there: IndexingMap
-) -> tuple[int, ...] | Unknown | None:
-    """Return dims, runtime values and the place of a read that is not the place of the dims."""
-    placed = m.then(there)
-    inputs = (*placed.dims, *[rt.variable for rt in placed.runtime])
-    hidden = tuple(v for v in placed.variables if v not in inputs)
-    reads = exact.Relation(inputs, hidden, placed.results, placed.constraints)
-    own = dict(zip(here.dims, [d.as_expr() for d in placed.dims], strict=True))
-    results, _ = here.substituted(own)
-    writes = exact.Relation(inputs, (), tuple(results), ())
-    violation = unions.only_first([reads], [writes])
-    return violation if violation is None or isinstance(violation, Unknown) else tuple(violation)

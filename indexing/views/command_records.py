@@ -11,13 +11,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlo.text.source import HloError
+from indexing.views.in_place_lines import in_place_record
 from indexing.views.records import SCHEMA_VERSION, instruction_record
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
     from hlo.modules.shardings import IgnoredSharding
     from indexing.codegen.findings import Report
-    from indexing.equivalence.in_place import SharedMemory
+    from indexing.equivalence.shared_memory import SharedMemory
     from indexing.execution.values import Array
 
 Scope: TypeAlias = Literal["instruction", "module"]
@@ -81,9 +82,7 @@ def check_json(
         "errors": list(map(error_record, errors)),
         "warnings": list(map(_warning_record, warnings)),
         "unknown_opcodes": opcodes,
-        "in_place": None
-        if shared is None
-        else {"safe": shared.safe, "undecided": list(shared.undecided)},
+        "in_place": None if shared is None else in_place_record(shared),
         "schema_version": SCHEMA_VERSION,
     }
     return json.dumps(record)

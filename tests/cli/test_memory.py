@@ -256,6 +256,33 @@ def test_results_in_the_memory_of_operands(capsys: pytest.CaptureFixture[str]) -
     assert cli.run(["check", ROW_BEFORE]) == 0
 
 
+def test_the_dump_beside_a_module_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With one array moved by a page, over its neighbour."""
+    stem = "module_0001.jit_f.tpu_after_optimizations"
+    file, dump = tmp_path / f"{stem}.txt", tmp_path / f"{stem}-buffer-assignment.txt"
+    copyfile(FILE, file)
+    text = printed(capsys, "check", str(file), "--in-place")
+    assert "in place, without a buffer assignment: 2 safe, 0 not safe" in text
+    copyfile(ASSIGNMENT, dump)
+    text = printed(capsys, "check", str(file), "--in-place")
+    assert "in place: 3 safe, 0 not safe" in text
+    assert "safe: `select_n.4` in the memory of `add.2`: each element reads only" in text
+    assert "overlapping arrays: 12 pairs, 9 in part: 12 safe, 0 not safe" in text
+    limited = printed(capsys, "check", str(file), "--in-place", "--limit", "1")
+    assert "    … 2 more" in limited.splitlines()
+    value = "copy.8 @1> (size=524288,offset="
+    dump.write_text(dump.read_text().replace(f"{value}2097152", f"{value}2093056"))
+    assert cli.run(["check", str(file), "--in-place"]) == 1
+    captured = capsys.readouterr()
+    assert "error[in-place]" in captured.err
+    assert "= note: `" in captured.err
+    assert "of allocation 22" in captured.err
+    assert cli.run(["check", str(file), "--limit", "1"]) == 2
+    assert "--limit requires --in-place" in capsys.readouterr().err
+
+
 def test_records_of_results_in_place(capsys: pytest.CaptureFixture[str]) -> None:
     schema = Draft202012Validator(json.loads(SCHEMAS["check"].read_text()))
     record = json.loads(
@@ -263,7 +290,20 @@ def test_records_of_results_in_place(capsys: pytest.CaptureFixture[str]) -> None
     )
     schema.validate(record)
     assert [error["code"] for error in record["errors"]] == ["in-place"]
-    assert record["in_place"] == {"safe": 0, "undecided": []}
+    assert record["in_place"]["safe"] == 0
+    assert record["in_place"]["overlaps"] is None
+    (result,) = record["in_place"]["results"]
+    assert (result["instruction"], result["operand_name"], result["path"]) == ("r", "p", [])
+    assert (result["verdict"], result["shared_by"]) == ("not safe", "output_to_operand_aliasing")
+    assert result["reason"] == record["errors"][0]["message"]
+    arguments = ("check", FILE, "--in-place", "--assignment", ASSIGNMENT, "--format", "json")
+    record = json.loads(printed(capsys, *arguments))
+    schema.validate(record)
+    verdicts = [result["verdict"] for result in record["in_place"]["results"]]
+    assert verdicts == ["safe"] * record["in_place"]["safe"] == ["safe"] * 3
+    overlaps = record["in_place"]["overlaps"]
+    assert overlaps["safe"] == overlaps["pairs"] > overlaps["in_part"] > 0
+    assert overlaps["undecided"] == overlaps["not_safe"] == []
     record = json.loads(printed(capsys, "check", ROW_BEFORE, "--format", "json"))
     schema.validate(record)
     assert record["in_place"] is None

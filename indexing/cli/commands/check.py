@@ -16,6 +16,7 @@ from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
     files_argument,
     format_option,
+    limit_option,
     max_input_size_option,
 )
 from indexing.cli.progress import Bar
@@ -26,7 +27,9 @@ from indexing.cli.tasks import Task, WholeFiles, answer_files
 if TYPE_CHECKING:
     from hlo import HloError
     from hlo.modules.module import Instruction, Module
-    from indexing.equivalence.in_place import SharedMemory
+    from indexing.equivalence.shared_memory import SharedMemory
+
+DEFAULT_ROWS = 12
 
 
 @click.command("check")
@@ -36,13 +39,21 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also check that results in the memory of operands do not overwrite what is still read",
 )
+@limit_option(
+    f"With --in-place: print at most N results and pairs; by default {DEFAULT_ROWS}, in JSON all"
+)
 @assignment_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @corpus_options
 @click.pass_obj
 def command(
-    reporter: Reporter, corpus: Corpus, in_place: bool, assignment: str | None, notation: str
+    reporter: Reporter,
+    corpus: Corpus,
+    in_place: bool,
+    limit: int | None,
+    assignment: str | None,
+    notation: str,
 ) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
@@ -55,10 +66,11 @@ def command(
     sharding among the frontend attributes that does not fit the array: a warning shows it, and
     the sharding is ignored.
 
-    With --in-place, results that are written into the memory of an operand are checked: updates of
-    slices and scatters, results that attributes or the header of a scheduled module alias with
-    operands, and the pairs that XLA's buffer assignment, beside FILE or from --assignment, gives the
-    same memory. An element that is read after its place is overwritten is an error.
+    With --in-place, results that are written into the memory of an operand are checked and listed:
+    updates of slices and scatters, and results that attributes or the header of a scheduled module
+    alias with operands. An element that is read after its place is overwritten is an error. If XLA
+    dumped its buffer assignment beside FILE, or with --assignment, so are all arrays to which it
+    gives some of the same memory.
 
     JSON has an object for each module, with its errors, its warnings and unknown opcodes.
 
@@ -68,10 +80,13 @@ def command(
       hlo-indexing check *.hlo --quiet
       hlo-indexing check dumps --stage before_optimizations
       hlo-indexing check m.hlo --in-place
+      hlo-indexing check dumps/*after_optimizations.txt --in-place --limit 99
     """
-    if assignment is not None and not in_place:
-        raise click.UsageError("--assignment requires --in-place")
-    answer_files(reporter, corpus, CheckQuestion(notation, in_place, assignment))
+    for option, value in (("--assignment", assignment), ("--limit", limit)):
+        if value is not None and not in_place:
+            raise click.UsageError(f"{option} requires --in-place")
+    question = CheckQuestion(notation, in_place, limit or DEFAULT_ROWS, assignment)
+    answer_files(reporter, corpus, question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +96,13 @@ class CheckQuestion(WholeFiles):
     Attributes:
         notation: the output format.
         in_place: also check results in the memory of operands.
+        limit: the number of results and pairs in text.
         assignment: the file with XLA's buffer assignment; None for the one beside the module.
     """
 
     notation: str
     in_place: bool = False
+    limit: int = DEFAULT_ROWS
     assignment: str | None = None
 
     def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
@@ -101,10 +118,10 @@ class CheckQuestion(WholeFiles):
         """Return what is decided about memory that is written in place; None if not asked."""
         if not self.in_place:
             return None
-        from indexing.equivalence.in_place import SharedMemory, check_in_place
+        from indexing.equivalence.shared_memory import SharedMemory, check_in_place
 
         if errors:
-            return SharedMemory((), (), 0)
+            return SharedMemory()
         return check_in_place(module, load_assignment(module, self.assignment))
 
 
@@ -112,6 +129,7 @@ def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> No
     """Report the errors of each module of a file, and print their number."""
     from hlo import verify
     from hlo.modules.shardings import sharding_warnings
+    from indexing.views.in_place_lines import in_place_lines
 
     for module in task.modules(reporter):
         with reporter.reporting(module.filename):
@@ -129,9 +147,8 @@ def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> No
             outcome = counted_noun(len(errors), "error") if errors else "ok"
             reporter.print(f"{module.filename}: {outcome}, {counted_noun(size, 'instruction')}")
             if shared is not None:
-                reporter.print(f"  in place: {shared.safe:,} safe, {len(shared.errors):,} not safe")
-                for line in shared.undecided:
-                    reporter.print(f"  {line}")
+                for line in in_place_lines(shared, question.limit):
+                    reporter.print(line)
 
 
 def check_as_json(reporter: Reporter, task: Task, question: CheckQuestion) -> None:

@@ -59,7 +59,15 @@ def shared_results(
     for each in _executed(module):
         for sharing in (*declared_shares(each), *assigned_shares(each, places)):
             results.setdefault(sharing[:3], sharing)
-    return list(results.values())
+    return [each for each in results.values() if not _is_apart(each, places)]
+
+
+def _is_apart(sharing: SharedResult, places: Places) -> bool:
+    """Return True if an assignment gives a result other memory than its operand."""
+    source = viewed_array(ArrayRef(sharing.instruction.operands[sharing.operand]))
+    result = places.get((sharing.instruction.name, sharing.path))
+    operand = places.get((source.instruction.name, source.path))
+    return None not in (result, operand) and result != operand
 
 
 def _donated(module: Module) -> Iterator[SharedResult]:
