@@ -18,6 +18,7 @@ from indexing.maps.arrays import ArrayRef, Path, array_name
 from indexing.memory.buffers.assignment import BufferAssignment
 from indexing.memory.buffers.values import Lives, Value, lives_of
 from indexing.memory.movement.writes import viewed_array
+from indexing.ops.element import declarations_of
 from simplifier.unknown import Unknown
 
 
@@ -166,15 +167,27 @@ class _AssignedPairs:
             yield _Item(assigned[name, path], None, f"{name}{text}")
 
     def _moved(self) -> Iterator[Overlap]:
-        """Yield the contents that a loop or a conditional takes from another place."""
+        """Yield contents that are taken from another place: by loops, conditionals and joins."""
+        for value, taken in self._taken():
+            own, other = self.places.get(value), self.places.get(taken)
+            is_join = taken.origin == "written"  # of slices, which are parts of the whole
+            if own is None or other is None or own == other or (is_join and own.overlaps(other)):
+                continue
+            names = array_name(value.array), array_name(taken.array)
+            reason = f"`{names[1]}` takes `{names[0]}` from another place without a copy"
+            hazard = Hazard(0, (), reason, "values", reader=taken.array.instruction)
+            yield Overlap(names, (own, other), hazard, taken.array.instruction)
+
+    def _taken(self) -> Iterator[tuple[Value, Value]]:
+        """Yield the values whose contents others take."""
+        joined = {
+            value.first: value
+            for value in self.lives.values
+            if declarations_of(value.array.instruction).joins_operands
+        }
         for value in self.lives.values:
-            for _, heir in value.heirs:
-                places = self.places.get(value), self.places.get(heir)
-                if places[0] is not None and places[1] is not None and places[0] != places[1]:
-                    names = array_name(value.array), array_name(heir.array)
-                    reason = f"`{names[1]}` takes `{names[0]}` from another place without a copy"
-                    hazard = Hazard(0, (), reason, "values", reader=heir.array.instruction)
-                    yield Overlap(names, (places[0], places[1]), hazard, heir.array.instruction)
+            yield from [(value, heir) for _, heir in value.heirs]
+            yield from [(value, joined[read.step]) for read in value.reads if read.step in joined]
 
     def _verdict(self, first: _Item, second: _Item) -> Verdict | None:
         """Return the verdict on two items; None if there is nothing to decide."""
@@ -190,12 +203,7 @@ def _overlapping(items: Iterable[_Item]) -> Iterator[tuple[_Item, _Item]]:
     """Yield the pairs of items with some of the same bytes."""
     active: list[_Item] = []
     for item in sorted(items, key=lambda each: each.place):
-        own = item.place
-        active = [
-            each
-            for each in active
-            if each.place.allocation == own.allocation and each.place.end > own.first
-        ]
+        active = [each for each in active if each.place.overlaps(item.place)]
         yield from [(each, item) for each in active]
         active.append(item)
 

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple, TypeAlias
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.dataflow.queries import output_to_input
-from indexing.equivalence.in_place import Hazard, decide
+from indexing.equivalence.in_place import Hazard
+from indexing.equivalence.joined_slices import decide_written
 from indexing.equivalence.verdicts import Differs, Proved, Undecided, Verdict
 from indexing.equivalence.written_places import OverwrittenElement, Written, first_violation
 from indexing.maps.arrays import Path, array_name
@@ -37,6 +38,11 @@ class Bytes(NamedTuple):
     def size(self) -> int:
         """The number of bytes."""
         return self.end - self.first
+
+    def overlaps(self, other: Bytes) -> bool:
+        """Return True if both have a byte in common."""
+        is_near = self.allocation == other.allocation
+        return is_near and self.first < other.end and other.first < self.end
 
     def __str__(self) -> str:
         return f"bytes {self.first:,} to {self.end - 1:,} of allocation {self.allocation}"
@@ -139,8 +145,8 @@ class Overwriting:
         if not isinstance(shape, Shape):
             yield Undecided(f"`{instruction.name}` reads a tuple", instruction)
             return
-        offset = self.places[writer].first - self.places[value].first
-        verdict = decide(instruction, read.operand, path, Written(writer.shape, shape, offset))
+        written = Written(writer.shape, shape, self.places[writer].first - self.places[value].first)
+        verdict = decide_written(instruction, read.operand, path, written)
         if isinstance(verdict, Differs):
             verdict = _weakened(verdict, writer)
         yield verdict

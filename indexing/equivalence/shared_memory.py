@@ -8,7 +8,8 @@ from typing import Final, Literal, TypeAlias
 from hlo.modules.module import Module
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
-from indexing.equivalence.in_place import decide, in_place
+from indexing.equivalence.in_place import in_place
+from indexing.equivalence.joined_slices import decide_written
 from indexing.equivalence.overlaps import Overlaps, overlaps_of
 from indexing.equivalence.verdicts import Differs, Proved, Verdict
 from indexing.equivalence.written_places import Written
@@ -123,5 +124,5 @@ def _verdict(sharing: SharedResult) -> Verdict:
     if isinstance(result, Shape) and isinstance(operand, Shape):
         written = Written(result, operand)
         if not written.is_same_place:
-            return decide(each, number, path, written)
+            return decide_written(each, number, path, written)
     return in_place(each, number, path)

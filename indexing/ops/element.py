@@ -187,6 +187,7 @@ class ElementOp(Op):
         is_view: True if the result shares the memory of operands.
         moves_bytes: False if neither the instruction itself nor a view reads or writes memory.
         written: the elements of a tuple result that the instruction writes; None for all.
+        joins_operands: True if the result is the memory of the operands: nothing is written.
         is_splittable: True if the instruction can work on shards, along factors of its sharding
             rule.
         accumulates: True if floating-point results depend on an order that HLO leaves open.
@@ -207,6 +208,7 @@ class ElementOp(Op):
     is_view: ClassVar[bool] = False
     moves_bytes: ClassVar[bool] = True
     written: ClassVar[tuple[int, ...] | None] = None
+    joins_operands: ClassVar[bool] = False
     is_splittable: ClassVar[bool] = False
     computes_slices: ClassVar[bool] = False
     passes_leaves: ClassVar[bool] = False

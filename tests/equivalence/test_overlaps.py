@@ -189,6 +189,15 @@ PROGRAMS = {
           h = f32[4] cosine(p)  t = (s32[], f32[4], f32[4]) tuple(z, q, h)
           w = (s32[], f32[4], f32[4]) while(t), condition=more, body=next
           l = f32[4] get-tuple-element(w), index=1  ROOT r = f32[4] negate(l) }""",
+    "slices": """
+        f { p = f32[4,3] parameter(0)  ROOT s = f32[2,3] slice(p), slice={[0:2], [0:3]} }
+        g { p = f32[4,3] parameter(0)  ROOT s = f32[2,3] slice(p), slice={[2:4], [0:3]} }
+        ENTRY e { x = f32[4,3] parameter(0)
+          s = ((f32[4,3]), f32[2,3], s32[]) async-start(x), calls=f
+          t = ((f32[4,3]), f32[2,3], s32[]) async-start(x), calls=g
+          d = f32[2,3] async-done(s)  e = f32[2,3] async-done(t)
+          a = f32[4,3] custom-call(e, d), custom_call_target="ConcatBitcast"
+          ROOT r = f32[4,3] negate(a) }""",
     "branches": """
         f { x = f32[4] parameter(0)  a = f32[4] negate(x)  ROOT b = f32[4] sine(a) }
         g { y = f32[4] parameter(0)  c = f32[4] negate(y)  ROOT d = f32[4] cosine(c) }
@@ -228,6 +237,11 @@ PLACES = [
     ("loop",     "q@0 h@16 s{1}@0 a@8 b@0 w{1}@0", "not safe"),
     ("loop",     "q@0 h@16 b@0 r@20",      "safe"),      # after the loop
     ("loop",     "q@0 h@16 b@0 r@4",       "not safe"),
+    ("slices",   "s{1}@0 t{1}@24 a@0",     "safe"),      # the order is not that of the operands
+    ("slices",   "s{1}@24 t{1}@0 a@0",     "not safe"),  # exchanged
+    ("slices",   "s{1}@0 t{1}@24 a@12",    "not safe"),
+    ("slices",   "s{1}@0 t{1}@24 a@48",    "not safe"),  # nothing copies them
+    ("slices",   "s{1}@0 t{1}@20 a@0",     "not safe"),
     ("branches", "m@0 n@16 a@32 c@36 b@52 d@52 w@52", "safe"),  # only one branch is executed
     ("branches", "m@0 n@16 a@20",          "safe"),      # `n` is read in the other branch only
     ("branches", "m@0 n@32 c@4",           "safe"),

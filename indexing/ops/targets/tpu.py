@@ -55,6 +55,24 @@ class X64Combine(Elementwise):
     """The elements of 64 bits that consist of two parts."""
 
 
+@custom_call(
+    "ConcatBitcast",
+    samples=['f32[4,3] custom-call(f32[2,3] p, f32[2,3] q), custom_call_target="ConcatBitcast"'],
+)
+class ConcatBitcast(KnownReads):
+    """An array whose slices were copied to their places, one by one: nothing is written.
+
+    The call does not name the order of the slices, which need not be that of the operands.
+
+    Source: XLA ``xla/service/memory_space_assignment/allocation.cc``, ``CreateBitcastConcat``.
+    """
+
+    joins_operands: ClassVar[bool] = True
+
+    def maps(self, instruction: Instruction, output: Path, operand: int) -> None:
+        return None
+
+
 _PARTIAL: Final = "PartialReduce"
 
 
