@@ -18,12 +18,14 @@ from indexing.drawing.figures import (
 )
 from indexing.drawing.style import Theme
 from indexing.memory.movement.amounts import TotalBounds
+from indexing.memory.movement.memory_spaces import SpaceTraffic
 from indexing.memory.movement.roofline import Peak, peak_rates
 from indexing.memory.movement.traffic_values import InstructionTraffic, Traffic
 from simplifier.unknown import Unknown
 
 _READ: Final = 1
 _WRITTEN: Final = 2
+_PADDING: Final = 7
 
 
 def plot_traffic(
@@ -85,35 +87,51 @@ def _bars(known: list[InstructionTraffic], top: int) -> BarChart:
     notes = ["bytes of all executions, each element once in an execution"]
     if any(each.executions.number is None for each in known[:top]):
         notes.append("each: bytes of one execution, whose number is not known")
-    if any(isinstance(each.read, Unknown) or each.read.grade == "may" for each in known[:top]):
+    shown = [_moved(each) for each in known[:top]]
+    if any(moved.stored.grade == "may" for moved in shown):
         notes.append("<=: upper bounds, from `may` maps")
     if len(known) > top:
         rest = sum(_bytes_moved(each) for each in known[top:])
         notes.append(f"{len(known) - top:,} more instructions move {bytes_text(rest)}")
-    legend = ((_READ, "read"), (_WRITTEN, "written"))
-    return BarChart("bytes by instruction", "bytes", tuple(bars), legend, tuple(notes))
+    legend = [(_READ, "read"), (_WRITTEN, "written")]
+    if any(moved.padding.number for moved in shown):
+        legend.append((_PADDING, "padding"))
+    return BarChart("bytes by instruction", "bytes", tuple(bars), tuple(legend), tuple(notes))
 
 
 def _bar(each: InstructionTraffic, total: int) -> DrawnBar:
-    times = each.executions.number
+    times, moved = each.executions.number, _moved(each)
     factor = 1 if times is None else times
-    read = each.read.number * factor
-    written = each.written if isinstance(each.written, int) else 0
-    bound = "<= " if each.read.grade == "may" else ""
     share = f", {100 * _bytes_moved(each) / total:.0f} %" if total else ""
-    parts = (
-        BarPart(read, _READ, f"{_label(each)}: {bound}{read:,} bytes read"),
-        BarPart(written * factor, _WRITTEN, f"{_label(each)}: {written * factor:,} bytes written"),
+    figures = [(moved.read, _READ, "read"), (moved.written, _WRITTEN, "written")]
+    if moved.padding.number:
+        figures.append((moved.padding, _PADDING, "of padding"))
+    parts = tuple(
+        [
+            BarPart(
+                amount.number * factor,
+                shade,
+                f"{_label(each)}: {amount._replace(number=amount.number * factor)} bytes {verb}",
+            )
+            for amount, shade, verb in figures
+        ]
     )
+    bound = "<= " if moved.stored.grade == "may" else ""
     text = f"{bound}{bytes_text(_bytes_moved(each))}{' each' if times is None else share}"
     return DrawnBar(_label(each), parts, text)
 
 
 def _bytes_moved(each: InstructionTraffic) -> int:
-    """The bytes of all executions; of one if their number is not known."""
-    moved, times = each.bytes, each.executions.number
+    """The stored bytes of all executions; of one if their number is not known."""
+    times = each.executions.number
+    return _moved(each).stored.number * (1 if times is None else times)
+
+
+def _moved(each: InstructionTraffic) -> SpaceTraffic:
+    """The traffic with all memory spaces of an instruction whose bytes are known."""
+    moved = each.all_spaces
     assert not isinstance(moved, Unknown)
-    return moved.number * (1 if times is None else times)
+    return moved
 
 
 def _label(each: InstructionTraffic) -> str:

@@ -45,7 +45,7 @@ class TrafficTable:
 
     @property
     def ranked(self) -> list[InstructionTraffic]:
-        """The instructions, those that move the most bytes in all executions first."""
+        """The instructions, those that move the most bytes in memory in all executions first."""
         return self.traffic.ranked
 
     @property
@@ -204,6 +204,9 @@ def _operand_record(operand: OperandTraffic) -> dict[str, Any]:
         "distinct": operand.distinct.number,
         "distinct_grade": operand.distinct.grade,
         **_both_counts(operand),
+        "stored": operand.stored.number,
+        "padding": operand.padding.number,
+        "padding_grade": operand.padding.grade,
         "requested": _number(requested),
         "requested_grade": requested.grade if isinstance(requested, Amount) else None,
         "utilisation": None if utilisation is None else float(utilisation),

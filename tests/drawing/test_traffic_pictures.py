@@ -10,6 +10,8 @@ import pytest
 import hlo
 import indexing
 from indexing.devices.gpus import GPUS
+from indexing.drawing.figures import BarChart
+from indexing.drawing.traffic_pictures import traffic_figure
 from indexing.memory.movement.roofline import PEAKS, Peak
 from tests.drawing.pictures import cells, drawn, texts
 
@@ -91,3 +93,14 @@ def test_both_backends_draw_the_same_bars() -> None:
     traffic = indexing.traffic(DOT)
     axes = traffic.plot(backend="matplotlib").axes[0]
     assert [patch.get_width() for patch in axes.patches] == [n for _, n in bars(traffic.plot().svg)]
+
+
+def test_bars_of_tiled_arrays_show_padding() -> None:
+    module = hlo.parse("""ENTRY e { p = f32[64,10]{1,0:T(8,128)} parameter(0)
+      ROOT n = f32[64,10]{1,0:T(8,128)} negate(p) }""")
+    (chart,) = traffic_figure(indexing.traffic(module)).panels
+    assert isinstance(chart, BarChart)
+    (bar,) = chart.bars
+    assert [part.value for part in bar.parts] == [2560, 2560, 2 * (32768 - 2560)]
+    assert [text for _, text in chart.legend] == ["read", "written", "padding"]
+    assert bar.text == "64 KiB, 100 %"

@@ -52,13 +52,13 @@ def test_padding_of_traffic_is_that_of_the_layout(text: str) -> None:
     assert moved.stored.number - moved.padding.number == moved.read.lower + moved.written.lower
 
 
-def test_a_part_of_a_padded_array_has_bounds() -> None:
+def test_a_part_of_a_padded_array_has_the_padding_of_its_tiles() -> None:
     module = hlo.parse("""ENTRY e { p = f32[64,10]{1,0:T(8,128)} parameter(0)
       ROOT s = f32[8,10]{1,0:T(8,128)} slice(p), slice={[0:8], [0:10]} }""")
     (moved,) = indexing.traffic(module).spaces.values()
     assert moved.elements.number == 2 * 80
-    assert (moved.stored.lower, moved.stored.upper) == (0, 32768 + 4096)
-    assert (moved.padding.lower, moved.padding.upper) == (0, 32768 - 2560 + 4096 - 320)
+    assert (moved.stored.lower, moved.stored.upper) == (4096 + 4096, 4096 + 4096)
+    assert moved.padding.number == 2 * (4096 - 320)
 
 
 def test_columns_of_padding_are_printed_where_there_is_some(
@@ -112,3 +112,15 @@ def test_summaries_of_dense_modules_have_no_column_of_padding() -> None:
     text = str(indexing.summary(copied("f32[6,5]{1,0}")))
     assert "padding" not in text
     assert "stored" not in text
+
+
+def test_instructions_that_move_the_most_stored_bytes_are_first() -> None:
+    """`thin` moves fewer elements than `wide`, in tiles of 128 columns."""
+    module = hlo.parse("""ENTRY e { p = f32[64,10]{1,0:T(8,128)} parameter(0)
+      q = f32[24,128]{1,0:T(8,128)} parameter(1)
+      wide = f32[24,128]{1,0:T(8,128)} negate(q)
+      thin = f32[64,10]{1,0:T(8,128)} negate(p)
+      ROOT t = (f32[64,10]{1,0:T(8,128)}, f32[24,128]{1,0:T(8,128)}) tuple(thin, wide) }""")
+    first, second = indexing.traffic(module).ranked
+    assert (first.instruction.name, second.instruction.name) == ("thin", "wide")
+    assert first.bytes.number < second.bytes.number

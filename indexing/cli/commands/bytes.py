@@ -76,8 +76,8 @@ def command(
     A FILE is HLO text, a protobuf, StableHLO, or a folder of them, such as dumps of
     XLA; `-` is standard input. The table has the instructions of ENTRY and of the
     computations that `call`, `while` and `conditional` execute; a fusion is one instruction. Those
-    that move the most bytes in all executions come first; the other figures are those of one
-    execution.
+    that move the most bytes in all executions come first, counted as stored, with padding; the
+    other figures are those of one execution.
 
     Sizes are without padding, but those `stored`. If the module has several memory spaces (on TPUs
     HBM, VMEM and others) or padded layouts, a table has the traffic with each space. The roofline
@@ -93,9 +93,9 @@ def command(
       needed       those of them that the result needs, if a mask hides some: an upper bound if
                    runtime values decide
       written      bytes of the result; of the update if it stays in place
-      stored       bytes in memory that are read and written, with the padding of tiled layouts; of
-                   a part of an array at most those of the array
-      padding      those of them that hold no element
+      stored       bytes in memory that are read and written, with the padding of tiled layouts
+      padding      those of them that hold no element; of a part of an array, the padding of the
+                   tiles of its layout that hold the part, without neighbours in these tiles
       requested    bytes of all reads if each element computes the values that it needs
       recompute    evaluations of an element of an inner instruction, the largest of the fusion
       flops        operations that compute every value once, counted as by XLA, except that

@@ -48,6 +48,7 @@ from indexing.memory.movement.loop_evaluations import (
     is_whole,
 )
 from indexing.memory.movement.needed_reads import NeededReads, needed_reads
+from indexing.memory.movement.part_padding import padding_of_results
 from indexing.memory.movement.point_counts import Counter
 from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
 from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, writes_of
@@ -165,9 +166,12 @@ def _operands(
         elements = _elements(each, shape, counter)
         reads = elements if is_one_whole and each.unknown is None else _reads(each, counter)
         update = bases.get((number, array))
-        if update is not None:
+        if update is None:
+            padding = _padding(each, shape, elements)
+        else:
             kept = 0 if update.is_in_place else shape.size - update.elements
             elements = reads = Amount(kept)
+            padding = padding_of_results((), shape, elements)
         needed_elements = needed.elements((number, array), elements, counter)
         yield OperandTraffic(
             array.instruction,
@@ -176,6 +180,7 @@ def _operands(
             shape,
             elements,
             reads,
+            padding,
             each.unknown,
             needed_elements,
         )
@@ -189,15 +194,19 @@ def _constants(loop: LoopEvaluations, counter: Counter) -> Iterator[OperandTraff
             continue
         if shape.size > IMMEDIATE:
             elements, reads = _elements(each, shape, counter), _reads(each, counter)
-            yield OperandTraffic(
-                array.instruction, None, array.path, shape, elements, reads, each.unknown
-            )
+            padding = _padding(each, shape, elements)
+            known = array.instruction, None, array.path, shape
+            yield OperandTraffic(*known, elements, reads, padding, each.unknown)
 
 
 def _elements(each: Evaluations, shape: Shape, counter: Counter) -> Amount:
     if each.unknown is not None:
         return Amount(shape.size, "may")
     return counter.results(each.maps, shape)
+
+
+def _padding(each: Evaluations, shape: Shape, elements: Amount) -> Amount:
+    return padding_of_results(() if each.unknown is not None else each.maps, shape, elements)
 
 
 def _reads(each: Evaluations, counter: Counter) -> Amount | Unknown:

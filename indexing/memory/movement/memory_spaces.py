@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hlo.shapes.shape import Shape
-from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import Executions
-from indexing.memory.movement.amounts import Amount, TotalBounds, bytes_of
+from indexing.memory.movement.amounts import Amount, TotalBounds
 from indexing.memory.movement.writes import Writes
 from indexing.memory.spaces import space_of
 from simplifier.unknown import Unknown
@@ -20,10 +19,10 @@ class SpaceTraffic(NamedTuple):
     Attributes:
         read: the bytes of the distinct elements that are read.
         written: the bytes of the arrays that are written.
-        stored: both, with padding; an upper bound if parts of arrays with padding are moved: a part
-            moves at most the bytes of its array.
+        stored: both, with padding.
         elements: the number of elements that are read and written.
-        padding: the stored bytes that hold no element; an upper bound if parts of arrays are moved.
+        padding: the bytes without an element in the tiles of layouts that hold these elements; the
+            tiles of a part of an array may hold neighbours, too, which are not counted.
     """
 
     read: Amount = Amount(0)
@@ -62,12 +61,13 @@ class SpaceTotals(NamedTuple):
 
 
 def traffic_by_space(
-    reads: Iterable[tuple[Shape, Amount, Amount]], writes: Writes
+    reads: Iterable[tuple[Shape, Amount, Amount, Amount]], writes: Writes
 ) -> dict[int, SpaceTraffic]:
     """Return the bytes that reads and writes move from and to each memory space.
 
     Args:
-        reads: the shape of each array, with the elements and the bytes of it that are read.
+        reads: the shape of each array, with the elements and the bytes of it that are read, and the
+            bytes of padding in their tiles.
         writes: the arrays that are written; unknown ones count nothing.
     """
     sums: dict[int, SpaceTraffic] = {}
@@ -77,23 +77,10 @@ def traffic_by_space(
         sums[space] = sums.get(space, SpaceTraffic()).plus(own)
 
     none = Amount(0)
-    for shape, elements, dense in reads:
-        own = _moved(shape, elements, elements.number == shape.size)
-        add(shape, SpaceTraffic(dense, none, *own))
-    for written in () if isinstance(writes, Unknown) else writes:
-        shape, elements = written.shape, Amount(written.shape.size)
-        own = _moved(shape, elements, not written.is_part)
-        add(shape, SpaceTraffic(none, Amount(shape.bytes), *own))
+    for shape, elements, dense, padding in reads:
+        add(shape, SpaceTraffic(dense, none, dense.plus(padding), elements, padding))
+    for shape, padding in () if isinstance(writes, Unknown) else writes:
+        dense = Amount(shape.bytes)
+        stored = dense.plus(padding)
+        add(shape, SpaceTraffic(none, dense, stored, Amount(shape.size), padding))
     return dict(sorted(sums.items()))
-
-
-def _moved(shape: Shape, elements: Amount, is_whole: bool) -> tuple[Amount, Amount, Amount]:
-    """Return the bytes in memory of elements, their number, and the bytes of padding.
-
-    A part of an array has at most the bytes of the array, and at most its padding.
-    """
-    padding = shape.physical_bytes - shape.bytes
-    if not padding or not elements.number:
-        return bytes_of(elements, shape), elements, Amount(0)
-    grade: Grade = elements.grade if is_whole else "may"
-    return Amount(shape.physical_bytes, grade), elements, Amount(padding, grade)

@@ -37,6 +37,7 @@ class OperandTraffic:
         shape: the shape of the array.
         elements: the number of distinct elements that are read.
         reads: the number of reads of elements; `Unknown` with the reason if they are not counted.
+        padding: the bytes of padding in the tiles of the layout that hold the elements.
         unknown: why some accesses are unknown, or None: then `elements` counts all elements.
         needed_elements: the number of distinct elements that the result needs, without those that
             a mask hides; None if it is `elements`.
@@ -48,6 +49,7 @@ class OperandTraffic:
     shape: Shape
     elements: Amount
     reads: Amount | Unknown
+    padding: Amount
     unknown: Unknown | None = None
     needed_elements: Amount | None = None
 
@@ -60,6 +62,11 @@ class OperandTraffic:
     def loaded(self) -> Amount:
         """Bytes of the distinct elements that the loop loads, masked ones included: `distinct`."""
         return self.distinct
+
+    @property
+    def stored(self) -> Amount:
+        """Bytes in memory of the distinct elements that are read, with padding."""
+        return self.distinct.plus(self.padding)
 
     @property
     def needed(self) -> Amount:
@@ -157,7 +164,7 @@ class InstructionTraffic(Displayed):
     @property
     def spaces(self) -> Mapping[int, SpaceTraffic]:
         """The traffic with each memory space, by its number."""
-        reads = [(each.shape, each.elements, each.distinct) for each in self.operands]
+        reads = [(each.shape, each.elements, each.distinct, each.padding) for each in self.operands]
         return traffic_by_space(reads, self.writes)
 
     @property
@@ -334,7 +341,7 @@ class Traffic(DrawnTraffic):
 
     @property
     def ranked(self) -> list[InstructionTraffic]:
-        """The instructions, those that move the most bytes in all executions first."""
+        """The instructions, those that move the most bytes in memory in all executions first."""
         return sorted(self.instructions, key=_rank)
 
     @cached_property
@@ -377,12 +384,12 @@ class Traffic(DrawnTraffic):
 
 
 def _rank(each: InstructionTraffic) -> tuple[bool, int]:
-    """Sort by the bytes of all executions, of one if their number is not known; unknown first."""
-    moved = each.bytes
+    """Sort by the stored bytes of all executions; of one, if their number is not known."""
+    moved = each.all_spaces
     if isinstance(moved, Unknown):
         return False, 0
     times = each.executions.number
-    return True, -moved.number * (1 if times is None else times)
+    return True, -moved.stored.number * (1 if times is None else times)
 
 
 def _figure_text(figure: Amount | int | Unknown) -> str:

@@ -9,13 +9,17 @@ from typing import NamedTuple, TypeAlias
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.dataflow.copies import source_of
+from indexing.dataflow.scalars import scalar_value
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path
+from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.part_padding import ArrayPart, padding_of_part
 from indexing.ops.control import While, callees
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.element import declarations_of
 from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import InlineOp
+from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
 
@@ -64,20 +68,45 @@ class Update:
         """The number of elements of the update."""
         return self.shape.size
 
+    @property
+    def padding(self) -> Amount:
+        """The bytes of padding in the tiles of the base's layout that hold the update."""
+        base, sizes = self.instruction.shape, self.shape.dims
+        assert isinstance(base, Shape)
+        padding = base.physical_bytes - base.bytes
+        if not padding or not self.elements:
+            return Amount(0)
+        starts = [
+            _start(self.instruction, k, length - size)
+            for k, (length, size) in enumerate(zip(base.dims, sizes, strict=True))
+        ]
+        known = padding_of_part(ArrayPart.window(sizes, starts), base)
+        return Amount(padding, "may") if known is None else known
+
 
 class WrittenArray(NamedTuple):
     """An array of a result, or the part of it that is written.
 
     Attributes:
         shape: the shape of the array; of the update if only an update is written.
-        is_part: only an update is written, into the memory of the array.
+        padding: the bytes of padding in the tiles of the layout that hold what is written.
     """
 
     shape: Shape
-    is_part: bool = False
+    padding: Amount
 
 
 Writes: TypeAlias = "tuple[WrittenArray, ...] | Unknown"
+
+
+def _start(update: Instruction, dimension: int, last: int) -> Interval:
+    """Return bounds of the start of an update along a dimension, which is clamped to `last`."""
+    starts = update.operands[2:]
+    value = scalar_value(ArrayRef(starts[dimension])) if dimension < len(starts) else None
+    if value is None:  # also if one operand holds all starts
+        return 0, last
+    start = min(max(value, 0), last)
+    return start, start
 
 
 def writes_of(instruction: Instruction, updates: tuple[Update, ...]) -> Writes:
@@ -96,8 +125,11 @@ def writes_of(instruction: Instruction, updates: tuple[Update, ...]) -> Writes:
         is_written = is_written and declared.is_value(instruction, path)
         if is_written and isinstance(leaf_shape, Shape):
             part = in_place.get(path)
-            shape = leaf_shape if part is None else part.shape
-            arrays.append(WrittenArray(shape, part is not None))
+            if part is None:
+                padding = Amount(leaf_shape.physical_bytes - leaf_shape.bytes)
+                arrays.append(WrittenArray(leaf_shape, padding))
+            else:
+                arrays.append(WrittenArray(part.shape, part.padding))
     return tuple(arrays)
 
 
