@@ -138,6 +138,20 @@ PROCESSORS: Final = {
 # fmt: on
 """What XLA's descriptions, the field `source` of `GPUS`, say of each model beside `GPUS`."""
 
+MEMORY_SPACES: Final = {
+    0: "device memory",
+    1: "collective memory",
+    2: "temporary memory",
+    5: "host",
+    7: "collective memory",
+}
+"""The numbers ``S(..)`` of layouts.
+
+Source: XLA ``xla/service/gpu/gpu_memory_space_assignment.h``: collectives use memory that is
+registered with NCCL, and temporary buffers may have a space of their own; collective memory is 7
+since `Layout` has a number for it.
+"""
+
 Device: TypeAlias = "str | Gpu"
 """A GPU, or the name of a model in `GPUS`."""
 

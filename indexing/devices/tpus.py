@@ -1,4 +1,4 @@
-"""Peak rates and VMEM of TPUs, and the tiles of arrays there.
+"""Peak rates and memories of TPUs, and the tiles of arrays there.
 
 >>> TPUS["v5e"].flops
 197000000000000
@@ -16,24 +16,41 @@ from typing import Final, NamedTuple
 
 
 class Tpu(NamedTuple):
-    """The peak rates of one chip.
+    """The peak rates and the memory of one chip.
 
     Attributes:
         memory_bandwidth: bytes of HBM per second.
         flops: bfloat16 operations of the matrix units per second; a fused multiply-add is two.
+        hbm_gib: HBM in GiB.
     """
 
     memory_bandwidth: int
     flops: int
+    hbm_gib: int
 
 
 TPUS: Final = {
-    "v4": Tpu(1_200 * 10**9, 275 * 10**12),
-    "v5e": Tpu(819 * 10**9, 197 * 10**12),
-    "v5p": Tpu(2_765 * 10**9, 459 * 10**12),
-    "v6e": Tpu(1_640 * 10**9, 918 * 10**12),
+    "v4": Tpu(1_200 * 10**9, 275 * 10**12, 32),
+    "v5e": Tpu(819 * 10**9, 197 * 10**12, 16),
+    "v5p": Tpu(2_765 * 10**9, 459 * 10**12, 95),
+    "v6e": Tpu(1_640 * 10**9, 918 * 10**12, 32),
 }
 """The generations whose rates are published, by the names of targets."""
+
+MEMORY_SPACES: Final = {
+    0: "HBM",
+    1: "VMEM",
+    2: "semaphores",
+    4: "SMEM",
+    5: "host",
+    8: "SparseCore semaphores",
+}
+"""The numbers ``S(..)`` of layouts.
+
+Source: JAX ``jax/_src/tpu_custom_call.py``, ``MemorySpace.color``.  The meaning of 6 is not
+published: XLA:TPU's reports of memory usage call it ``color_6``.  They call 2 ``smem`` and 4
+``host``, but an array that Pallas places in SMEM has ``S(4)``.
+"""
 
 LANES: Final = 128
 SUBLANES: Final = 8

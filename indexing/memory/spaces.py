@@ -1,7 +1,6 @@
 """Memory spaces: the numbers ``S(..)`` of layouts, and what they are on a device.
 
-Source: XLA ``xla/layout.h`` (0 is the default memory, 5 the memory of the host), and the reports
-that XLA:TPU writes of its memory usage (``vmem (color=1)``, ``smem (color=2)``).
+Source: XLA ``docs/shapes.md``, "Memory Space Identifiers"; the names are facts of the devices.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from typing import Final, NamedTuple
 
 from hlo.modules.module import Module
 from hlo.shapes.shape import AnyShape, Shape, leaves
+from indexing.devices import gpus, tpus
 
 DEFAULT_SPACE: Final = 0
-HOST: Final = 5
-TPU_SPACES: Final = {0: "HBM", 1: "VMEM", 2: "SMEM", HOST: "host"}
-OTHER_SPACES: Final = {0: "device memory", HOST: "host"}
 
 
 def is_for_tpu(module: Module) -> bool:
@@ -81,6 +78,17 @@ def space_of(shape: Shape) -> int:
 
 
 def space_name(number: int, module: Module) -> str:
-    """Return the name of a memory space on the device that a module is compiled for."""
-    names = TPU_SPACES if is_for_tpu(module) else OTHER_SPACES
+    """Return the name of a memory space on the device that a module is compiled for.
+
+    A module without tiles is taken as one for a GPU: CPUs have only the default space.
+
+    >>> import hlo
+    >>> dense, tiled = "f32[9]{0}", "f32[9]{0:T(128)}"
+    >>> for shape in dense, tiled:
+    ...     module = hlo.parse(f"ENTRY e {{ ROOT p = {shape} parameter(0) }}")
+    ...     print([space_name(number, module) for number in (0, 1, 5, 6)])
+    ['device memory', 'collective memory', 'host', 'S(6)']
+    ['HBM', 'VMEM', 'host', 'S(6)']
+    """
+    names = tpus.MEMORY_SPACES if is_for_tpu(module) else gpus.MEMORY_SPACES
     return names.get(number, f"S({number})")

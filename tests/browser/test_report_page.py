@@ -99,7 +99,7 @@ def test_the_memory_lists_the_buffers_at_their_instructions(open_page: Open, sho
     page.click("#tab-memory")
     page.wait_for_selector("#memory-view svg")
     titles = page.locator("#memory-view h3").all_inner_texts()
-    assert [title.split(":")[0] for title in titles] == ["HBM", "VMEM", "SMEM"]
+    assert [title.split(":")[0] for title in titles] == ["HBM", "VMEM", "semaphores"]
     assert f"{profile.peaks[1].stored_bytes:,} bytes" in titles[1]
     assert page.locator("#memory-view tbody tr").count() == len(profile.buffers)
     shoot(page, "memory")

@@ -32,7 +32,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0
 def test_each_space_has_a_peak(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, "memory", FILE).splitlines()
     heads = [line.partition(":")[0] for line in lines if " bytes at step " in line]
-    assert heads[:3] == ["HBM", "VMEM", "SMEM"]
+    assert heads[:3] == ["HBM", "VMEM", "semaphores"]
     assert any("donated" in line for line in lines)
 
 

@@ -105,7 +105,7 @@ def test_the_source_of_a_copy_is_one_array() -> None:
       ROOT d = f32[64]{0:T(128)S(1)} copy-done(s) }""")
     )
     sizes = {each.memory: (each.arrays, each.stored_bytes, each.padding) for each in summary.spaces}
-    assert sizes == {"HBM": (1, 512, 256), "VMEM": (1, 512, 256), "SMEM": (1, 4, 0)}
+    assert sizes == {"HBM": (1, 512, 256), "VMEM": (1, 512, 256), "semaphores": (1, 4, 0)}
 
 
 def test_summaries_of_dense_modules_have_no_column_of_padding() -> None:
