@@ -58,9 +58,10 @@ def draw_memory(
     reporter: Reporter,
     files: Sequence[str],
     limit: int | None,
+    at_peak: bool,
     profile_of: Callable[[Module], MemoryProfile | Unknown],
 ) -> None:
-    """Print the lives of the buffers of each module, as pictures."""
+    """Print the lives of the buffers of each module, or of those at the peak, as pictures."""
     from indexing.cli.printing import reported_valid
     from indexing.drawing.memory_pictures import memory_figure
     from simplifier.unknown import Unknown
@@ -74,7 +75,7 @@ def draw_memory(
                 if isinstance(profile, Unknown):
                     reporter.note(f"{module.filename}: unknown: {profile}")
                 else:
-                    figures.append(memory_figure(profile, limit))
+                    figures.append(memory_figure(profile, limit, at_peak))
     print_figures(reporter, figures)
 
 

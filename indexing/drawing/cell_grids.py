@@ -22,6 +22,8 @@ MAX_GRID_WIDTH: Final = 880
 MAX_SMALL_WIDTH: Final = 440
 ROW_HEIGHT: Final = 19
 MAX_LABELLED_ROWS: Final = 40
+MARK_HEIGHT: Final = 12
+LABEL_HEIGHT: Final = 11
 STEPS: Final = (1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100)
 
 
@@ -38,6 +40,7 @@ class CellGridDrawing:
         self.left = max([text_width(text, "axis") for text in rows], default=0) + 6 * bool(rows)
         has_head = bool(grid.column_labels) or any(grid.axes)
         self.top = TITLE_HEIGHT + (13 if any(grid.axes) else 0) + (12 if has_head else 0)
+        self.top += MARK_HEIGHT if grid.marks else 0
         self.grid_width = grid.columns * self.cell_width
         title = panel_title(grid.title, 520)
         self.title = title
@@ -65,6 +68,7 @@ class CellGridDrawing:
             x, y, _, _ = self._box(frame.row, frame.column)
             size = frame.columns * self.cell_width, frame.rows * self.cell_height
             canvas.rect((x, y, *size), "frame", title=frame.label)
+        self._draw_marks(canvas)
         draw_foot(canvas, self.foot, self.bottom, grid.palette, self.theme)
 
     def _box(self, row: int, column: int) -> tuple[float, float, float, float]:
@@ -79,11 +83,21 @@ class CellGridDrawing:
             if column % step == 0:
                 x, y, width, _ = self._box(0, column)
                 canvas.text(x + width / 2, y - 4, text, "axis middle")
-        step = _step(11 / self.cell_height)
+        step = _step(LABEL_HEIGHT / self.cell_height)
         for row, text in enumerate(grid.row_labels):
             if row % step == 0:
                 x, y, _, height = self._box(row, 0)
                 canvas.text(x - 5, y + height / 2 + 3.3, text, "axis end")
+
+    def _draw_marks(self, canvas: Canvas) -> None:
+        """Draw lines through columns, with their labels above those of the columns."""
+        for mark in self.grid.marks:
+            x, top, width, _ = self._box(0, mark.column)
+            middle, half = x + width / 2, text_width(mark.label, "axis") / 2
+            head = top - MARK_HEIGHT - 4
+            at = max(min(middle, self.width - half), half)
+            canvas.text(at, head, mark.label, "axis middle")
+            canvas.line((middle, head + 3), (middle, self.bottom), "frame")
 
     def _draw_path(self, canvas: Canvas) -> None:
         """Draw arrows through the middles of cells."""
@@ -105,9 +119,10 @@ def _labelled_size(grid: CellGrid) -> tuple[float, float] | None:
 
 
 def _small_size(grid: CellGrid) -> tuple[float, float]:
-    """Return width and height of small square cells."""
+    """Return width and height of small square cells; rows with names are high enough for them."""
     side = min(max(MAX_SMALL_WIDTH / max(grid.columns, grid.rows, 1), 6.5), 18)
-    return side, side
+    has_names = not all(text.isdigit() for text in grid.row_labels)
+    return side, max(side, LABEL_HEIGHT) if has_names else side
 
 
 def _step(least: float) -> int:

@@ -52,6 +52,13 @@ class Outline(NamedTuple):
     label: str = ""
 
 
+class ColumnMark(NamedTuple):
+    """A line through a column of a grid, with a label above it."""
+
+    column: int
+    label: str
+
+
 @dataclass(frozen=True, slots=True)
 class CellGrid:
     """A grid of cells: a heat map, or cells of classes.
@@ -68,6 +75,7 @@ class CellGrid:
         notes: texts below the grid.
         outlines: frames around cells.
         path: places that arrows connect, one after another.
+        marks: lines through columns.
     """
 
     title: str
@@ -83,6 +91,7 @@ class CellGrid:
     notes: tuple[str, ...] = ()
     outlines: tuple[Outline, ...] = ()
     path: tuple[tuple[int, int], ...] = ()
+    marks: tuple[ColumnMark, ...] = ()
 
 
 class DrawnLink(NamedTuple):

@@ -105,6 +105,9 @@ def _draw_grid(axes: Any, grid: CellGrid) -> None:
     _set_ticks(axes.set_xticks, grid.column_labels)
     _set_ticks(axes.set_yticks, grid.row_labels)
     axes.set_ylabel(grid.axes[0])
+    for mark in grid.marks:
+        axes.axvline(mark.column, color=LIGHT.accent, linewidth=1.2)
+        axes.text(mark.column, -0.6, mark.label, ha="center", va="bottom", fontsize=6)
     if grid.path:
         places = np.array(grid.path)
         axes.plot(places[:, 1], places[:, 0], color=LIGHT.accent, linewidth=0.8)

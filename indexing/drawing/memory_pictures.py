@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from indexing.drawing.drawing import Backend, as_drawing
-from indexing.drawing.figures import CellGrid, DrawnCell, Figure
+from indexing.drawing.figures import CellGrid, ColumnMark, DrawnCell, Figure
 from indexing.drawing.style import Theme
 from indexing.drawing.traffic_pictures import bytes_text
 from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
@@ -14,20 +14,24 @@ from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
 KINDS: Final = ("argument", "donated", "output", "constant", "temporary")
 MAX_COLUMNS: Final = 48
 DEFAULT_ROWS: Final = 16
+_ALIVE: Final = {False: "are alive", True: "of the peak are alive"}
 MAX_LINES: Final = 4
 """Limit on the buffers at the peak whose lines of Python are noted, the largest first."""
 
 
-def plot_memory(profile: MemoryProfile, limit: int, backend: Backend, theme: Theme) -> Any:
+def plot_memory(
+    profile: MemoryProfile, limit: int, backend: Backend, theme: Theme, at_peak: bool
+) -> Any:
     """Return a picture of a profile; see `MemoryProfile.plot`."""
-    return as_drawing(memory_figure(profile, limit), backend, theme)
+    return as_drawing(memory_figure(profile, limit, at_peak), backend, theme)
 
 
-def memory_figure(profile: MemoryProfile, top: int | None = None) -> Figure:
-    """Return the lives of the largest buffers of each memory space.
+def memory_figure(profile: MemoryProfile, top: int | None = None, at_peak: bool = False) -> Figure:
+    """Return the lives of the largest buffers of each memory space, with its peak.
 
     Args:
         top: the number of buffers of a space; by default `DEFAULT_ROWS`.
+        at_peak: only those that are alive at the peak of their space.
     Raises:
         ValueError: the number is less than 1.
     """
@@ -36,12 +40,16 @@ def memory_figure(profile: MemoryProfile, top: int | None = None) -> Figure:
     panels = []
     for peak in profile.peaks.values():
         own = [buffer for buffer in profile.buffers if buffer.space == peak.space]
+        if at_peak:
+            own = [buffer for buffer in own if buffer.is_alive(peak.step)]
         if own:
-            panels.append(_panel(profile, peak, own, top or DEFAULT_ROWS))
+            panels.append(_panel(profile, peak, own, top or DEFAULT_ROWS, at_peak))
     return Figure(f"memory of {profile.module.name}", tuple(panels), ())
 
 
-def _panel(profile: MemoryProfile, peak: SpacePeak, own: Sequence[HloBuffer], top: int) -> CellGrid:
+def _panel(
+    profile: MemoryProfile, peak: SpacePeak, own: Sequence[HloBuffer], top: int, at_peak: bool
+) -> CellGrid:
     width = -(-len(profile.steps) // MAX_COLUMNS)
     columns = -(-len(profile.steps) // width)
     ranked = sorted(own, key=lambda buffer: -buffer.stored_bytes)
@@ -55,7 +63,7 @@ def _panel(profile: MemoryProfile, peak: SpacePeak, own: Sequence[HloBuffer], to
         if any(buffer.is_alive(s) for s in range(column * width, (column + 1) * width))
     ]
     return CellGrid(
-        f"{peak.name}: steps in which buffers are alive",
+        f"{peak.name}: steps in which buffers {_ALIVE[at_peak]}",
         peak.name,
         len(shown),
         columns,
@@ -66,6 +74,7 @@ def _panel(profile: MemoryProfile, peak: SpacePeak, own: Sequence[HloBuffer], to
         tuple(str(column * width) for column in range(columns)),
         ("buffer", "step"),
         tuple(_notes(profile, peak, width, ranked[top:])),
+        marks=(ColumnMark(peak.step // width, f"peak, step {peak.step}"),),
     )
 
 

@@ -13,20 +13,27 @@ from indexing.views.tables import Table
 
 
 def allocation_lines(profile: MemoryProfile) -> Iterator[str]:
-    """Yield a table with a row for each memory space, and what differs; nothing without dumps."""
+    """Yield a table with a row for each memory space, and what differs; nothing without dumps.
+
+    The report has what is allocated, and the scalars of reductions, which threads hold.
+    """
     assignment, usage = profile.assignment, profile.usage
     if assignment is None and usage is None:
         return
     rows: list[list[object]] = []
-    for space in _spaces(assignment, usage):
+    spaces = _spaces(assignment, usage)
+    has_threads = assignment is not None and any(map(assignment.thread_bytes, spaces))
+    for space in spaces:
         row: list[object] = [space_name(space, profile.module)]
         if assignment is not None:
             row += [assignment.bytes(space), _temporary_bytes(assignment, space)]
+            row += [assignment.thread_bytes(space)] if has_threads else []
         if usage is not None:
             row.append(usage.bytes(space))
         rows.append([*row, profile.peaks[space].stored_bytes if space in profile.peaks else 0])
     columns = ["memory"]
     columns += ["allocated", "for temporaries"] if assignment is not None else []
+    columns += ["in threads"] if has_threads else []
     columns += ["reported", "peak of arrays"] if usage is not None else ["peak of arrays"]
     table = Table("allocated by XLA", columns, rows, right=range(1, len(columns)))
     yield from str(table).splitlines()
@@ -51,7 +58,7 @@ def usage_faults(profile: MemoryProfile) -> list[str]:
     if assignment is None:
         return faults
     for space in _spaces(assignment, usage):
-        assigned = sum(each.size for each in assignment.allocations if each.space == space)
+        assigned = assignment.bytes(space) + assignment.thread_bytes(space)
         if assigned != usage.bytes(space):
             name = space_name(space, profile.module)
             faults.append(f"{name}: {usage.bytes(space):,} bytes reported, {assigned:,} assigned")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hlo.modules.module import Module
 from hlo.text.names import counted_noun
+from indexing.devices.memories import memory_sizes
 from indexing.frontends.layout_trials import LayoutTrial
 from indexing.memory.buffers.array_copies import ArrayCopy
 from indexing.memory.buffers.layout_proposals import LayoutProposal
@@ -60,11 +61,18 @@ class MemoryTable:
         file: the name of the file.
         profile: the buffers.
         at_peak: only those that are alive at the peak of their memory space.
+        device: the TPU or GPU whose memories are compared with the peaks; "" if it is not known.
     """
 
     file: str
     profile: MemoryProfile
     at_peak: bool = False
+    device: str = ""
+
+    @property
+    def sizes(self) -> Mapping[int, int]:
+        """The bytes of the memories of the device, by the numbers of their spaces."""
+        return memory_sizes(self.device) if self.device else {}
 
     def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
         """Yield the lines of the text, with at most `top` buffers of each memory space."""
@@ -97,13 +105,20 @@ class MemoryTable:
         head = [name if has else "" for name, has in zip(COLUMNS, has_text, strict=True)]
         hidden = sum(buffer.stored_bytes for buffer in shown[top:])
         return SpaceSection(
-            f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`",
+            f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`"
+            f"{self._share_of_memory(peak)}",
             _shares(self.profile, peak),
             head,
             rows,
             shown[:top],
             f"… {len(shown) - top:,} more: {hidden:,} bytes" if len(shown) > top else "",
         )
+
+    def _share_of_memory(self, peak: SpacePeak) -> str:
+        size = self.sizes.get(peak.space)
+        if size is None:
+            return ""
+        return f"; {self.device} has {size:,} ({100 * peak.stored_bytes / size:.2g} %)"
 
     def _cells(self, buffer: HloBuffer) -> list[str]:
         padding = f"{buffer.padding:,}" if buffer.padding else ""
@@ -129,7 +144,11 @@ class MemoryTable:
             "module": profile.module.name,
             "scheduled": bool(profile.module.header("is_scheduled", False)),
             "steps": len(profile.steps),
-            "peaks": [_peak_record(peak, profile) for peak in spaces],
+            "device": self.device or None,
+            "peaks": [
+                _peak_record(peak, profile) | {"memory_bytes": self.sizes.get(peak.space)}
+                for peak in spaces
+            ],
             "buffers": [_record(b) for peak in spaces for b in self._shown(peak)[:top]],
             **allocation_record(profile),
             "unknown": None,
@@ -213,6 +232,7 @@ def unknown_record(file: str, module: Module, unknown: Unknown) -> dict[str, Any
         "module": module.name,
         "scheduled": bool(module.header("is_scheduled", False)),
         "steps": None,
+        "device": None,
         "peaks": [],
         "buffers": [],
         "assignment": None,

@@ -91,6 +91,37 @@ def test_records_fit_the_schema(
             assert alive == sorted(alive, reverse=True)
 
 
+def test_peaks_are_compared_with_the_memories_of_a_device(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = [line for line in printed(capsys, "memory", FILE).splitlines() if " at step " in line]
+    lines = printed(capsys, "memory", FILE, "--device", "v5e").splitlines()
+    hbm, vmem, *others = [line for line in lines if " at step " in line]
+    assert hbm.startswith(f"{heads[0]}; v5e has 17,179,869,184 (")
+    assert vmem.startswith(f"{heads[1]}; v5e has 134,217,728 (")
+    assert others == heads[2:]
+    request = CompilationRequest("jax:f.py:f", "f32[9,7]", None, "tpu:v5e:2x2", "optimized")
+    monkeypatch.setattr(memory, "compiled_files", lambda _: {FILE: request})
+    assert printed(capsys, "memory", FILE).splitlines() == lines
+    record = json.loads(printed(capsys, "memory", FILE, "--format", "json"))
+    Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
+    assert record["device"] == "v5e"
+    assert [peak["memory_bytes"] for peak in record["peaks"]][:3] == [16 << 30, 128 << 20, None]
+    assert cli.run(["memory", FILE, "--device", "v5"]) == 2
+    assert "unknown device 'v5'" in capsys.readouterr().err
+
+
+def test_what_threads_hold_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    """The report counts it, too: scalars of reductions."""
+    lines = printed(capsys, "memory", FILE, "--assignment", ASSIGNMENT, "--usage", USAGE)
+    table = lines.partition("allocated by XLA\n")[2].splitlines()
+    head, hbm = table[0].split("  "), table[1].split()
+    assert "in threads" in [name.strip() for name in head]
+    allocated, _, threads, reported, _ = [int(cell.replace(",", "")) for cell in hbm[1:]]
+    assert allocated + threads == reported
+    assert threads > 0
+
+
 def test_dumps_beside_a_module_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stem = "module_0001.jit_f.cl_1.after_optimizations"
     copyfile(FILE, tmp_path / f"{stem}.txt")
@@ -216,7 +247,9 @@ def test_a_failed_trial_is_an_error(
 
 def test_only_functions_are_compiled_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["memory", FILE, "--copies", "--try-layouts"]) == 2
-    assert "compiles functions jax:..." in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "compiles a function of JAX again: expected jax:FILE.py:FUNCTION" in message
+    assert f"got {FILE}" in message
     assert cli.run(["memory", FILE, "--try-layouts"]) == 2
     assert "--try-layouts requires --copies" in capsys.readouterr().err
 
@@ -227,6 +260,8 @@ def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
     assert "VMEM: steps in which buffers are alive" in picture
     other = printed(capsys, "memory", str(DATA / "tpu_scan_rnn.hlo"), "--format", "svg")
     assert "custom-call, 256 KiB, from md.py:143" in other
+    peak = printed(capsys, "memory", FILE, "--at-peak", "--format", "svg")
+    assert "VMEM: steps in which buffers of the peak are alive" in peak
 
 
 def test_what_is_no_assignment_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,7 @@ from indexing.cli.options import (
     limit_option,
     max_input_size_option,
 )
+from indexing.cli.parsed_text import ParsedText
 from indexing.cli.reporter import Reporter
 from indexing.cli.tasks import ValidModules, answer_files
 
@@ -39,6 +40,31 @@ if TYPE_CHECKING:
 DEFAULT_ROWS = 12
 
 
+class MemoryDevice(ParsedText):
+    """The name of a device whose memories are known.
+
+    >>> MemoryDevice().convert("v5e", None, None)
+    'v5e'
+    """
+
+    name = "device"
+
+    def parse(self, text: str) -> str:
+        from indexing.devices.memories import memory_sizes
+
+        memory_sizes(text)
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        from indexing.cli.completion import complete_names
+        from indexing.devices.gpus import PROCESSORS
+        from indexing.devices.tpus import VMEM_MIB
+
+        return complete_names([*PROCESSORS, *VMEM_MIB], incomplete)
+
+
 @click.command("memory")
 @files_argument
 @click.option("--at-peak", is_flag=True, help="Print the buffers that are alive at the peak only")
@@ -53,6 +79,13 @@ DEFAULT_ROWS = 12
 @limit_option(
     f"Print at most N buffers of each memory space; by default {DEFAULT_ROWS}, in JSON all"
 )
+@click.option(
+    "--device",
+    metavar="DEVICE",
+    type=MemoryDevice(),
+    help="Compare the peaks with the memories of a TPU or GPU, such as v5e or H100; by default "
+    "those of --target",
+)
 @assignment_option
 @usage_option
 @max_input_size_option
@@ -66,6 +99,7 @@ def command(
     copies: bool,
     try_layouts: bool,
     limit: int | None,
+    device: str | None,
     assignment: str | None,
     usage: str | None,
     notation: str,
@@ -109,13 +143,24 @@ def command(
       hlo-indexing memory m.hlo --format svg -o memory.svg
       hlo-indexing memory m.hlo --assignment m-buffer-assignment.txt
     """
-    if copies and (at_peak or assignment or usage or notation == "svg"):
-        refused = "--at-peak, --assignment, --usage or --format svg"
+    if copies and (at_peak or device or assignment or usage or notation == "svg"):
+        refused = "--at-peak, --device, --assignment, --usage or --format svg"
         raise click.UsageError(f"--copies cannot be used with {refused}")
     fresh = is_fresh(click.get_current_context())
-    requests = _requests(corpus.files, copies) if try_layouts else None
+    compiled = compiled_files(click.get_current_context())
+    requests = _requests(corpus.files, compiled, copies) if try_layouts else None
+    devices = {file: _model(request) for file, request in compiled.items()}
     question = MemoryQuestion(
-        at_peak, copies, limit, assignment, usage, notation, requests, not fresh
+        at_peak,
+        copies,
+        limit,
+        assignment,
+        usage,
+        notation,
+        requests,
+        not fresh,
+        device or "",
+        devices,
     )
     if notation != "svg":
         answer_files(reporter, corpus, question)
@@ -124,19 +169,29 @@ def command(
         raise click.UsageError("--format svg cannot be used with --jobs, --scheduler and --resume")
     from indexing.cli.pictures import draw_memory
 
-    draw_memory(reporter, corpus.files, limit, question.profile)
+    draw_memory(reporter, corpus.files, limit, at_peak, question.profile)
 
 
-def _requests(files: Sequence[str], copies: bool) -> Mapping[str, CompilationRequest]:
+def _model(request: CompilationRequest) -> str:
+    """Return the device of a target, or "" for a CPU."""
+    from indexing.frontends.targets import Target
+
+    return Target.parse(request.target).model if request.target else ""
+
+
+def _requests(
+    files: Sequence[str], compiled: Mapping[str, CompilationRequest], copies: bool
+) -> Mapping[str, CompilationRequest]:
     """Return how each file was compiled, to compile it again with other layouts."""
-    requests = compiled_files(click.get_current_context())
     if not copies:
         raise click.UsageError("--try-layouts requires --copies")
     for file in files:
-        if file not in requests:
-            message = f"--try-layouts compiles functions jax:... for a --target: {file} is none"
-            raise click.UsageError(message)
-    return requests
+        if file not in compiled:
+            raise click.UsageError(
+                "--try-layouts compiles a function of JAX again: expected "
+                f"jax:FILE.py:FUNCTION with --shapes and --target, got {file}"
+            )
+    return compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +207,8 @@ class MemoryQuestion(ValidModules):
         notation: the output format.
         requests: how each file was compiled, if layouts are tried, by the name of the file.
         uses_cache: take compilations from the cache.
+        device: the device whose memories are compared with the peaks; "" for that of the target.
+        devices: that of the target, by the name of the file.
     """
 
     at_peak: bool
@@ -162,6 +219,8 @@ class MemoryQuestion(ValidModules):
     notation: str
     requests: Mapping[str, CompilationRequest] | None = None
     uses_cache: bool = True
+    device: str = ""
+    devices: Mapping[str, str] = field(default_factory=dict)
 
     def profile(self, module: Module) -> MemoryProfile | Unknown:
         """Return the buffers of a module, with the dumps of XLA that are given or beside it."""
@@ -191,7 +250,8 @@ class MemoryQuestion(ValidModules):
         if isinstance(profile, Unknown):
             known = module.filename, module, profile
             return unknown_lines(*known), iter([unknown_record(*known)])
-        table = MemoryTable(module.filename, profile, self.at_peak)
+        device = self.device or self.devices.get(module.filename, "")
+        table = MemoryTable(module.filename, profile, self.at_peak, device)
         return table.lines(self.limit or DEFAULT_ROWS, paint), map(table.to_json, [self.limit])
 
     def _trial(self, module: Module) -> LayoutTrial | None:

@@ -113,6 +113,11 @@ class BufferAssignment(XlaDump):
         """
         return sum(a.size for a in self.allocations if a.space == space and not a.is_thread_local)
 
+    @checked
+    def thread_bytes(self, space: int) -> int:
+        """Return the bytes of a memory space for what threads hold: scalars of reductions."""
+        return sum(a.size for a in self.allocations if a.space == space and a.is_thread_local)
+
     @property
     def values(self) -> tuple[AssignedValue, ...]:
         """The arrays and tables of pointers of all allocations, but those of threads."""

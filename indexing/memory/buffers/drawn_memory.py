@@ -14,13 +14,20 @@ class DrawnMemory(Displayed):
 
     @checked
     def plot(
-        self, limit: int = 16, backend: methods.Backend = "svg", theme: methods.Theme = "auto"
+        self,
+        limit: int = 16,
+        backend: methods.Backend = "svg",
+        theme: methods.Theme = "auto",
+        at_peak: bool = False,
     ) -> Any:
         """Return a picture of the steps in which the largest buffers of each space are alive.
+
+        A line marks the peak of the space.
 
         Args:
             limit: the number of buffers of a memory space.
             backend, theme: as in `Answer.plot`.
+            at_peak: only buffers that are alive at the peak of their memory space.
         Returns:
             A `Drawing`.
         Raises:
@@ -33,4 +40,4 @@ class DrawnMemory(Displayed):
         <drawing of 'memory of m'>
         """
         assert isinstance(self, methods.MemoryProfile), "only profiles have these methods"
-        return methods.plot_memory(self, limit, backend, theme)
+        return methods.plot_memory(self, limit, backend, theme, at_peak)
