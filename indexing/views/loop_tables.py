@@ -53,6 +53,13 @@ def loop_tiling_lines(tiling: LoopTiling) -> Iterator[str]:
         f"{_number(tiling.shared_bytes())} in {tiling.stages} stages, "
         f"{_number(tiling.accumulator_registers)} accumulator registers"
     )
+    shapes = [tile.array.array_shape for phase in phases for tile in phase.tiles]
+    if any(shape is not None and shape.layout_or_default.tiles for shape in shapes):
+        yield (
+            f"{sign}{_number(tiling.vmem_bytes)} bytes of VMEM: two buffers of each block, padded "
+            "to tiles"
+        )
+        yield "  other figures are without padding: steps of loops may begin inside of layout tiles"
 
 
 def _phase_lines(tiling: LoopTiling, number: int, phase: PhaseFigures) -> Iterator[str]:
@@ -62,7 +69,9 @@ def _phase_lines(tiling: LoopTiling, number: int, phase: PhaseFigures) -> Iterat
     for tile in phase.tiles:
         reads = [r for r in tiling.operands if r.phase == number and r.array == tile.array]
         boxes = list(dict.fromkeys([str(r.box) for r in reads if not isinstance(r.box, Unknown)]))
-        more = f" {boxes[0]}" if len(boxes) == 1 else f", {len(reads)} reads" if reads else ""
+        more = f", {counted_noun(len(reads), 'read')}" if reads else ""
+        if len(boxes) == 1:
+            more = f" {boxes[0]}"
         name = tile.array.instruction.name
         yield f"  {name} {tile.array.shape}: {tile.kind}, {tile.bytes:,} bytes{more}"
 

@@ -16,7 +16,9 @@ from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.runtime_values import named_apart, named_together
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.memory.spaces import space_name, space_of
+from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.part_padding import bytes_of_tiles
+from indexing.memory.spaces import DEFAULT_SPACE, space_name, space_of
 from indexing.tiling.sets.contiguity import MemoryRuns
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.tiling import Tiling
@@ -136,11 +138,33 @@ class RegionEntry:
         label: the array.
         region: the elements.
         finished: those of an output that read no other tile; None for an operand.
+        memory: the memory that holds the array.
     """
 
     label: ArrayLabel
     region: Region | Unknown
     finished: Region | Unknown | None
+    memory: str
+
+    @property
+    def stored(self) -> Amount | Unknown:
+        """The bytes in memory of the layout tiles that hold the elements."""
+        if isinstance(self.region, Unknown):
+            return self.region
+        if not isinstance(self.label.shape, Shape):
+            return Unknown(f"`{self.label.name}` is not an array")
+        return bytes_of_tiles(self.region, self.label.shape)
+
+    @property
+    def _stored_notes(self) -> list[str]:
+        """The bytes in memory, if the layout has tiles, and the tile needs something."""
+        shape, region = self.label.shape, self.region
+        has_tiles = isinstance(shape, Shape) and shape.layout_or_default.tiles
+        if not has_tiles or isinstance(region, Unknown) or not region.pieces:
+            return []
+        stored = self.stored
+        size = f"unknown: {stored}" if isinstance(stored, Unknown) else f"{stored} bytes"
+        return [f"stored in {self.memory}: {size}"]
 
     def text(self, paint: Paint = plain) -> EntryText:
         """Return the elements, and the sources of runtime values."""
@@ -149,7 +173,7 @@ class RegionEntry:
             parts = [f"{parts[0]} read it", f"{region_text(self.finished)} read no other tile"]
         shown = [r.runtime for r in (self.region, self.finished) if isinstance(r, Region)]
         runtime = named_apart([rt for variables in shown for rt in variables])
-        return EntryText(parts, [runtime_text(v, paint) for v in runtime])
+        return EntryText(parts, [*self._stored_notes, *[runtime_text(v, paint) for v in runtime]])
 
     def record(self) -> dict[str, Any]:
         """Return the elements as text and as boxes."""
@@ -160,7 +184,13 @@ class RegionEntry:
             if isinstance(finished, Region) and finished.grade == "may":
                 own["side"] = finished.side
             record["finished"] = _region(finished) | own
-        return record
+        stored = self.stored
+        known = None if isinstance(stored, Unknown) else stored
+        return record | {
+            "memory": self.memory,
+            "stored_bytes": known and known.number,
+            "stored_grade": known and known.grade,
+        }
 
 
 def region_entries(
@@ -178,7 +208,9 @@ def region_entries(
             every = zip(tiling.answer.paths[number], tiling.answer.maps[number], strict=True)
             maps = [m for own, m in every if subject.is_forward or own == path]
             label = subject.label(instruction, number, path, maps)
-            yield RegionEntry(label, *_with_common_names(region, rest))
+            space = space_of(label.shape) if isinstance(label.shape, Shape) else DEFAULT_SPACE
+            memory = space_name(space, instruction.computation.module)
+            yield RegionEntry(label, *_with_common_names(region, rest), memory)
 
 
 def _with_common_names(

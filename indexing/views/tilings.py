@@ -150,11 +150,18 @@ def best_tilings_table(best: BestTilings) -> Table:
     is_masked = any(
         (each.needed, each.needed_grade) != (each.loaded, each.grade) for each in best.ranked
     )
-    columns = RANKED_COLUMNS + ("loaded", "needed") * is_masked
+    columns: tuple[str, ...] = RANKED_COLUMNS
+    cells: list[tuple[object, ...]] = list(map(_ranked_row, best.ranked))
+    if any(map(_has_layout_tiles, best.ranked)):
+        columns += ("stored",)
+        cells = [(*row, _stored_text(each)) for row, each in zip(cells, best.ranked, strict=True)]
+    if is_masked:
+        columns += ("loaded", "needed")
+        cells = [(*row, *_masked_cells(e)) for row, e in zip(cells, best.ranked, strict=True)]
     return Table(
         f"best tilings of `{best.instruction.name}` {best.shape} by {best.objective}",
         columns,
-        [_ranked_row(each)[: len(columns)] for each in best.ranked],
+        cells,
         notes,
         empty="none",
         right=range(1, len(columns)),
@@ -169,6 +176,8 @@ def best_tilings_text(best: BestTilings) -> str:
 
 def ranked_cells(ranked: RankedTiling) -> dict[str, Any]:
     """Return the sizes and the figures of a tiling by name."""
+    known = ranked.layout_bytes
+    stored, stored_grade = (known, None) if isinstance(known, Unknown) else known
     return {
         "tile_sizes": ranked.sizes,
         "tiles": ranked.memory.tiles,
@@ -180,19 +189,38 @@ def ranked_cells(ranked: RankedTiling) -> dict[str, Any]:
         "requested": ranked.requested,
         "reuse": ranked.reuse,
         "working_set": ranked.memory.working_set,
+        "stored": stored,
+        "stored_grade": stored_grade,
     }
 
 
 def _ranked_row(ranked: RankedTiling) -> tuple[object, ...]:
-    """Return the values of `RANKED_COLUMNS` for one tiling, then `loaded` and `needed`."""
+    """Return the values of `RANKED_COLUMNS` for one tiling."""
     reuse: object = ranked.reuse
     if isinstance(reuse, Fraction):
         reuse = str(reuse) if reuse.denominator == 1 else f"{float(reuse):.2f}"
-    figures = (ranked.bytes, ranked.requested, ranked.memory.working_set, ranked.loaded)
-    moved, requested, working_set, loaded = [Amount(each, ranked.grade) for each in figures]
-    needed = _amount(ranked.needed, ranked.needed_grade)
+    figures = (ranked.bytes, ranked.requested, ranked.memory.working_set)
+    moved, requested, working_set = [Amount(each, ranked.grade) for each in figures]
     sizes = _sizes_text(ranked.sizes)
-    return sizes, ranked.memory.tiles, moved, requested, reuse, working_set, loaded, needed
+    return sizes, ranked.memory.tiles, moved, requested, reuse, working_set
+
+
+def _masked_cells(ranked: RankedTiling) -> tuple[object, ...]:
+    """Return the bytes that tiles load, and those of them that they need."""
+    needed = _amount(ranked.needed, ranked.needed_grade)
+    return Amount(ranked.loaded, ranked.grade), needed
+
+
+def _has_layout_tiles(ranked: RankedTiling) -> bool:
+    """Return True if an operand or the result has tiles in its layout."""
+    shapes = [ranked.tiling.shape, *[operand.shape for operand in ranked.tiling.operands]]
+    return any(shape.layout_or_default.tiles for shape in shapes)
+
+
+def _stored_text(ranked: RankedTiling) -> Amount | str:
+    """Return the bytes in memory that tiles load and store."""
+    known = ranked.layout_bytes
+    return "unknown" if isinstance(known, Unknown) else Amount(*known)
 
 
 # ---------------------------------------------------------------- candidates of XLA

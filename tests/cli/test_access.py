@@ -123,9 +123,11 @@ def test_a_root_that_moves_no_bytes_is_an_error(run: Run) -> None:
 
 def test_a_module_of_a_tpu_has_no_warps(capsys: pytest.CaptureFixture[str]) -> None:
     file = str(Path(__file__).parents[2] / "examples" / "targets" / "attention.tpu_v5e.hlo")
-    assert cli.run(["access", file, "-i", "fusion"]) == 0
+    assert cli.run(["access", file, "-i", "fusion"]) == 1
     captured = capsys.readouterr()
-    assert "a TPU, which has no warps: `tile -i fusion --sizes 8,128`" in captured.err
+    assert captured.out == ""
+    assert "fusion: the module is for a TPU, which has no warps" in captured.err
+    assert "= help: `tile -i fusion --sizes 8,128` counts" in captured.err
     assert cli.run(["tile", file, "-i", "fusion", "--sizes", "8,128"]) == 0
     other = file.replace("tpu_v5e", "h100")
     assert cli.run(["access", other]) == 0

@@ -32,6 +32,22 @@ def test_loops_are_records(run: Run) -> None:
     assert record["resident_bytes"] == 12_288
 
 
+def test_loops_over_arrays_in_tiles_have_the_padded_bytes_in_vmem(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = Path(__file__).parents[2] / "examples" / "targets" / "attention.tpu_v5e.hlo"
+    tiled = runner(capsys, "tile", str(file), "-i", "fusion")
+    status, out, _ = tiled("--sizes 8,256 --loops d1=128")
+    assert status == 0
+    (record,) = valid_records(tiled, "tile", "--sizes 8,256 --loops d1=128")
+    assert f"{record['vmem_bytes']:,} bytes of VMEM: two buffers of each block, padded" in out
+    assert "steps of loops may begin inside of layout tiles" in out
+
+
+def test_loops_over_dense_arrays_have_no_line_about_vmem(run: Run) -> None:
+    assert "VMEM" not in run("--sizes 128,64 --loops k=32")[1]
+
+
 def test_a_search_for_a_device_chooses_steps(run: Run) -> None:
     best, effort = valid_records(run, "tile", "--search --device H100 --top 1")
     assert (best["result"], best["rank"], effort["result"]) == ("loops", 1, "search")

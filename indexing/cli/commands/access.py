@@ -122,7 +122,7 @@ def command(
     elements that a mask hides: they are loaded, too. If the output needs fewer of the distinct
     bytes of an operand than are loaded, both numbers follow the table.
 
-    A TPU has no warps: for its modules, a note shows how `tile` counts the tiles of its layouts.
+    A TPU has no warps: its modules are refused, and `tile` counts what tiles of their layouts need.
 
     \b
     Columns:
@@ -156,7 +156,8 @@ def command(
             _report_no_bytes(reporter, instruction, is_selected=bool(names))
             continue
         if is_for_tpu(instruction.computation.module):
-            reporter.note(_tpu_note(instruction))
+            _report_tpu(reporter, instruction)
+            continue
         subject = AccessSubject(instruction, threads, unroll, device, output)
         with reporter.reporting(place_of(instruction)):
             accesses = access(instruction, threads, unroll, device, output_id=output)
@@ -168,8 +169,8 @@ def command(
     print_figures(reporter, figures)
 
 
-def _tpu_note(instruction: Instruction) -> str:
-    """Return a note on a module whose layouts have tiles: what to ask instead."""
+def _report_tpu(reporter: Reporter, instruction: Instruction) -> None:
+    """Report an instruction of a module whose layouts have tiles, and what to ask instead."""
     from hlo.shapes.shape import Shape
     from hlo.shapes.tiling import tile_sizes
 
@@ -178,10 +179,10 @@ def _tpu_note(instruction: Instruction) -> str:
     if isinstance(shape, Shape) and shape.rank:
         first = tile_sizes(shape.dims, shape.layout_or_default)
         sizes = f" --sizes {','.join(map(str, first))}"
-    return (
-        f"note: {place_of(instruction)}: the module is for a TPU, which has no warps: "
-        f"`tile -i {instruction.name}{sizes}` counts what tiles of its layout need, `bytes` and "
-        "`memory` what is stored and moved"
+    reporter.error(
+        f"error[access]: {place_of(instruction)}: the module is for a TPU, which has no warps",
+        f"  = help: `tile -i {instruction.name}{sizes}` counts what each tile of the layout needs; "
+        "`bytes` and `memory` count what is moved and stored",
     )
 
 

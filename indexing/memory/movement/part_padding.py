@@ -16,7 +16,7 @@ from hlo.shapes.shape import Shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.regions.region import Region
-from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.amounts import Amount, bytes_of
 from indexing.memory.movement.starts import is_total, without_starts
 from indexing.tiling.sets.stored_tiles import LayoutTile, layout_tile
 from simplifier.atoms import Variable
@@ -109,23 +109,44 @@ def padding_of_part(part: ArrayPart, shape: Shape) -> Amount | None:
     >>> shape = parse_shape("f32[60,10]{1,0:T(8,128)}")
     >>> padding_of_part(ArrayPart.window((4, 10), [(0, 0), (0, 0)]), shape)
     Amount(number=3776, grade='exact')
-    >>> padding_of_part(ArrayPart.window((4, 10), [(0, 56), (0, 0)]), shape)  # in one tile, or in two
+    >>> padding_of_part(ArrayPart.window((4, 10), [(0, 56), (0, 0)]), shape)  # one tile or two
     Amount(number=7712, grade='may')
     """
     tile = layout_tile(shape)
     if isinstance(tile, Unknown):
         return None
-    if not part.boxes:
-        return Amount(0)
-    if len(part.boxes) == 1:
-        counts = _counts_by_starts(part, shape, tile)
-    else:
-        counts = _united_counts(part, shape, tile)
+    counts = _counts(part, shape, tile)
     if counts is None:
         return None
     bits = shape.element_bits
     every = {own.tiles * tile.bytes - -(-own.elements * bits // 8) for own in counts}
     return Amount(max(every), "exact" if len(every) == 1 else "may")
+
+
+def bytes_of_tiles(region: Region, shape: Shape) -> Amount | Unknown:
+    """Return the bytes in memory of the tiles of a layout that hold a region, neighbours included.
+
+    Returns:
+        The bytes, those of the elements if the layout has neither tiles nor padding; `Unknown` if
+        the region is no few boxes.
+
+    >>> from hlo.shapes.shape import parse_shape
+    >>> rows = Region.of_boxes([Box((6, 0), (4, 10), (1, 1))], rank=2)
+    >>> bytes_of_tiles(rows, parse_shape("f32[60,10]{1,0:T(8,128)}"))
+    Amount(number=8192, grade='exact')
+    """
+    if not shape.layout_or_default.tiles and shape.physical_bytes == shape.bytes:
+        count = region.count()
+        return count if isinstance(count, Unknown) else bytes_of(Amount(count, region.grade), shape)
+    tile = layout_tile(shape)
+    if isinstance(tile, Unknown):
+        return tile
+    boxes = region.boxes(MAX_BOXES)
+    part = None if boxes is None else ArrayPart(boxes, ((0, 0),) * shape.rank)
+    counts = None if part is None else _counts(part, shape, tile)
+    if counts is None:
+        return Unknown(f"{region} is not known as few boxes of {shape}")
+    return Amount(max(own.tiles for own in counts) * tile.bytes, region.grade)
 
 
 # ---------------------------------------------------------------- tiles
@@ -149,6 +170,15 @@ def _count(lines: Sequence[Progression], length: int, size: int) -> _Count:
 def _product(counts: Sequence[_Count]) -> _Count:
     """Return the count of a box of tiles."""
     return _Count(prod([c.tiles for c in counts]), prod([c.elements for c in counts]))
+
+
+def _counts(part: ArrayPart, shape: Shape, tile: LayoutTile) -> set[_Count] | None:
+    """Return all counts of the tiles that hold a part, for all starts; None if not known."""
+    if not part.boxes:
+        return {_Count(0, 0)}
+    if len(part.boxes) == 1:
+        return _counts_by_starts(part, shape, tile)
+    return _united_counts(part, shape, tile)
 
 
 def _counts_by_starts(part: ArrayPart, shape: Shape, tile: LayoutTile) -> set[_Count] | None:

@@ -8,10 +8,12 @@ from functools import cached_property
 from math import prod
 from typing import Literal, TypeAlias
 
-from indexing.maps.indexing_map import Grade
+from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.mask_values import mask_values
 from indexing.tiling.search.limits import TileArray, TileMemory
 from indexing.tiling.sets.operands import TiledOperand
+from indexing.tiling.sets.stored_tiles import StoredTiles, stored_tiles
+from indexing.tiling.sets.tile_grid import TileGrid
 from indexing.tiling.sets.tiling import Tiling, tile
 from simplifier.unknown import Unknown
 
@@ -83,6 +85,21 @@ class RankedTiling:
     def bytes(self) -> int:
         """Bytes that all tiles together load and store."""
         return self.loaded + self.stored
+
+    @cached_property
+    def layout_bytes(self) -> tuple[int, Grade] | Unknown:
+        """Bytes in memory of the tiles of layouts that the tiles load and store, and the grade."""
+        shape, total, grade = self.tiling.shape, 0, self.grade
+        result: StoredTiles | Unknown = StoredTiles(0, shape.bytes, 0, "exact")
+        if shape.layout_or_default.tiles:
+            grid = TileGrid(shape.dims, self.sizes)
+            result = stored_tiles([IndexingMap.identity(shape)], grid, shape)
+        for own in (result, *[operand.stored for operand in self.tiling.operands]):
+            if isinstance(own, Unknown):
+                return own
+            total += own.bytes
+            grade = "may" if own.grade == "may" else grade
+        return total, grade
 
     @property
     def needed(self) -> int | Unknown:

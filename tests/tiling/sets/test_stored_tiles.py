@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
 import hlo
 import indexing
 from hlo.shapes.shape import Shape
+from hlo.shapes.tiling import position_of
+from indexing.maps.regions.region import Region
+from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.part_padding import bytes_of_tiles
 from indexing.tiling.sets.operands import TiledOperand
 from indexing.tiling.sets.stored_tiles import StoredTiles
 from indexing.tiling.sets.tiling import Tiling
-from indexing.views.tilings import stored_notes
+from indexing.views.tilings import best_tilings_table, stored_notes
 from simplifier.unknown import Unknown
 
 # fmt: off
@@ -84,6 +89,37 @@ def test_stored_bytes_are_those_of_the_tiles_that_hold_the_elements(
     assert stored.tile_bytes == unit * max(map(len, each))
     assert stored.bytes == unit * sum(map(len, each))
     assert stored.bytes_touched == unit * len(set().union(*each))
+
+
+@pytest.mark.parametrize(("text", "layout", "sizes"), CASES)
+def test_the_region_of_one_tile_has_the_bytes_of_the_layout_tiles_that_hold_it(
+    text: str, layout: str, sizes: list[int]
+) -> None:
+    operand = tiled(text, layout, sizes)
+    tiling = indexing.tile(operand.instruction.computation.root, sizes)
+    for tile in list(operand.grid.tiles())[:40]:
+        region = tiling.at(*tile)[0]
+        assert isinstance(region, Region)
+        expected = bytes_of_tile(operand.shape) * len(touched(operand, tile))
+        assert bytes_of_tiles(region, operand.shape) == Amount(expected)
+
+
+def test_ranked_tilings_load_and_store_whole_tiles_of_layouts() -> None:
+    module = hlo.parse("""ENTRY e { p = f32[13,150]{1,0:T(8,128)} parameter(0)
+      ROOT t = f32[150,13]{1,0:T(8,128)} transpose(p), dimensions={1,0} }""")
+    best = indexing.best_tilings(module.entry.root, top=12)
+    for ranked in best.ranked:
+        (operand,) = ranked.tiling.operands
+        unit = 8 * 128 * 4
+        tiles = 0
+        for tile in operand.grid.tiles():
+            rows, columns = operand.grid.slices(tile)
+            index = np.indices((150, 13))[:, rows, columns].reshape(2, -1)
+            result = position_of(list(index), (150, 13), ranked.tiling.shape.layout_or_default)
+            tiles += len(touched(operand, tile)) + len(np.unique(result // 1024))
+        assert ranked.layout_bytes == (unit * tiles, "exact")
+    table = str(best_tilings_table(best))
+    assert table.splitlines()[1].split()[-1] == "stored"
 
 
 def test_stored_bytes_at_runtime_starts_are_upper_bounds() -> None:
