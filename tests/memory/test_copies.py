@@ -144,3 +144,63 @@ def test_a_fusion_with_several_results_reads_a_copy() -> None:
         ENTRY e { x = f32[64] parameter(0)  n = f32[64] negate(x)  c = f32[64] copy(n)
           ROOT r = (f32[64], f32[64]) fusion(c), kind=kLoop, calls=f }""")
     assert (copy.kind, copy.needed) == ("value", False)
+
+
+ROLLED = """
+  roll { p = f32[9]{0} parameter(0)  a = f32[6]{0} slice(p), slice={[3:9]}
+    b = f32[3]{0} slice(p), slice={[0:3]}
+    ROOT c = f32[9]{0} concatenate(a, b), dimensions={0} }
+  loop { q = f32[9]{0} parameter(0)  ROOT n = f32[9]{0} negate(q) }
+"""
+
+
+@pytest.mark.parametrize("given", ["x", "n"])
+def test_a_movement_by_several_maps_has_no_proposal(given: str) -> None:
+    copy = copy_in(f"""HloModule m, is_scheduled=true {ROLLED}
+    ENTRY e {{ x = f32[9]{{0}} parameter(0)
+      n = f32[9]{{0}} fusion(x), kind=kLoop, calls=loop
+      r = f32[9]{{0}} fusion({given}), kind=kLoop, calls=roll
+      ROOT t = (f32[9]{{0}}, f32[9]{{0}}) tuple(r, n) }}""")
+    assert copy.kind == "movement"
+    assert copy.needed is True  # the result
+    assert copy.proposal.reason == f"fusion `r` reads `{given}` by several maps"
+
+
+# fmt: off
+DEMANDS = [
+    # what is between the copy `c` and the operation that wants its layout
+    ("ROOT r = f32[] custom-call(c), custom_call_target=\"k\"",        "custom-call `r`"),
+    ("b = f32[2048]{0} bitcast(c)  ROOT r = f32[] custom-call(b), custom_call_target=\"k\"",
+     "custom-call `r`"),
+    ("ROOT r = f32[32] fusion(c), kind=kInput, calls=sums",            "reduce `s` in fusion `r`"),
+    ("ROOT r = f32[32] fusion(c), kind=kInput, calls=outer",           "reduce `s` in fusion `r`"),
+    ("n = f32[64,32]{0,1} fusion(c), kind=kCustom, calls=half  "
+     "ROOT r = f32[] custom-call(n), custom_call_target=\"k\"",        "custom-call `r`"),
+    ("v = f32[64,32]{1,0} copy(c)  w = f32[] custom-call(c), custom_call_target=\"k\"  "
+     "ROOT t = (f32[64,32]{1,0}, f32[]) tuple(v, w)",                  "custom-call `w`"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("body", "demand"), DEMANDS)
+def test_copies_name_the_operation_that_wants_their_layout(body: str, demand: str) -> None:
+    module = hlo.parse(f"""HloModule m, is_scheduled=true
+    add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+    sums {{ p = f32[64,32]{{0,1}} parameter(0)  z = f32[] constant(0)
+      m = f32[64,32]{{0,1}} negate(p)
+      ROOT s = f32[32] reduce(m, z), dimensions={{0}}, to_apply=add }}
+    outer {{ p = f32[64,32]{{0,1}} parameter(0)
+      ROOT o = f32[32] fusion(p), kind=kInput, calls=sums }}
+    half {{ p = f32[64,32]{{0,1}} parameter(0)  ROOT m = f32[64,32]{{0,1}} negate(p) }}
+    ENTRY e {{ x = f32[64,32]{{1,0}} parameter(0)  c = f32[64,32]{{0,1}} copy(x)  {body} }}""")
+    (copy,) = [each for each in indexing.copies(module) if each.instruction.name == "c"]
+    assert (copy.needed, copy.why) == (None, f"{demand} may want this layout")
+
+
+def test_a_layout_that_elementwise_operations_pass_on_is_that_of_the_result() -> None:
+    copy = copy_in("""HloModule m, is_scheduled=true
+    half { p = f32[64,32]{0,1} parameter(0)  ROOT m = f32[64,32]{0,1} negate(p) }
+    ENTRY e { x = f32[64,32]{1,0} parameter(0)  c = f32[64,32]{0,1} copy(x)
+      ROOT n = f32[64,32]{0,1} fusion(c), kind=kCustom, calls=half }""")
+    assert copy.why == "the result of ENTRY, which fusion `n` computes, has this layout"
+    assert copy.needed is None

@@ -16,13 +16,20 @@ from hlo.modules.module import Instruction, Module
 from hlo.shapes.layout import Layout
 from hlo.shapes.shape import Shape, leaves
 from indexing.maps.arrays import ArrayRef, array_name
+from indexing.memory.buffers.layout_demands import layout_demand
 from indexing.memory.buffers.layout_proposals import (
     End,
     EntryCopies,
     LayoutProposal,
     is_computed_by_elements,
 )
-from indexing.memory.buffers.moved_elements import CopyKind, copied_path, kind_of_copy, moved
+from indexing.memory.buffers.moved_elements import (
+    CopyKind,
+    copied_operand,
+    copied_path,
+    kind_of_copy,
+    moved,
+)
 from indexing.memory.buffers.shared_results import declared_shares
 from indexing.memory.buffers.values import Lives, Value, lives_of
 from indexing.memory.executions import executions
@@ -153,8 +160,10 @@ def _explained(
         module = each.computation.module
         why = f"XLA places it in {space_name(space_of(result), module)}"
     else:
-        needed, why = _is_wanted(readers)
-        is_written_free = needed is not False and _writes_any_layout(viewed_array(source), each)
+        needed, why = _is_wanted(readers, ArrayRef(each, copied_path(each)))
+        is_one_map = kind == "layout" or copied_operand(each) is not None
+        is_written_free = needed is not False and is_one_map
+        is_written_free = is_written_free and _writes_any_layout(viewed_array(source), each)
         if is_written_free:
             needed, why = False, f"{_writer_text(viewed_array(source))} is {FREE_WRITER}"
         if needed is False and isinstance(proposal, Unknown):
@@ -202,16 +211,28 @@ def _reader_text(reader: Instruction) -> str:
     return f"{reader.opcode} `{reader.name}`"
 
 
-def _is_wanted(readers: list[Instruction]) -> tuple[bool | None, str]:
+def _is_wanted(readers: list[Instruction], copied: ArrayRef) -> tuple[bool | None, str]:
     """Return whether a reader wants the layout of a copy, with the reason."""
     for reader in readers:
         if reader.is_root and (is_view(reader) or moved(reader) is not None):
             return True, f"{_reader_text(reader)} has this layout"
-        if is_for_tpu(reader.computation.module):
-            return None, f"{_reader_text(reader)} works on tiles, and may want this layout"
-        if not _reads_any_layout(reader):
-            return None, f"{_reader_text(reader)} may want this layout"
+    for reader in readers:
+        is_tiled = is_for_tpu(reader.computation.module)
+        if is_tiled or not _reads_any_layout(reader):
+            return None, _demand_text(copied, reader, is_tiled)
     return False, f"each reader is {FREE}"
+
+
+def _demand_text(copied: ArrayRef, reader: Instruction, is_tiled: bool) -> str:
+    """Return what may want the layout of a copy, behind copies and elementwise operations."""
+    demand = layout_demand(copied)
+    works = " works on tiles, and" if is_tiled else ""
+    if demand is None:
+        return f"{_reader_text(reader)}{works} may want this layout"
+    if demand.is_result:
+        place = "ENTRY" if demand.instruction.computation.is_entry else "the computation"
+        return f"the result of {place}, which {_reader_text(reader)} computes, has this layout"
+    return f"{demand}{works} may want this layout"
 
 
 def _reads_any_layout(reader: Instruction) -> bool:

@@ -177,7 +177,10 @@ class EntryCopies:
 
     def reads(self, copy: Instruction, readers: Sequence[Instruction]) -> LayoutProposal | Unknown:
         """Return the layout in which the readers of a copy can read its source."""
-        array, read = self._viewed(copy)
+        viewed = self._viewed(copy)
+        if isinstance(viewed, Unknown):
+            return viewed
+        array, read = viewed
         order = order_of(read, array)
         if isinstance(order, Unknown):
             return order
@@ -186,7 +189,10 @@ class EntryCopies:
 
     def writes(self, copy: Instruction) -> LayoutProposal | Unknown:
         """Return the layout in which the instruction before a copy can write what it copies."""
-        array, read = self._viewed(copy)
+        viewed = self._viewed(copy)
+        if isinstance(viewed, Unknown):
+            return viewed
+        array, read = viewed
         movement = moved(copy)
         assert movement is not None
         order = order_of_source(read, movement[2], array)
@@ -200,9 +206,12 @@ class EntryCopies:
                 name = array_name(array)
                 reason = f"the result is argument `{name}`, which is copied in any layout"
                 return Unknown(reason, copy)
+        viewed = self._viewed(copy)
+        if isinstance(viewed, Unknown):
+            return viewed
+        array, inner = viewed
         changes: list[LayoutChange] = []
         for result, read in self.results[copy]:
-            array, inner = self._viewed(copy)
             order = order_of(read.then(inner), array)
             place = f"result {_number(result)}"
             if isinstance(order, Unknown):
@@ -214,7 +223,7 @@ class EntryCopies:
                     changes.append(LayoutChange("argument", number, given, order))
         return _changed(changes, copy)
 
-    def _viewed(self, copy: Instruction) -> tuple[ArrayRef, IndexingMap]:
+    def _viewed(self, copy: Instruction) -> tuple[ArrayRef, IndexingMap] | Unknown:
         """Return the array whose memory a copy reads, with the map of its reads."""
         movement = moved(copy)
         assert movement is not None
@@ -223,17 +232,20 @@ class EntryCopies:
         for array, read in way:
             if array == target:
                 return array, read
-        raise AssertionError("a view has a map")
+        return _by_several_maps(copy)
 
     def _of_argument(self, copy: Instruction, result: Shape) -> LayoutProposal | Unknown:
         way = self.way(ArrayRef(copy, copied_path(copy)))
         next(way)
+        each = None
         for array, read in way:
             each = array.instruction
             if changes_layout(each):
                 return Unknown(f"{each.opcode} `{each.name}` changes the layout before it", copy)
             if each in self.parameters:
                 return self._of_parameter(copy, array, read, result)
+        if each is None:
+            return _by_several_maps(copy)
         return Unknown(f"{each.opcode} `{array_name(array)}` chooses the layout", copy)
 
     def _of_parameter(
@@ -290,6 +302,12 @@ def is_computed_by_elements(reader: Instruction) -> bool:
     inner = reader.called_computations[0].instructions
     computed = [i for i in inner if not is_view(i) and not declarations_of(i).is_given]
     return all(map(is_computed_by_elements, computed))
+
+
+def _by_several_maps(copy: Instruction) -> Unknown:
+    """Return why the places of the elements that a copy moves have no one order."""
+    name = copy.operands[0].name
+    return Unknown(f"{copy.opcode} `{copy.name}` reads `{name}` by several maps", copy)
 
 
 def _changed(changes: list[LayoutChange], copy: Instruction) -> LayoutProposal | Unknown:
