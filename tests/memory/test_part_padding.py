@@ -159,6 +159,49 @@ def test_tiles_that_two_reads_share_are_padded_once(
     assert read.padding == Amount(listed_padding(layout_of(text), part))
 
 
+@pytest.mark.parametrize(("second", "paddings"), [("i", {3776}), ("j", {3776, 7552})])
+def test_slices_at_several_starts_have_at_most_the_padding_of_all_tiles(
+    second: str, paddings: set[int]
+) -> None:
+    """The maps of both slices call their start rt0."""
+    text = "f32[24,10]{1,0:T(8,128)}"
+    module = hlo.parse(f"""
+    f {{ p = {text} parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+      z = s32[] constant(0)  a = f32[1,10] dynamic-slice(p, i, z), dynamic_slice_sizes={{1,10}}
+      b = f32[1,10] dynamic-slice(p, {second}, z), dynamic_slice_sizes={{1,10}}
+      ROOT s = f32[1,10] add(a, b) }}
+    ENTRY e {{ x = {text} parameter(0)  i = s32[] parameter(1)  j = s32[] parameter(2)
+      ROOT r = f32[1,10] fusion(x, i, j), kind=kLoop, calls=f }}""")
+    read = indexing.traffic(module)["r"].operands[0]
+    listed = {
+        listed_padding(layout_of(text), [[i, j]])
+        for i in range(24)
+        for j in ([i] if second == "i" else range(24))
+    }
+    assert listed == paddings
+    if len(paddings) == 1:
+        assert read.padding == Amount(3776)
+    else:
+        assert read.padding.grade == "may"
+        assert read.padding.number >= max(paddings)
+
+
+def test_windows_at_one_start_are_counted_together() -> None:
+    """Both outputs read the rows i and i + 1, by different maps."""
+    text = "f32[24,10]{1,0:T(8,128)}"
+    module = hlo.parse(f"""
+    f {{ p = {text} parameter(0)  i = s32[] parameter(1)  z = s32[] constant(0)
+      a = f32[2,10] dynamic-slice(p, i, z), dynamic_slice_sizes={{2,10}}
+      t = f32[10,2] transpose(a), dimensions={{1,0}}
+      ROOT s = (f32[2,10], f32[10,2]) tuple(a, t) }}
+    ENTRY e {{ x = {text} parameter(0)  i = s32[] parameter(1)
+      ROOT r = (f32[2,10], f32[10,2]) fusion(x, i), kind=kLoop, calls=f }}""")
+    read = indexing.traffic(module)["r"].operands[0]
+    rows = [listed_padding(layout_of(text), slice(i, i + 2)) for i in range(23)]
+    assert read.elements == Amount(20)
+    assert read.padding == Amount(max(rows), "may") == as_amount(set(rows))
+
+
 def test_a_part_that_is_not_known_has_at_most_the_padding_of_the_array() -> None:
     root = hlo.parse("""ENTRY e { p = f32[20,10]{1,0:T(8,128)} parameter(0)
       i = s32[7]{0:T(128)} parameter(1)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from hlo.shapes.shape import Shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.regions.region import Region
+from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.memory.movement.amounts import Amount, bytes_of
 from indexing.memory.movement.starts import is_total, without_starts
 from indexing.tiling.sets.stored_tiles import LayoutTile, layout_tile
@@ -29,6 +30,10 @@ MAX_LISTED_TILES: Final = 256
 
 MAX_BOXES: Final = 64
 """Limit on the boxes of a part, whose tiles are united."""
+
+
+Shifts: TypeAlias = tuple[tuple[Expr, ...], frozenset[RuntimeVariable]]
+"""The starts that are added to the results of a map, and their sources."""
 
 
 class ArrayPart(NamedTuple):
@@ -51,7 +56,7 @@ class ArrayPart(NamedTuple):
     def of(cls, maps: Sequence[IndexingMap], rank: int) -> ArrayPart | None:
         """Return the results of maps; None if they are no few boxes that are moved together."""
         boxes: list[IndexingMap] = []
-        shifts: set[tuple[Expr, ...]] = set()
+        shifts: set[Shifts] = set()
         for m in maps:
             split = _split_starts(without_starts(m))
             if split is None:
@@ -61,7 +66,8 @@ class ArrayPart(NamedTuple):
         united = Region.of(boxes, rank).boxes(MAX_BOXES)
         if united is None or len(shifts) != 1:
             return None
-        return cls(united, tuple([shift.bounds for shift in shifts.pop()]))
+        ((every, _),) = shifts
+        return cls(united, tuple([shift.bounds for shift in every]))
 
     @property
     def size(self) -> int:
@@ -251,10 +257,11 @@ def _united_counts(part: ArrayPart, shape: Shape, tile: LayoutTile) -> set[_Coun
 # ---------------------------------------------------------------- starts
 
 
-def _split_starts(m: IndexingMap) -> tuple[IndexingMap, tuple[Expr, ...]] | None:
+def _split_starts(m: IndexingMap) -> tuple[IndexingMap, Shifts] | None:
     """Return a map of ranges only, and the starts that are added to each result.
 
-    None if runtime values decide otherwise on the results, or differ between points.
+    None if runtime values decide otherwise on the results, or differ between points.  Different
+    maps may give one name to different values: the starts are equal if their sources are.
     """
     runtime = {rt.variable for rt in m.runtime}
     if any(rt.index for rt in m.runtime):
@@ -272,4 +279,5 @@ def _split_starts(m: IndexingMap) -> tuple[IndexingMap, tuple[Expr, ...]] | None
         rest.append(result - shift)
     ranges = (*m.dims, *m.ranges)
     own = IndexingMap.of((), rest, ranges=ranges, constraints=m.constraints, grade=m.grade)
-    return own, tuple(shifts)
+    used = frozenset([rt for rt in m.runtime if any(rt.variable in s.variables() for s in shifts)])
+    return own, (tuple(shifts), used)

@@ -9,6 +9,7 @@ from hlo.shapes.shape import Shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
 from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.part_padding import ArrayPart
 from indexing.memory.movement.starts import is_total, without_starts
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown
@@ -85,12 +86,19 @@ def _total(m: IndexingMap) -> int | Unknown:
 
 
 def _distinct(maps: Maps) -> int | Unknown:
-    """Return the number of distinct results, if no runtime variable affects it."""
+    """Return the number of distinct results, if no runtime variable affects it.
+
+    Maps whose windows are moved by the same start reach as many elements for each start.
+    """
     if not maps:
         return 0
     rank = max(len(m.dims) for m in maps)
     reads = multiplicity([_with_rank(without_starts(m), rank) for m in maps])
-    return reads if isinstance(reads, Unknown) else reads.distinct
+    distinct = reads if isinstance(reads, Unknown) else reads.distinct
+    if not isinstance(distinct, Unknown) or not any(m.runtime for m in maps):
+        return distinct
+    part = ArrayPart.of(maps, len(maps[0].results))
+    return distinct if part is None else part.size
 
 
 def _with_rank(m: IndexingMap, rank: int) -> IndexingMap:
