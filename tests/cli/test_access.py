@@ -128,6 +128,8 @@ def test_a_module_of_a_tpu_has_no_warps(capsys: pytest.CaptureFixture[str]) -> N
     assert captured.out == ""
     assert "fusion: the module is for a TPU, which has no warps" in captured.err
     assert "= help: `tile -i fusion --sizes 8,128` counts" in captured.err
+    assert cli.run(["access", file]) == 1  # the root
+    assert "which has no warps" in capsys.readouterr().err
     assert cli.run(["tile", file, "-i", "fusion", "--sizes", "8,128"]) == 0
     other = file.replace("tpu_v5e", "h100")
     assert cli.run(["access", other]) == 0

@@ -152,11 +152,11 @@ def command(
     figures: list[Figure] = []
     query = Query(output_id=output)
     for instruction in selected_instructions(reporter, file, names, query):
-        if not moves_bytes(instruction):
-            _report_no_bytes(reporter, instruction, is_selected=bool(names))
-            continue
         if is_for_tpu(instruction.computation.module):
             _report_tpu(reporter, instruction)
+            continue
+        if not moves_bytes(instruction):
+            _report_no_bytes(reporter, instruction, is_selected=bool(names))
             continue
         subject = AccessSubject(instruction, threads, unroll, device, output)
         with reporter.reporting(place_of(instruction)):
@@ -175,13 +175,13 @@ def _report_tpu(reporter: Reporter, instruction: Instruction) -> None:
     from hlo.shapes.tiling import tile_sizes
 
     shape = instruction.shape
-    sizes = ""
+    options = "-i NAME --sizes SIZES"
     if isinstance(shape, Shape) and shape.rank:
         first = tile_sizes(shape.dims, shape.layout_or_default)
-        sizes = f" --sizes {','.join(map(str, first))}"
+        options = f"-i {instruction.name} --sizes {','.join(map(str, first))}"
     reporter.error(
         f"error[access]: {place_of(instruction)}: the module is for a TPU, which has no warps",
-        f"  = help: `tile -i {instruction.name}{sizes}` counts what each tile of the layout needs; "
+        f"  = help: `tile {options}` counts what each tile of the layout needs; "
         "`bytes` and `memory` count what is moved and stored",
     )
 

@@ -140,7 +140,7 @@ def command(
       hlo-indexing memory m.hlo --copies
       hlo-indexing memory jax:layers.py:look_up --shapes 'f32[99,64],s32[9]' --target tpu:v5e:2x2 \\
         --copies --try-layouts
-      hlo-indexing memory m.hlo --format svg -o memory.svg
+      hlo-indexing memory m.hlo --at-peak --format svg -o memory.svg
       hlo-indexing memory m.hlo --assignment m-buffer-assignment.txt
     """
     if copies and (at_peak or device or assignment or usage or notation == "svg"):

@@ -157,8 +157,7 @@ def _explained(
     if kind == "value":
         needed, why = _is_overwritten(each, viewed_array(source), memory)
     elif kind == "space":
-        module = each.computation.module
-        why = f"XLA places it in {space_name(space_of(result), module)}"
+        why = _placed(each, readers, shape, result)
     else:
         needed, why = _is_wanted(readers, ArrayRef(each, copied_path(each)))
         is_one_map = kind == "layout" or copied_operand(each) is not None
@@ -205,7 +204,7 @@ def _writer_text(source: ArrayRef) -> str:
 
 
 def _reader_text(reader: Instruction) -> str:
-    if reader.is_root and (is_view(reader) or moved(reader) is not None):
+    if _is_result(reader):
         place = "ENTRY" if reader.computation.is_entry else f"`{reader.computation.name}`"
         return f"the result of {place}"
     return f"{reader.opcode} `{reader.name}`"
@@ -214,13 +213,28 @@ def _reader_text(reader: Instruction) -> str:
 def _is_wanted(readers: list[Instruction], copied: ArrayRef) -> tuple[bool | None, str]:
     """Return whether a reader wants the layout of a copy, with the reason."""
     for reader in readers:
-        if reader.is_root and (is_view(reader) or moved(reader) is not None):
+        if _is_result(reader):
             return True, f"{_reader_text(reader)} has this layout"
     for reader in readers:
         is_tiled = is_for_tpu(reader.computation.module)
         if is_tiled or not _reads_any_layout(reader):
             return None, _demand_text(copied, reader, is_tiled)
     return False, f"each reader is {FREE}"
+
+
+def _placed(each: Instruction, readers: Sequence[Instruction], shape: Shape, result: Shape) -> str:
+    """Return what places a copy in another memory than its source."""
+    module = each.computation.module
+    there, here = [space_name(space_of(own), module) for own in (shape, result)]
+    for reader in readers:
+        if _is_result(reader):
+            return f"{_reader_text(reader)} is in {here}; XLA places the source in {there}"
+    return f"XLA places it in {here}"
+
+
+def _is_result(reader: Instruction) -> bool:
+    """Return True for a root that returns what it reads."""
+    return reader.is_root and (is_view(reader) or moved(reader) is not None)
 
 
 def _demand_text(copied: ArrayRef, reader: Instruction, is_tiled: bool) -> str:
