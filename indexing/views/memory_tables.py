@@ -9,10 +9,12 @@ from typing import Any, Final
 from hlo.modules.module import Module
 from hlo.text.names import counted_noun
 from indexing.devices.memories import memory_sizes
+from indexing.devices.tpus import VMEM_MIB
 from indexing.frontends.layout_trials import LayoutTrial
 from indexing.memory.buffers.array_copies import ArrayCopy
 from indexing.memory.buffers.layout_proposals import LayoutProposal
 from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
+from indexing.memory.spaces import is_for_tpu
 from indexing.views.allocation_tables import allocation_lines, allocation_record
 from indexing.views.layout_tables import copy_record, trial_lines, trial_record
 from indexing.views.map_tables import Paint, plain
@@ -70,9 +72,15 @@ class MemoryTable:
     device: str = ""
 
     @property
+    def has_device(self) -> bool:
+        """True if the device is known, and of the kind that the module is compiled for."""
+        is_tpu = self.device in VMEM_MIB
+        return bool(self.device) and is_tpu == is_for_tpu(self.profile.module)
+
+    @property
     def sizes(self) -> Mapping[int, int]:
         """The bytes of the memories of the device, by the numbers of their spaces."""
-        return memory_sizes(self.device) if self.device else {}
+        return memory_sizes(self.device) if self.has_device else {}
 
     def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
         """Yield the lines of the text, with at most `top` buffers of each memory space."""
@@ -81,6 +89,9 @@ class MemoryTable:
         order = "" if is_scheduled else ", not scheduled: the order of the text"
         name = paint(profile.module.name, "name")
         yield f"{self.file}: HloModule {name}, {len(profile.steps):,} steps{order}"
+        if self.device and not self.has_device:
+            verb = "has" if is_for_tpu(profile.module) else "does not have"
+            yield f"  not compared with {self.device}: the module {verb} the tiled layouts of TPUs"
         for section in self.sections(top):
             yield from section.lines()
         yield from allocation_lines(profile)
@@ -144,7 +155,7 @@ class MemoryTable:
             "module": profile.module.name,
             "scheduled": bool(profile.module.header("is_scheduled", False)),
             "steps": len(profile.steps),
-            "device": self.device or None,
+            "device": self.device if self.has_device else None,
             "peaks": [
                 _peak_record(peak, profile) | {"memory_bytes": self.sizes.get(peak.space)}
                 for peak in spaces

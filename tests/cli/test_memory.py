@@ -107,6 +107,9 @@ def test_peaks_are_compared_with_the_memories_of_a_device(
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     assert record["device"] == "v5e"
     assert [peak["memory_bytes"] for peak in record["peaks"]][:3] == [16 << 30, 128 << 20, None]
+    gpu = printed(capsys, "memory", FILE, "--device", "H100").splitlines()
+    assert gpu[1] == "  not compared with H100: the module has the tiled layouts of TPUs"
+    assert [line for line in gpu if " at step " in line] == heads
     assert cli.run(["memory", FILE, "--device", "v5"]) == 2
     assert "unknown device 'v5'" in capsys.readouterr().err
 
