@@ -55,3 +55,11 @@ def test_each_row_has_its_name() -> None:
     shown = texts(svg_text([memory_figure(profile)])).splitlines()
     for panel in grids(profile, False):
         assert set(panel.row_labels) <= set(shown)
+
+
+def test_profiles_are_plotted_at_their_peak() -> None:
+    profile = profile_of("gpu_scan_rnn")
+    whole, peak = profile.plot(limit=99).svg, profile.plot(limit=99, at_peak=True).svg
+    assert "buffers are alive" in whole
+    assert "buffers of the peak are alive" in peak
+    assert len(peak) < len(whole)
