@@ -260,6 +260,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "str | Gpu":                    ("A100",           "str"),
     "str | IndexingMap | CuteLayout": ("4:1",          "str map"),
     "Sequence[IndexingMap]":        ((MAP,),           ""),
+    "IndexingMap | Sequence[IndexingMap]": (MAP,       "map"),
+    "ArrayRef | None":              (None,             "None"),
     "Shape":                        (SHAPE,            ""),
     "SwizzleFamily":                ("xor",            ""),
     "IndexingMap | None":           (None,             "None map"),

@@ -129,7 +129,7 @@ def access_records(subject: AccessSubject, accesses: Accesses) -> Iterator[dict[
             "number": number,
             "name": name,
             "array_shape": shape_record(shape),
-            **_numbers(access),
+            **access_numbers(access),
             **(_distinct_record(accesses, number) if role == "operand" else {}),
             "schema_version": SCHEMA_VERSION,
         }
@@ -146,7 +146,8 @@ def _distinct_record(accesses: Accesses, number: int) -> dict[str, Any]:
     return record
 
 
-def _numbers(access: MemoryAccess | Unknown) -> dict[str, Any]:
+def access_numbers(access: MemoryAccess | Unknown) -> dict[str, Any]:
+    """Return the counts of an access as JSON; the reason if it is unknown."""
     if isinstance(access, Unknown):
         return {"unknown": access.reason, "grade": None}
     counts, worst = access.transactions, access.worst
@@ -158,6 +159,7 @@ def _numbers(access: MemoryAccess | Unknown) -> dict[str, Any]:
         "bytes_transferred": access.bytes_transferred,
         "ratio": access.ratio,
         "sectors": access.sectors,
+        "ideal_sectors": access.ideal_sectors,
         "lines": access.lines,
         "segments": {str(size): number for size, number in access.segments.items()},
         "warps": counts.warps,

@@ -37,6 +37,7 @@ class Counts(NamedTuple):
     warps: int
     requested: int
     used: int
+    ideal: int
     segments: Mapping[int, int]
     histogram: Mapping[int, int]
 
@@ -98,7 +99,7 @@ def without_constant_loops(table: Table) -> Table:
 
 def counted(table: Table, width: int, bits: int, device: Gpu) -> Counts:
     """The expected numbers of one load of `width` elements."""
-    warps = requested = used = 0
+    warps = requested = used = ideal = 0
     segments, histogram = Counter[int](), Counter[int]()
     lane_bytes = -(-width * bits // 8)
     for blocks in table.values():
@@ -112,10 +113,11 @@ def counted(table: Table, width: int, bits: int, device: Gpu) -> Counts:
                 warps += 1
                 requested += len(lanes) * lane_bytes
                 used += len(touched)
+                ideal += -(-len(touched) // device.sector_bytes)
                 for size in {32, 64, 128, device.sector_bytes, device.line_bytes}:
                     segments[size] += len({byte // size for byte in touched})
                 histogram[len({byte // device.sector_bytes for byte in touched})] += 1
-    return Counts(warps, requested, used, dict(segments), dict(histogram))
+    return Counts(warps, requested, used, ideal, dict(segments), dict(histogram))
 
 
 def check(access: MemoryAccess, every: list[dict[int, Table]], shape: Shape) -> None:
@@ -140,7 +142,7 @@ def check(access: MemoryAccess, every: list[dict[int, Table]], shape: Shape) -> 
             assert own.segments == expected.segments
             assert own.histogram == expected.histogram
             assert (own.warps, own.bytes_requested) == (expected.warps, expected.requested)
-            assert own.bytes_used == expected.used
+            assert (own.bytes_used, own.ideal_sectors) == (expected.used, expected.ideal)
     assert next(instructions, None) is None
 
 
@@ -295,6 +297,7 @@ def test_classes_of_warps_are_all_warps(accesses: WarpAccesses, bits: int) -> No
     assert (own.warps, own.histogram) == (expected.warps, expected.histogram)
     assert {k: n for k, n in own.segments.items() if n} == expected.segments
     assert (own.bytes_requested, own.bytes_used) == (expected.requested, expected.used)
+    assert own.ideal_sectors == expected.ideal
     if own.worst is not None:
         assert own.worst.sectors == max(own.histogram)
         where = tuple([own.worst.where[v.name] for v in accesses.outer])
@@ -412,4 +415,8 @@ def test_schedules_of_ones_own() -> None:
     tiles = indexing.tile_map((96, 64), tile=(32, 32), threads=128)
     reads = tiles.then(IndexingMap.over((96, 64), lambda d: [d[1], d[0]]))
     assert known(indexing.access(transpose, schedule=reads)[0]).ratio == 1
+    shape = transpose.operands[0].shape
+    assert isinstance(shape, hlo.Shape)
+    once, twice = [known(indexing.array_access([tiles] * n, shape)) for n in (1, 2)]
+    assert (once.sectors, once.ideal_sectors, twice.sectors) == (768, 768, 1536)
     assert known(indexing.access(transpose)[0]).ratio == 8

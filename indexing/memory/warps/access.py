@@ -20,9 +20,9 @@ is beyond the output do nothing; caches keep nothing between two instructions of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, TypeAlias, overload
 
 import indexing.methods as methods
 from hlo.arguments import checked
@@ -45,8 +45,8 @@ from indexing.memory.warps.thread_loads import ThreadLoad, thread_loads
 from indexing.memory.warps.transactions import Transactions, WorstWarp
 from indexing.memory.warps.warp_classes import MAX_POINTS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+ScheduledMap: TypeAlias = tuple[Path, Shape, IndexingMap, IndexingMap]
+"""A leaf, its shape, the schedule, and the map from what it computes to elements of the leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,11 @@ class MemoryAccess:
     def sectors(self) -> int:
         """Number of sectors touched, added over all warps."""
         return self.transactions.sectors
+
+    @property
+    def ideal_sectors(self) -> int:
+        """The fewest sectors with room for the distinct bytes that each warp requests."""
+        return self.transactions.ideal_sectors
 
     @property
     def lines(self) -> int:
@@ -266,7 +271,7 @@ def access(
             f"the schedule has {len(schedule.results)} results, but the output has rank "
             f"{shape.rank}: {shape}"
         )
-    request = _Request(schedule, model, _address(offset), budget)
+    request = _Request(model, _address(offset), budget)
     loads: list[MemoryAccess | Unknown] = []
     for operand, maps, paths, unknown in zip(
         answer.operands, answer.maps, answer.paths, answer.unknown, strict=True
@@ -274,9 +279,10 @@ def access(
         if unknown is not None:
             loads.append(unknown)
         else:
-            loads.append(request.access(ArrayRef(operand), list(zip(paths, maps, strict=True))))
+            reads = list(zip(paths, maps, strict=True))
+            loads.append(request.access(schedule, ArrayRef(operand), reads))
     stores = [(output.path, IndexingMap.identity(shape))]
-    store = request.access(output._replace(path=()), stores, output.path)
+    store = request.access(schedule, output._replace(path=()), stores, output.path)
     counts = needed_bytes(instruction, output_id, answer, Counter())
     loaded, needed = [
         tuple([each if isinstance(each, Unknown) else each[number] for each in counts])
@@ -287,10 +293,11 @@ def access(
 
 @checked
 def array_access(
-    schedule: IndexingMap,
+    schedule: IndexingMap | Sequence[IndexingMap],
     shape: Shape,
     device: str | Gpu = "A100",
     *,
+    array: ArrayRef | None = None,
     offset: int = 0,
     budget: int = MAX_POINTS,
 ) -> MemoryAccess | Unknown:
@@ -298,8 +305,9 @@ def array_access(
 
     Args:
         schedule: the map from threads ``th_x``, …, blocks and loops to elements of the array; those
-            outside of it are not accessed.
+            outside of it are not accessed.  Several maps are several loads, or several stores.
         shape: the shape of the array, with its layout.
+        array: the array, which pictures name.
         device, offset, budget: see `access`.
     Raises:
         ValueError: the rank of the array is not the number of results; or as `access`.
@@ -311,13 +319,16 @@ def array_access(
     >>> reads.histogram, reads.ratio
     ({1: 100, 4: 100}, 1.0)
     """
-    if len(schedule.results) != shape.rank:
-        raise ValueError(
-            f"the map has {len(schedule.results)} results, but the array has rank {shape.rank}: "
-            f"{shape}"
-        )
-    request = _Request(schedule, gpu(device), _address(offset), budget)
-    return request.count_access(None, [((), shape, IndexingMap.identity(shape))])
+    schedules = [schedule] if isinstance(schedule, IndexingMap) else schedule
+    for each in schedules:
+        if len(each.results) != shape.rank:
+            raise ValueError(
+                f"the map has {len(each.results)} results, but the array has rank {shape.rank}: "
+                f"{shape}"
+            )
+    request = _Request(gpu(device), _address(offset), budget)
+    identity = IndexingMap.identity(shape)
+    return request.count_access(array, [((), shape, each, identity) for each in schedules])
 
 
 def _address(offset: int) -> int:
@@ -328,38 +339,41 @@ def _address(offset: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    schedule: IndexingMap
     device: Gpu
     offset: int
     budget: int
 
     def access(
-        self, array: ArrayRef, maps: Sequence[tuple[Path, IndexingMap]], path: Path = ()
+        self,
+        schedule: IndexingMap,
+        array: ArrayRef,
+        maps: Sequence[tuple[Path, IndexingMap]],
+        path: Path = (),
     ) -> MemoryAccess | Unknown:
         """Return the access of an operand, or of the output, by maps from the output."""
-        shaped: list[tuple[Path, Shape, IndexingMap]] = []
+        shaped: list[ScheduledMap] = []
         for leaf, each in maps:
             shape = array._replace(path=leaf).array_shape
             if shape is None:
                 return Unknown(f"`{array.instruction.name}` is not an array", array.instruction)
-            shaped.append((leaf, shape, each))
+            shaped.append((leaf, shape, schedule, each))
         return self.count_access(array._replace(path=path), shaped)
 
     def count_access(
-        self, array: ArrayRef | None, maps: Sequence[tuple[Path, Shape, IndexingMap]]
+        self, array: ArrayRef | None, maps: Sequence[ScheduledMap]
     ) -> MemoryAccess | Unknown:
-        """Return the access of an array by maps from what the schedule computes."""
+        """Return the access of an array by maps from what the schedules compute."""
         loads: list[tuple[Path, Shape, ThreadLoad]] = []
         counts: list[Load] = []
         coalesced = True
-        for path, shape, each in maps:
-            address = self.offset + _metadata_bytes(shape)
+        for path, shape, schedule, each in maps:
+            address = self.offset + shape.layout_or_default.metadata_prefix_bytes
             if address * 8 % shape.element_bits:
                 raise ValueError(f"offset={address}: elements of {shape} would be misaligned")
-            for load in thread_loads(self.schedule, each, shape, self.device, address):
+            for load in thread_loads(schedule, each, shape, self.device, address):
                 loads.append((path, shape, load))
                 counts.append((load, shape.element_bits, address))
-            coalesced = coalesced and is_coalesced(self.schedule, each, shape)
+            coalesced = coalesced and is_coalesced(schedule, each, shape)
         result = count_by_starts(counts, self.device, self.budget)
         if isinstance(result, Unknown):
             return Unknown(result.reason, result.instruction or (array and array.instruction))
@@ -369,16 +383,11 @@ class _Request:
             result.transactions,
             tuple(_instructions(loads, result)),
             coalesced,
-            "may" if any(each.grade == "may" for _, _, each in maps) else "exact",
+            "may" if any("may" in (s.grade, each.grade) for _, _, s, each in maps) else "exact",
             result.best_starts,
             result.worst_starts,
             result.best,
         )
-
-
-def _metadata_bytes(shape: Shape) -> int:
-    """Bytes before the elements of an array with a dynamic size."""
-    return shape.layout_or_default.metadata_prefix_bytes
 
 
 def _instructions(

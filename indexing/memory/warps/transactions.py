@@ -57,6 +57,7 @@ class Transactions:
         bytes_requested: the bytes that the active lanes request; several lanes may request the same
             bytes.
         bytes_used: the distinct bytes that each warp requests, added over all warps.
+        ideal_sectors: the fewest sectors that have room for these bytes, added over all warps.
         segments: the number of aligned segments touched, by their size in bytes, added over all
             warps.
         sector_bytes, line_bytes: the sizes of a sector and of a line.
@@ -67,6 +68,7 @@ class Transactions:
     warps: int
     bytes_requested: int
     bytes_used: int
+    ideal_sectors: int
     segments: Mapping[int, int]
     sector_bytes: int
     line_bytes: int
@@ -105,6 +107,7 @@ def total(parts: Sequence[Transactions], device: Gpu) -> Transactions:
         sum([part.warps for part in parts]),
         sum([part.bytes_requested for part in parts]),
         sum([part.bytes_used for part in parts]),
+        sum([part.ideal_sectors for part in parts]),
         dict(segments),
         device.sector_bytes,
         device.line_bytes,
@@ -163,7 +166,7 @@ class _Counter:
         self.lane_bytes = -(-element_bits * elements // 8)
         self.segments = dict.fromkeys(sizes, 0)
         self.histogram = Counter[int]()
-        self.warps = self.requested = self.used = 0
+        self.warps = self.requested = self.used = self.ideal = 0
         self.worst: tuple[int, WarpClass, int, int] | None = None
 
     def add(self, each: WarpClass) -> None:
@@ -193,6 +196,9 @@ class _Counter:
         self.warps += int(rows.sum()) * sum(warps)
         self.requested += int(is_active.sum()) * self.lane_bytes * sum(warps)
         self.used += _weighted_sum(distinct, warps) * self.lane_bytes
+        self.ideal += _weighted_sum(
+            -(-distinct * self.lane_bytes // self.device.sector_bytes), warps
+        )
         for size in self.segments:
             touched = _changes(byte // size, pairs) + rows
             self.segments[size] += _weighted_sum(touched, warps)
@@ -216,6 +222,7 @@ class _Counter:
             self.warps,
             self.requested,
             self.used,
+            self.ideal,
             self.segments,
             self.device.sector_bytes,
             self.device.line_bytes,
