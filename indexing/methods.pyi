@@ -6,6 +6,8 @@ from .codegen.map_loops import to_python as to_python
 from .dataflow.given_parameters import regions_at as regions_at
 from .drawing.block_pictures import plot_blocks as plot_blocks
 from .drawing.drawing import Backend as Backend
+from .drawing.kernel_pictures import plot_kernel as plot_kernel
+from .drawing.kernel_pictures import plot_kernel_accesses as plot_kernel_accesses
 from .drawing.layout_pictures import plot_cute as plot_cute
 from .drawing.layout_pictures import plot_linear as plot_linear
 from .drawing.layout_pictures import plot_swizzle as plot_swizzle
@@ -101,6 +103,7 @@ from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
 from .views.block_tables import blocks_text as blocks_text
 from .views.display import html_of as html_of
+from .views.kernel_tables import kernel_text as kernel_text
 from .views.loop_tables import best_loop_tilings_text as best_loop_tilings_text
 from .views.loop_tables import loop_tiling_text as loop_tiling_text
 from .views.pallas_tables import pallas_text as pallas_text

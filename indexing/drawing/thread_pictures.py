@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -54,12 +54,28 @@ def plot_threads(
     <drawing of 'threads of [8, 8]: 32 in each of 2 blocks'>
     """
     sizes = shape.dims if isinstance(shape, Shape) else tuple(shape)
-    if len(schedule.results) != len(sizes):
-        raise ValueError(f"the schedule has {len(schedule.results)} results for sizes {sizes}")
-    model = gpu(device)
-    counts = thread_counts(schedule)
-    owners = _owners(schedule, counts)
-    blocks = point_count([v for v in schedule.dims if v.name not in THREAD_DIMS])
+    return as_drawing(threads_figure([schedule], sizes, gpu(device)), backend, theme)
+
+
+def threads_figure(
+    schedules: Sequence[IndexingMap], sizes: Sequence[int], model: Gpu, name: str = ""
+) -> Figure:
+    """Return the threads that compute the elements of an array by several maps.
+
+    Args:
+        schedules: at least one map, all over the same threads and blocks.
+        name: the name of the array.
+    Raises:
+        ValueError: as `plot_threads`.
+    """
+    sizes = tuple(sizes)
+    counts = thread_counts(schedules[0])
+    owners: dict[tuple[int, ...], tuple[int, int, str]] = {}
+    for schedule in schedules:
+        if len(schedule.results) != len(sizes):
+            raise ValueError(f"the schedule has {len(schedule.results)} results for sizes {sizes}")
+        owners = {**_owners(schedule, counts), **owners}
+    blocks = point_count([v for v in schedules[0].dims if v.name not in THREAD_DIMS])
 
     def value_and_shade(index: tuple[int, ...]) -> tuple[int | str, int, str]:
         own = owners.get(index)
@@ -72,9 +88,9 @@ def plot_threads(
     colours = "blocks" if blocks > 1 else f"warps of {model.threads_per_warp} threads"
     notes = ["texts: threads in their block", f"colours: {colours}"]
     grids = index_grids("elements", "elements", sizes, value_and_shade, notes, None, "class")
-    title = f"threads of {list(sizes)}: {prod(counts)} in "
+    title = f"threads of {name}{list(sizes)}: {prod(counts)} in "
     title += f"each of {blocks:,} blocks" if blocks > 1 else "one block"
-    return as_drawing(Figure(title, tuple(grids)), backend, theme)
+    return Figure(title, tuple(grids))
 
 
 def _owners(

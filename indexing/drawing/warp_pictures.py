@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -56,22 +56,26 @@ def plot_accesses(accesses: Accesses, backend: Backend, theme: Theme) -> Any:
 
 def accesses_figure(accesses: Accesses, title: str = "") -> Figure:
     """Return the lanes of a worst warp of each load and of the store, and its sectors."""
-    panels: list[DrawnPanel] = []
-    notes: list[str] = []
-    every = [*enumerate(accesses.loads), (None, accesses.store)]
-    for number, access in every:
-        role = "store" if number is None else f"load of operand {number}"
-        if isinstance(access, Unknown):
-            notes.append(f"{role}: unknown: {access.reason}")
-        elif len(panels) >= 2 * MAX_LOADS and number is not None:
-            notes.append(f"{role}: not drawn: a picture has {MAX_LOADS} loads")
-        else:
-            panels += _access_panels(access, role)
+    every = [(f"load of operand {number}", each) for number, each in enumerate(accesses.loads)]
     stored = accesses.store
     name = ""
     if isinstance(stored, MemoryAccess) and stored.array is not None:
         name = f" of {stored.array.instruction.name}"
-    return Figure(title or f"memory accesses{name}", tuple(panels), tuple(notes))
+    return arrays_figure([*every, ("store", stored)], title or f"memory accesses{name}")
+
+
+def arrays_figure(every: Sequence[tuple[str, MemoryAccess | Unknown]], title: str) -> Figure:
+    """Return the lanes of a worst warp of each access, by its role, and its sectors."""
+    panels: list[DrawnPanel] = []
+    notes: list[str] = []
+    for role, access in every:
+        if isinstance(access, Unknown):
+            notes.append(f"{role}: unknown: {access.reason}")
+        elif len(panels) >= 2 * MAX_LOADS and role.startswith("load"):
+            notes.append(f"{role}: not drawn: a picture has {MAX_LOADS} loads")
+        else:
+            panels += _access_panels(access, role)
+    return Figure(title, tuple(panels), tuple(notes))
 
 
 def plot_access(access: MemoryAccess, backend: Backend, theme: Theme) -> Any:

@@ -6,16 +6,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+import indexing.methods as methods
+from hlo.arguments import checked
 from hlo.modules.module import Instruction
+from indexing.devices.gpus import Gpu, gpu
 from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
+from indexing.kernels.kernel_access import KernelAccesses, accesses_of
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
 from indexing.kernels.symbolic import KernelAccess
 from indexing.maps.answers import Unknown
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.memory.warps.warp_classes import MAX_POINTS
 from simplifier.atoms import Variable
 
 _CPU_KINDS: Final = {
@@ -28,8 +34,8 @@ _CPU_KINDS: Final = {
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
-    """A kernel of a dump.
+class Kernel(Displayed):
+    """A kernel of a dump, printed as its launch and the maps of its arrays.
 
     Attributes:
         name: the name of its entry.
@@ -153,6 +159,61 @@ class Kernel:
             tuple([m for a, m in every if a.buffer.memory == buffer.memory])
             for buffer in self.run.results
         ])  # fmt: skip
+
+    @checked
+    def access(
+        self, device: str | Gpu = "H100", *, budget: int = MAX_POINTS
+    ) -> KernelAccesses | Unknown:
+        """Return the sectors of memory that all warps touch, by the thread maps of the kernel.
+
+        Args:
+            device: a GPU, or the name of a model in `indexing.devices.gpus.GPUS`.
+            budget: the number of points, lanes of warps, to enumerate where an access is not
+                periodic.
+        Returns:
+            The loads of each operand and the stores of each output; `Unknown` for a kernel of a
+            CPU, for one of Triton, whose text does not state which lane loads which element of a
+            tile, and for one whose `run` is unknown.
+        Raises:
+            HloError: the text is invalid, with the place.
+            ValueError: an unknown GPU.
+
+        >>> import indexing
+        >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+        >>> accesses = kernel.access()
+        >>> accesses.loaded.touched, accesses.loaded.ideal, accesses.stored.efficiency
+        (768, 768, 1.0)
+        """
+        model = gpu(device)
+        if self.target != "gpu":
+            return Unknown("a CPU has no warps: its threads share no sectors")
+        if self.kind == "triton":
+            return Unknown("Triton assigns elements of tiles to threads in passes after this text")
+        if isinstance(self.run, Unknown):
+            return self.run
+        assert self.fusion is not None
+        return accesses_of(self.name, self.run, self.fusion, model, budget)
+
+    def __str__(self) -> str:
+        return methods.kernel_text(self)
+
+    @checked
+    def plot(
+        self, output: int = 0, backend: methods.Backend = "svg", theme: methods.Theme = "auto"
+    ) -> Any:
+        """Return a picture of the blocks and threads that write the elements of an output.
+
+        Args:
+            output: the number of the output leaf.
+            backend, theme: as in `Answer.plot`.
+        Returns:
+            A `Drawing`; without a grid, it has the reason.
+        Raises:
+            HloError: the text is invalid, with the place.
+            ImportError: matplotlib is not installed.
+            IndexError: the kernel has no such output.
+        """
+        return methods.plot_kernel(self, output, backend, theme)
 
     @property
     def shared_bytes(self) -> int | None:

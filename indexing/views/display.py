@@ -13,6 +13,7 @@ from hlo.html import preformatted_html
 from indexing.codegen.map_loops import MapLoopNest
 from indexing.codegen.nest import LoopNest
 from indexing.dataflow.queries import Groups
+from indexing.kernels.kernel import Kernel
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
 from indexing.memory.buffers.profile import MemoryProfile
@@ -24,6 +25,7 @@ from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.search.xla_ranks import RankComparison
 from indexing.tiling.sets.tiling import Tiling
 from indexing.views.answer_tables import tables_of
+from indexing.views.kernel_tables import kernel_table
 from indexing.views.map_tables import (
     MapTable,
     map_line,
@@ -82,6 +84,7 @@ _TABLES: Final[dict[type, Callable[[Any], Table]]] = {
     Plan: plan_table,
     BestShardings: shardings_table,
     MemoryProfile: peak_table,
+    Kernel: kernel_table,
 }
 """The function that makes the table of values of a class."""
 

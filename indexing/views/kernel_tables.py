@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hlo.text.source import HloError
 from indexing.kernels.checks import check_kernel, check_stages
 from indexing.kernels.kernel import Kernel
+from indexing.kernels.kernel_access import KernelAccesses, SectorCount
 from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided, KernelVerdict
 from indexing.maps.answers import Unknown
+from indexing.views.access_tables import access_numbers
 from indexing.views.records import SCHEMA_VERSION
-from indexing.views.tables import align_columns
+from indexing.views.tables import Table, align_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +25,16 @@ class KernelResult:
     """A kernel with its verdict.
 
     Attributes:
+        access: the sectors that its warps touch; `Unknown` with the reason.
+        device: the name of the GPU whose sectors are counted.
         fault: the error in the kernel's text, or None.
         stages: for each stage that was compared, the pass that runs next and the verdict.
     """
 
     kernel: Kernel
     verdict: KernelVerdict
+    access: KernelAccesses | Unknown
+    device: str
     fault: HloError | None = None
     stages: tuple[tuple[str, str], ...] = ()
 
@@ -45,20 +53,23 @@ def _word(verdict: KernelVerdict) -> str:
     return "undecided"
 
 
-def checked_kernel(kernel: Kernel, stages: bool = False) -> KernelResult:
+def checked_kernel(kernel: Kernel, stages: bool = False, device: str = "H100") -> KernelResult:
     """Return the verdict of a kernel; an error in its text makes it undecided.
 
     Args:
         stages: also compare the later stages that have tensors.
+        device: the GPU whose sectors are counted.
     """
     try:
+        access = kernel.access(device)
         if not stages:
-            return KernelResult(kernel, check_kernel(kernel))
+            return KernelResult(kernel, check_kernel(kernel), access, device)
         every = list(check_stages(kernel))  # the first of them is the kernel's own
         words = tuple([(stage.before, _word(each)) for stage, each in every])
-        return KernelResult(kernel, every[0][1], stages=words)
+        return KernelResult(kernel, every[0][1], access, device, stages=words)
     except HloError as error:
-        return KernelResult(kernel, KernelUndecided(error.message), error)
+        verdict = KernelUndecided(error.message)
+        return KernelResult(kernel, verdict, Unknown("the text is invalid"), device, error)
 
 
 def kernel_record(result: KernelResult) -> dict[str, Any]:
@@ -85,6 +96,7 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
         "iteration": None,
         "output": None,
         "element": None,
+        "access": _access_record(result),
         "stages": [{"pass": name, "verdict": word} for name, word in result.stages],
         "file": kernel.path,
         "schema_version": SCHEMA_VERSION,
@@ -106,39 +118,192 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
     return record
 
 
+def _access_record(result: KernelResult) -> dict[str, Any]:
+    """Return the sectors of a kernel as JSON, or the reason why they are unknown."""
+    access, record = result.access, {"device": result.device}
+    if isinstance(access, Unknown):
+        return {**record, "unknown": access.reason, "loaded": None, "stored": None, "arrays": []}
+    arrays = [
+        {"role": each.role, "number": each.number, "name": each.name, **access_numbers(each.access)}
+        for each in access.arrays
+    ]
+    loaded, stored = _count_record(access.loaded), _count_record(access.stored)
+    return {**record, "unknown": None, "loaded": loaded, "stored": stored, "arrays": arrays}
+
+
+def _count_record(count: SectorCount | Unknown) -> dict[str, Any] | None:
+    if isinstance(count, Unknown):
+        return None
+    return {
+        "sectors": count.touched,
+        "ideal_sectors": count.ideal,
+        "efficiency": count.efficiency,
+        "grade": "exact" if count.is_exact else "may",
+    }
+
+
 def kernel_lines(results: Sequence[KernelResult]) -> Iterator[str]:
-    """Yield a table of kernels, then what differs, and why others are undecided."""
-    rows = [_row(result) for result in results]
-    header = ("KERNEL", "FUSION", "KIND", "GRID", "THREADS", "VERDICT")
-    if not rows:
+    """Yield a table of kernels, one of their sectors, then what is not proved or not known."""
+    if not results:
         yield "no kernels"
         return
-    yield from align_columns([header, *rows])
+    yield from _table(_HEADER, results, _row)
     for result in results:
         if result.word == "differs":
             yield f"{result.kernel.name}: {result.verdict}"
-        words = Counter(word for _, word in result.stages)
-        if words:
-            counts = ", ".join(f"{count} {word}" for word, count in words.items())
-            broken = next((name for name, word in result.stages if word != "proved"), None)
-            first = "" if broken is None else f"; the first that is not proved is before {broken}"
-            yield f"{result.kernel.name}: stages: {counts}{first}"
-    reasons = Counter([
+        yield from _stage_lines(result)
+    yield from _reason_lines("undecided", [
         result.verdict.reason for result in results if isinstance(result.verdict, KernelUndecided)
     ])  # fmt: skip
-    for reason, count in reasons.most_common():
-        yield f"undecided, {count} kernel{'s' if count > 1 else ''}: {reason}"
+    counted = [each for each in results if isinstance(each.access, KernelAccesses)]
+    if counted:
+        yield ""
+        yield f"sectors that warps load and store, {counted[0].device}; %: ideal / touched"
+        yield from _table(_SECTORS, counted, _sector_row, right=range(1, 7))
+    reasons = [each.access.reason for each in results if isinstance(each.access, Unknown)]
+    for result in counted:
+        assert isinstance(result.access, KernelAccesses)
+        sums = (result.access.loaded, result.access.stored)
+        reasons += dict.fromkeys([each.reason for each in sums if isinstance(each, Unknown)])
+    yield from _reason_lines("no sectors", reasons)
+
+
+def array_lines(result: KernelResult) -> Iterator[str]:
+    """Yield a table with the sectors of each array of a kernel, and why others are unknown."""
+    if not isinstance(result.access, KernelAccesses):
+        return
+    rows, notes = [], []
+    for each in result.access.arrays:
+        label = (f"{each.role} {each.number}", each.name)
+        access = each.access
+        if isinstance(access, Unknown):
+            rows.append((*label, "unknown", "", "", "", ""))
+            notes.append(f"{each.role} {each.number}: {access.reason}")
+        else:
+            widths = dict.fromkeys([load.bytes_per_lane for load in access.instructions])
+            counts = SectorCount(access.sectors, access.ideal_sectors, access.grade == "exact")
+            worst = str(access.worst or "nothing is accessed")
+            rows.append((*label, *_counts(counts), ", ".join(map(str, widths)), worst))
+    yield ""
+    yield from align_columns([_ARRAYS, *rows], right=range(2, 6))
+    yield from notes
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """Return the launch of a kernel and the maps of its arrays as text."""
+    return str(kernel_table(kernel))
+
+
+def kernel_table(kernel: Kernel) -> Table:
+    """Return the launch of a kernel, and a row for each map of an array."""
+    fusion, reads, writes = kernel.fusion, kernel.reads, kernel.writes
+    head = f"kernel {kernel.name}: {kernel.kind}"
+    if not isinstance(kernel.grid, Unknown) and not isinstance(kernel.threads, Unknown):
+        head += f", {_sizes(kernel.grid)} blocks of {_sizes(kernel.threads)} threads"
+    if kernel.shared_bytes:
+        head += f", {kernel.shared_bytes:,} bytes of shared memory"
+    if isinstance(reads, Unknown) or isinstance(writes, Unknown):
+        return Table(head, (), (), [f"unknown: {reads}"])
+    assert fusion is not None
+    rows = [
+        (f"reads {operand.name}", str(m))
+        for operand, maps in zip(fusion.operands, reads, strict=True)
+        for m in maps
+    ]
+    for number, maps in enumerate(writes):
+        leaf = f" {number}" if len(writes) > 1 else ""
+        rows += [(f"writes {fusion.name}{leaf}", str(m)) for m in maps]
+    return Table(head, ("", "map"), rows)
+
+
+_HEADER: Final = ("KERNEL", "FUSION", "KIND", "GRID", "THREADS", "VERDICT")
+_SECTORS: Final = ("KERNEL", "LOADED", "IDEAL", "%", "STORED", "IDEAL", "%")
+_ARRAYS: Final = ("ARRAY", "NAME", "SECTORS", "IDEAL", "%", "BYTES/LANE", "WORST WARP")
+
+
+def _table(
+    header: tuple[str, ...],
+    results: Sequence[KernelResult],
+    row: Callable[[KernelResult], tuple[str, ...]],
+    right: Collection[int] = (),
+) -> Iterator[str]:
+    """Yield a table; a line with the module precedes its kernels if there are several."""
+    modules = [_module_of(result) for result in results]
+    has_several = len(set(modules)) > 1
+    rows: list[tuple[str, ...]] = [header]
+    heads: dict[int, str] = {}
+    for number, (module, result) in enumerate(zip(modules, results, strict=True)):
+        if has_several and (not number or modules[number - 1] != module):
+            heads[len(rows)] = module
+        first, *others = row(result)
+        rows.append((f"  {first}" if has_several else first, *others))
+    is_used = [any(column[1:]) for column in zip(*rows, strict=True)]
+    rows[0] = tuple([name if used else "" for name, used in zip(header, is_used, strict=True)])
+    for number, line in enumerate(align_columns(rows, right)):
+        if number in heads:
+            yield heads[number]
+        yield line
+
+
+def _module_of(result: KernelResult) -> str:
+    """Return the name of the dumped module: that of the file up to the kernel's name."""
+    fusion = result.kernel.fusion
+    if fusion is not None:
+        return fusion.computation.module.name
+    return os.path.basename(result.kernel.path).partition(result.kernel.name)[0].rstrip(".")
+
+
+def _stage_lines(result: KernelResult) -> Iterator[str]:
+    words = Counter(word for _, word in result.stages)
+    if words:
+        counts = ", ".join(f"{count} {word}" for word, count in words.items())
+        broken = next((name for name, word in result.stages if word != "proved"), None)
+        first = "" if broken is None else f"; the first that is not proved is before {broken}"
+        yield f"{result.kernel.name}: stages: {counts}{first}"
+
+
+def _reason_lines(head: str, reasons: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each reason, with the number of kernels, the most frequent first."""
+    for reason, count in Counter(reasons).most_common():
+        yield f"{head}, {count} kernel{'s' if count > 1 else ''}: {reason}"
 
 
 def _row(result: KernelResult) -> tuple[str, ...]:
     record = kernel_record(result)
     sizes = [_sizes(record[key]) for key in ("grid", "threads")]
-    level = f", {record['level']}" if record["level"] else ""
+    is_proved = record["verdict"] == "proved"
+    level = f", {record['level']} proved" if record["level"] and not is_proved else ""
+    name, fusion = record["name"], record["fusion"] or "-"
+    is_named_alike = re.sub(r"[.-]", "_", fusion) == re.sub(r"[.-]", "_", name)
     return (
-        record["name"], record["fusion"] or "-", record["kind"] or "-", *sizes,
+        name, "" if is_named_alike else fusion, record["kind"] or "-", *sizes,
         f"{record['verdict']}{level}",
     )  # fmt: skip
 
 
+def _sector_row(result: KernelResult) -> tuple[str, ...]:
+    assert isinstance(result.access, KernelAccesses)
+    return (
+        result.kernel.name, *_counts(result.access.loaded), *_counts(result.access.stored)
+    )  # fmt: skip
+
+
+def _counts(count: SectorCount | Unknown) -> tuple[str, str, str]:
+    """Return sectors, ideal sectors and efficiency in percent; the last is no bound."""
+    if isinstance(count, Unknown):
+        return "unknown", "", ""
+    bound = "" if count.is_exact else "<="
+    percent = f"{100 * count.efficiency:.0f}" if count.is_exact else "?"
+    return f"{bound}{count.touched:,}", f"{bound}{count.ideal:,}", percent
+
+
 def _sizes(sizes: Sequence[int] | None) -> str:
-    return "-" if sizes is None else "x".join(map(str, sizes))
+    """Return sizes without those of 1 at the end.
+
+    >>> _sizes((6, 1, 1)), _sizes((1, 2, 1)), _sizes((1,)), _sizes(None)
+    ('6', '1x2', '1', '-')
+    """
+    if sizes is None:
+        return "-"
+    used = max([k + 1 for k, size in enumerate(sizes) if size > 1], default=1)
+    return "x".join(map(str, sizes[:used]))

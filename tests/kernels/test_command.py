@@ -1,6 +1,7 @@
 """``hlo-indexing kernels``: tables, JSON and exit statuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import indexing.kernels.kernel as kernel_module
 from indexing.kernels import checks
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.run import KernelRun, run_kernel
-from indexing.views.kernel_tables import checked_kernel
+from indexing.views.kernel_tables import checked_kernel, kernel_lines
 from tests.cli.running import Run, runner, valid_records, validator
 
 DATA = Path(__file__).parent / "data"
@@ -24,13 +25,20 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_proved_kernels_are_a_table_and_records(run: Run) -> None:
     status, out, _ = run(f"{DATA / 'h100_transpose_2d'}")
     assert status == 0
-    assert out.splitlines()[1].split() == [
-        *("input_transpose_fusion", "input_transpose_fusion", "transpose", "6x1x1", "128x1x1"),
-        *("proved,", "values"),
-    ]
+    name = "input_transpose_fusion"
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[1] == [name, "transpose", "6", "128", "proved"]
+    assert lines[-1] == [name, "768", "768", "100", "768", "768", "100"]
     (record,) = valid_records(run, "kernels", f"{DATA / 'h100_transpose_2d'} --stages")
     assert (record["verdict"], record["level"], record["what"]) == ("proved", "values", None)
     assert record["stages"] == [{"pass": "xla-simplify-arith", "verdict": "proved"}]
+    counts = {"sectors": 768, "ideal_sectors": 768, "efficiency": 1.0, "grade": "exact"}
+    access = record["access"]
+    assert (access["device"], access["unknown"]) == ("H100", None)
+    assert access["loaded"] == access["stored"] == counts
+    assert [(each["role"], each["sectors"]) for each in access["arrays"]] == [
+        ("operand", 768), ("output", 768),
+    ]  # fmt: skip
 
 
 def test_a_kernel_that_differs_has_its_point(run: Run, tmp_path: Path) -> None:
@@ -69,9 +77,13 @@ def test_an_undecided_kernel_has_its_reason(run: Run, tmp_path: Path) -> None:
 
 def test_a_name_chooses_a_kernel(run: Run) -> None:
     status, out, _ = run(f"{DATA} -i loop_slice_fusion")
-    assert (status, len(out.splitlines())) == (0, 2)
-    status, _, err = run(f"{DATA} -i none")
-    assert status == 1
+    assert (status, len(out.splitlines())) == (0, 10)
+    *_, head, load, store = out.splitlines()
+    assert head.split() == ["ARRAY", "NAME", "SECTORS", "IDEAL", "%", "BYTES/LANE", "WORST", "WARP"]
+    assert load.split()[:7] == ["operand", "0", "x_0_.1", "135", "23", "17", "4"]
+    assert store.split()[2:6] == ["loop_slice_fusion", "29", "29", "100"]
+    status, out, err = run(f"{DATA} -i none")
+    assert (status, out) == (1, "")
     assert "no kernel `none`" in err
 
 
@@ -88,3 +100,30 @@ def test_each_stage_is_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     result = checked_kernel(kernel, stages=True)
     assert [word for _, word in result.stages] == ["proved"]
     assert executions == ["run"]
+
+
+def test_kernels_of_a_cpu_have_no_sectors_and_the_reason(run: Run) -> None:
+    status, out, _ = run(f"{DATA / 'cpu_loop_gelu'}")
+    assert (status, out.count("\n")) == (0, 3)
+    assert "no sectors, 1 kernel: a CPU has no warps" in out
+    (record,) = valid_records(run, "kernels", f"{DATA / 'cpu_loop_gelu'} --device A100")
+    assert (record["access"]["device"], record["access"]["loaded"]) == ("A100", None)
+
+
+def test_kernels_of_several_modules_are_below_the_name_of_theirs(run: Run) -> None:
+    _, out, _ = run(f"{DATA}")
+    lines = out.splitlines()
+    assert lines[0].split() == ["KERNEL", "KIND", "GRID", "THREADS", "VERDICT"]
+    place = lines.index("jit_transpose_2d")
+    assert lines[place + 1].split()[0] == "input_transpose_fusion"
+    assert all(len(line) <= 80 for line in lines if not line.startswith(("undecided", "no ")))
+
+
+def test_a_fusion_by_another_name_has_a_column(tmp_path: Path) -> None:
+    (kernel,) = kernels_of(DATA / "h100_loop_slice_stride")
+    same, other = checked_kernel(kernel), checked_kernel(replace(kernel, name="shared"))
+    head, row, *_ = kernel_lines([same])
+    assert "FUSION" not in head
+    head, row, *_ = kernel_lines([other])
+    assert row.split()[:2] == ["shared", "loop_slice_fusion"]
+    assert row.index("loop_slice_fusion") == head.index("FUSION")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.commands.access import DeviceName
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
 from indexing.cli.options import format_option, max_input_size_option
 from indexing.cli.paths import InputPath
@@ -32,11 +33,24 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also compare the text before each later pass that keeps tensors",
 )
+@click.option(
+    "--device",
+    metavar="GPU",
+    type=DeviceName(),
+    default="H100",
+    show_default=True,
+    help="Choose the GPU whose sectors are counted",
+)
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
 def command(
-    reporter: Reporter, folder: str, fusion: str | None, stages: bool, notation: str
+    reporter: Reporter,
+    folder: str,
+    fusion: str | None,
+    stages: bool,
+    device: str,
+    notation: str,
 ) -> None:
     """Compare the kernels of the dumps in DUMPDIR with the fusions that they compute.
 
@@ -54,6 +68,11 @@ def command(
     the reason. JSON has an object for each kernel. With --stages, the text before each later pass
     is compared with the fusion, too, until tensors are lowered to pointers.
 
+    For kernels of GPUs, a second table has the sectors of memory that all warps load and store, by
+    the threads, blocks and loops of the kernel; an innermost loop over adjacent, aligned elements
+    is one instruction. IDEAL is the fewest sectors with room for the distinct bytes of each warp.
+    With -i, each array has a row. `<=` marks an upper bound, of start indices that are unknown.
+
     The exit status is 0 if all kernels are proved, 1 if a kernel differs or a text is invalid, and
     3 if none differs but some are undecided.
 
@@ -63,8 +82,35 @@ def command(
       hlo-indexing kernels dumps -i loop_add_fusion
       hlo-indexing kernels dumps --stages
     """
+    from indexing.views.kernel_tables import (
+        array_lines,
+        checked_kernel,
+        kernel_lines,
+        kernel_record,
+    )
+
+    results = []
+    for kernel in _chosen(reporter, folder, fusion):
+        result = checked_kernel(kernel, stages, device)
+        results.append(result)
+        if result.fault is not None:
+            reporter.error(*str(result.fault).splitlines())
+        if notation == "json":
+            reporter.print(json.dumps(kernel_record(result)))
+    if notation == "text" and (results or fusion is None):
+        reporter.print(*kernel_lines(results))
+        for result in results if fusion is not None else ():
+            reporter.print(*array_lines(result))
+    words = {result.word for result in results}
+    if "differs" in words:
+        reporter.verdict = DIFFERENT
+    elif "undecided" in words:
+        reporter.verdict = UNDECIDED
+
+
+def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel]:
+    """Return the kernels of a folder, or those of one fusion; report if there are none."""
     from indexing.kernels.dumps import kernels_of
-    from indexing.views.kernel_tables import checked_kernel, kernel_lines, kernel_record
 
     listed: Sequence[Kernel] = ()
     with reporter.reporting(folder):
@@ -77,22 +123,7 @@ def command(
         reporter.error(
             f"error[name]: no kernel `{fusion}` in {folder}", f"  = help: it has {names}"
         )
-        return
-    results = []
-    for kernel in chosen:
-        result = checked_kernel(kernel, stages)
-        results.append(result)
-        if result.fault is not None:
-            reporter.error(*str(result.fault).splitlines())
-        if notation == "json":
-            reporter.print(json.dumps(kernel_record(result)))
-    if notation == "text":
-        reporter.print(*kernel_lines(results))
-    words = {result.word for result in results}
-    if "differs" in words:
-        reporter.verdict = DIFFERENT
-    elif "undecided" in words:
-        reporter.verdict = UNDECIDED
+    return chosen
 
 
 def _names(kernel: Kernel) -> tuple[str, ...]:

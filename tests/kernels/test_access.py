@@ -1,0 +1,229 @@
+"""Sectors of kernels: the engine of `access` on thread maps, against addresses of executions."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlo.shapes.shape import Shape, leaves
+from indexing.drawing.kernel_pictures import kernel_accesses_figure, kernel_figure
+from indexing.kernels.dumps import kernels_of
+from indexing.kernels.kernel import Kernel
+from indexing.kernels.kernel_access import KernelAccesses, KernelArray, SectorCount
+from indexing.maps.answers import Unknown
+from indexing.memory.warps.access import MemoryAccess
+from tests.kernels.interpreter import Interpreter
+from tests.kernels.memory import Array, Lanes, Memory
+from tests.kernels.reference import operands_of
+
+DATA = Path(__file__).parent / "data"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kernels"
+WARP, SECTOR, VECTOR = 32, 32, 16
+Addresses = dict[tuple[int, int], int]
+"""The position of an element by block and thread: one instruction of all warps."""
+
+
+def executed(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], Any]:
+    """Return the instructions that access each argument, in order, by the interpreter."""
+    every: dict[tuple[str, str], list[Addresses]] = {}
+    places = Memory.places
+
+    def recorded(memory: Memory, index: Any, lanes: Lanes, what: str) -> tuple[Array, Array]:
+        row, flat = places(memory, index, lanes, what)
+        if not memory.is_shared:
+            who = zip(lanes.block.tolist(), lanes.thread.tolist(), strict=True)
+            addresses = dict(zip(who, flat.tolist(), strict=True))
+            every.setdefault((memory.name, what), []).append(addresses)
+        return row, flat
+
+    monkeypatch.setattr(Memory, "places", recorded)
+    assert kernel.fusion is not None
+    operands = operands_of(kernel.fusion, 0)
+    Interpreter(kernel.module, False).run(operands, None, None)
+    return every
+
+
+def instructions(calls: list[Addresses], size: int) -> Iterator[tuple[Addresses, int]]:
+    """Yield each load or store once, with its bytes; adjacent elements of a loop are a vector."""
+    seen: list[Addresses] = []
+    for each in calls:
+        if not any(each.items() <= other.items() for other in seen):  # it is in a register
+            seen.append(each)
+    while seen:
+        width = VECTOR // size
+        while width > 1 and not is_vector(seen[:width], width):
+            width //= 2
+        yield seen[0], width * size
+        seen = seen[max(1, width) :]
+
+
+def is_vector(calls: list[Addresses], width: int) -> bool:
+    first = calls[0]
+    return (
+        len(calls) == width
+        and all(flat % width == 0 for flat in first.values())
+        and all(
+            other == {lane: flat + k for lane, flat in first.items()}
+            for k, other in enumerate(calls)
+        )
+    )
+
+
+def counted(calls: list[Addresses], size: int) -> tuple[int, int, set[int]]:
+    """Return the sectors, the ideal sectors and the bytes of a lane, warp by warp."""
+    sectors = ideal = 0
+    widths = set()
+    for addresses, width in instructions(calls, size):
+        widths.add(width)
+        touched: dict[tuple[int, int], set[int]] = {}
+        for (block, thread), flat in addresses.items():
+            warp = touched.setdefault((block, thread // WARP), set())
+            warp.update(range(flat * size, flat * size + width))
+        sectors += sum(len({byte // SECTOR for byte in warp}) for warp in touched.values())
+        ideal += sum(-(-len(warp) // SECTOR) for warp in touched.values())
+    return sectors, ideal, widths
+
+
+def accesses(kernel: Kernel) -> KernelAccesses:
+    answer = kernel.access()
+    assert isinstance(answer, KernelAccesses)
+    return answer
+
+
+def known(each: KernelArray) -> MemoryAccess:
+    assert isinstance(each.access, MemoryAccess), each
+    return each.access
+
+
+KERNELS = [
+    *[DATA / name for name in ("h100_loop_int_div", "h100_loop_slice_stride", "h100_reduce_all")],
+    *[DATA / name for name in ("h100_reduce_row", "h100_transpose_2d")],
+    EXAMPLES / "transpose_2d",
+]
+
+
+@pytest.mark.parametrize("folder", KERNELS, ids=lambda path: path.name)
+def test_sectors_are_those_of_the_addresses_of_an_execution(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(kernels_of(folder)[0], monkeypatch)
+
+
+def check(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare the sectors of all arrays with those that an execution touches."""
+    assert kernel.fusion is not None
+    every = executed(kernel, monkeypatch)
+    entry = kernel.module.entry
+    assert entry is not None
+    names = [f"%{argument.name}" for argument in entry.arguments]
+    shapes: dict[str, list[Any]] = {
+        "operand": [operand.shape for operand in kernel.fusion.operands],
+        "output": [shape for _, shape in leaves(kernel.fusion.shape)],
+    }
+    loaded = SectorCount(0, 0, True)
+    answer = accesses(kernel)
+    for name, each in zip(names, answer.arrays, strict=False):
+        access = known(each)
+        what = "write" if each.role == "output" else "read"
+        element = shapes[each.role][each.number]
+        assert isinstance(element, Shape)
+        assert element.layout_or_default.minor_to_major == tuple(range(element.rank))[::-1]
+        sectors, ideal, widths = counted(every.get((name, what), []), element.element_bits // 8)
+        assert (access.sectors, access.ideal_sectors, access.grade) == (sectors, ideal, "exact")
+        assert {load.bytes_per_lane for load in access.instructions} == widths
+        if each.role == "operand":
+            loaded = SectorCount(loaded.touched + sectors, loaded.ideal + ideal, True)
+    assert answer.loaded == loaded
+
+
+def test_elements_of_an_innermost_loop_are_one_vector() -> None:
+    """XLA's log of this kernel has `vector.transfer_read` of `vector<2xf32>` as its only reads."""
+    kernel = kernels_of(DATA / "h100_reduce_row")[0]
+    (load, store) = [known(each) for each in accesses(kernel).arrays]
+    assert {each.bytes_per_lane for each in load.instructions} == {8}
+    assert {each.bytes_per_lane for each in store.instructions} == {4}
+
+
+def test_a_strided_slice_loads_more_sectors_than_it_needs() -> None:
+    kernel = kernels_of(DATA / "h100_loop_slice_stride")[0]
+    loaded = accesses(kernel).loaded
+    assert isinstance(loaded, SectorCount)
+    assert (loaded.touched, loaded.ideal) == (135, 23)
+    assert loaded.efficiency == pytest.approx(23 / 135)
+    assert SectorCount(0, 0, True).efficiency == 1
+
+
+REASONS = [
+    ("cpu_loop_gelu", "a CPU has no warps"),
+    ("h100_softmax", "Triton assigns elements of tiles to threads"),
+]
+
+
+@pytest.mark.parametrize("folder, reason", REASONS)
+def test_a_kernel_without_a_schedule_of_warps_has_the_reason(folder: str, reason: str) -> None:
+    answer = kernels_of(DATA / folder)[0].access()
+    assert isinstance(answer, Unknown)
+    assert answer.reason.startswith(reason)
+
+
+def test_a_row_that_a_runtime_value_selects_is_unknown_with_its_source() -> None:
+    """An index that is no element of its own must not count as one start of all warps."""
+    kernel = kernels_of(EXAMPLES / "scatter_unique_set")[0]
+    answer = accesses(kernel)
+    assert isinstance(answer.loaded, Unknown)
+    assert isinstance(answer.stored, Unknown)
+    assert "an element of `x_1_.1`" in answer.loaded.reason
+    assert known(answer.arrays[2]).sectors == 2
+
+
+def test_an_unknown_gpu_is_an_error() -> None:
+    kernel = kernels_of(EXAMPLES / "transpose_2d")[0]
+    with pytest.raises(ValueError, match="H1000"):
+        kernel.access("H1000")
+
+
+def test_a_kernel_prints_and_plots_its_maps() -> None:
+    kernel = kernels_of(EXAMPLES / "transpose_2d")[0]
+    text = str(kernel)
+    assert text.splitlines()[0] == (
+        "kernel input_transpose_fusion: transpose, 6 blocks of 128 threads"
+    )
+    writes = kernel.writes
+    assert not isinstance(writes, Unknown)
+    assert str(writes[0][0]) in text
+    assert "<table>" in kernel._repr_html_()
+    figure = kernel_figure(kernel)
+    assert figure.title == "threads of input_transpose_fusion [96, 64]: 128 in each of 6 blocks"
+    assert kernel.plot().svg.startswith("<svg")
+    with pytest.raises(IndexError, match="output 1"):
+        kernel.plot(1)
+
+
+def test_the_picture_of_a_kernel_has_its_loads_and_its_store() -> None:
+    kernel = kernels_of(EXAMPLES / "transpose_2d")[0]
+    figure = kernel_accesses_figure(accesses(kernel))
+    titles = [panel.title for panel in figure.panels]
+    assert titles[0].startswith("load of operand 0, x_0_.1: 4 sectors")
+    assert any(title.startswith("store of output 0") for title in titles)
+    assert accesses(kernel).plot().svg.startswith("<svg")
+
+
+PICTURES = [
+    ("cpu_reduce_row_small", "threads of multiply_reduce_fusion"),
+    ("h100_softmax", "threads of triton_softmax_2"),
+]
+
+
+@pytest.mark.parametrize("folder, title", PICTURES)
+def test_kernels_without_threads_of_their_own_are_drawn_by_blocks(folder: str, title: str) -> None:
+    assert kernel_figure(kernels_of(DATA / folder)[0]).title.startswith(title)
+
+
+def test_a_kernel_that_has_no_maps_is_printed_and_drawn_with_the_reason(tmp_path: Path) -> None:
+    for file in (DATA / "cpu_loop_gelu").glob("*.log"):
+        (tmp_path / file.name).write_text(file.read_text())
+    (kernel,) = kernels_of(tmp_path)
+    assert "unknown: the module has no instruction" in str(kernel)
+    assert kernel_figure(kernel).notes[0].startswith("unknown: the module has no instruction")
+    assert isinstance(kernel.reads, Unknown)
