@@ -156,7 +156,8 @@ def _resolved(context: click.Context, name: str, kind: InputPath) -> str:
         return name
     source = named_function(context, name)
     stage = _stage(context, source, kind)
-    answer = compiled(context, source, stage)
+    dumped = "all" if kind.stage == "passes" else stage  # kernels are the step after the last pass
+    answer = compiled(context, source, dumped)
     try:
         file = str(answer.of_stage(stage))
     except ValueError as error:

@@ -38,8 +38,9 @@ _ORDER: Final = (".mlir-passes.log", "-pre-optimization.mlir", ".before_validati
 
 @dataclass(frozen=True, slots=True)
 class _ModuleFiles:
-    """The files of one module: its text, its kernels by file, and the launches."""
+    """The files of one module: its path, its text, its kernels by file, and the launches."""
 
+    module: str
     text: str
     kernels: tuple[str, ...]
     thunks: str
@@ -58,14 +59,49 @@ def kernels_of(dump: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> t
         OSError: the folder cannot be read.
         HloError: a module of the folder is invalid, or a file exceeds the limit.
     """
-    every: list[Kernel] = []
+    return tuple([k for _, own in module_kernels(dump, max_bytes=max_bytes) for k in own])
+
+
+def module_kernels(
+    dump: str | os.PathLike[str], only: str = "", *, max_bytes: int = MAX_BYTES
+) -> Iterator[tuple[str, tuple[Kernel, ...]]]:
+    """Yield the path of each module without what follows its name, with its kernels.
+
+    Args:
+        only: the path of the only module to read, such as ``dumps/module_0007.jit_f``; "" for all.
+        max_bytes: the limit on the size of a file.
+    Raises:
+        OSError, HloError: as `kernels_of`.
+    """
     for files in _modules(os.fspath(dump)):
+        if only not in ("", files.module):
+            continue
         module = load(files.text, max_bytes) if files.text else None
         fusions = _instructions(module)
         launches = _launches(files.thunks, max_bytes)
-        for path in files.kernels:
-            every.append(_kernel(path, fusions, launches, max_bytes))
-    return tuple(every)
+        own = [_kernel(path, fusions, launches, max_bytes) for path in files.kernels]
+        yield files.module, tuple(own)
+
+
+def has_kernels(folder: str | os.PathLike[str]) -> bool:
+    """Return True if a folder, or a folder in it, has a dump of a kernel."""
+    return next(_modules(os.fspath(folder)), None) is not None
+
+
+def kernels_beside(file: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> tuple[
+    Kernel, ...
+]:  # fmt: skip
+    """Return the kernels that XLA dumped beside a compiled module; () without any.
+
+    Raises:
+        OSError, HloError: as `kernels_of`.
+    """
+    place, name = os.path.split(os.path.abspath(os.fspath(file)))
+    dump = DumpName.of(name)
+    if dump is None or dump.stage != "after_optimizations":
+        return ()
+    only = os.path.join(place, dump.module)
+    return tuple([k for _, own in module_kernels(place, only, max_bytes=max_bytes) for k in own])
 
 
 def _modules(folder: str) -> Iterator[_ModuleFiles]:
@@ -94,7 +130,9 @@ def _modules(folder: str) -> Iterator[_ModuleFiles]:
         if kernel not in known or _rank(path) < _rank(known[kernel]):
             known[kernel] = path
     for key, files in by_module.items():
-        yield _ModuleFiles(texts.get(key, ""), tuple(files.values()), thunks.get(key, ""))
+        yield _ModuleFiles(
+            os.path.join(*key), texts.get(key, ""), tuple(files.values()), thunks.get(key, "")
+        )
 
 
 def _split(

@@ -207,6 +207,7 @@ def pass_record(result: PassResult) -> dict[str, Any]:
     return {
         "module": result.module,
         "pass": result.pass_name,
+        "kernel": None,
         "before": result.before.path.name,
         "after": result.after.path.name,
         "invalid_between": [dump.path.name for dump in result.skipped],

@@ -9,7 +9,7 @@ import pytest
 
 import indexing.kernels.kernel as kernel_module
 from indexing.kernels import checks
-from indexing.kernels.dumps import kernels_of
+from indexing.kernels.dumps import has_kernels, kernels_beside, kernels_of
 from indexing.kernels.run import KernelRun, run_kernel
 from indexing.views.kernel_tables import checked_kernel, kernel_lines
 from tests.cli.running import Run, runner, valid_records, validator
@@ -127,3 +127,79 @@ def test_a_fusion_by_another_name_has_a_column(tmp_path: Path) -> None:
     head, row, *_ = kernel_lines([other])
     assert row.split()[:2] == ["shared", "loop_slice_fusion"]
     assert row.index("loop_slice_fusion") == head.index("FUSION")
+
+
+@pytest.fixture
+def passes(capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(capsys, "passes")
+
+
+def dumped_passes(folder: Path, of: str, *changes: tuple[str, str]) -> None:
+    """Write dumps of a pass that changes nothing, and kernels whose text is changed."""
+    for file in (DATA / of).iterdir():
+        text = file.read_text()
+        if "after_optimizations" in file.name:
+            module = file.name.partition(".sm_")[0].partition(".cpu_")[0]
+            for number in (1, 2):
+                (folder / f"{module}.000{number}.p.after_dce.before_cse.txt").write_text(text)
+        for old, new in changes if file.suffix == ".log" else ():
+            assert old in text
+            text = text.replace(old, new, 1)
+        (folder / file.name).write_text(text)
+
+
+def test_kernels_are_the_step_after_the_last_pass(passes: Run, tmp_path: Path) -> None:
+    dumped_passes(tmp_path, "h100_transpose_2d")
+    status, out, _ = passes(f"{tmp_path}")
+    assert status == 0
+    assert out.endswith("\n\nkernels: 1 proved\n")
+    (record,) = valid_records(passes, "passes", f"{tmp_path} --format json")
+    assert (record["pass"], record["kernel"], record["verdict"], record["level"]) == (
+        *("emitters", "input_transpose_fusion", "proved", "values"),
+    )
+    assert record["before"] == "input_transpose_fusion"
+    assert record["after"].endswith(".mlir-passes.log")
+
+
+STEPS = [
+    (("math.exp", "math.tanh"), 1, "differs", "differs: "),
+    (("math.exp", "math.unknown"), 3, "unknown", "undecided: `math.unknown`"),
+    (("math.exp %", "math.exp )"), 1, "unknown", "undecided: "),
+]
+
+
+@pytest.mark.parametrize("change, status, verdict, line", STEPS)
+def test_a_kernel_that_is_not_proved_is_named_after_the_passes(
+    passes: Run, tmp_path: Path, change: tuple[str, str], status: int, verdict: str, line: str
+) -> None:
+    dumped_passes(tmp_path, "h100_transpose_2d", change)
+    got, out, err = passes(f"{tmp_path}")
+    assert got == status
+    counts, head, reason, *_ = out.partition("kernels: ")[2].splitlines()
+    assert counts == f"1 {reason.split(':')[0].strip()}"
+    assert head.endswith(".jit_transpose_2d: input_transpose_fusion")
+    assert reason.startswith(f"    {line}")
+    assert ("error[mlir-syntax]" in err) == (")" in change[1])
+    _, out, _ = passes(f"{tmp_path} --format json")
+    record = json.loads(out.splitlines()[-1])
+    validator("passes").validate(record)
+    assert record["verdict"] == verdict
+    assert (record["element"] is None) == (verdict != "differs")
+
+
+def test_a_folder_of_kernels_without_passes_is_an_error_that_names_the_command(
+    passes: Run,
+) -> None:
+    status, out, err = passes(f"{DATA / 'cpu_loop_gelu'}")
+    assert (status, out) == (1, "")
+    assert "hlo-indexing kernels" in err
+
+
+def test_kernels_beside_a_module_are_those_of_its_dump() -> None:
+    folder = DATA / "h100_transpose_2d"
+    (module,) = folder.glob("*after_optimizations.txt")
+    assert [each.name for each in kernels_beside(module)] == ["input_transpose_fusion"]
+    (log,) = folder.glob("*.log")
+    assert kernels_beside(log) == ()
+    assert has_kernels(folder)
+    assert not has_kernels(folder.parents[2] / "cli")

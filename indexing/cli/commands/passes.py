@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from indexing.equivalence.dumps import ModuleDumps
     from indexing.equivalence.passes import PassResult
     from indexing.equivalence.verdicts import Level
+    from indexing.views.kernel_steps import KernelStep
 
 
 @click.command("passes")
@@ -79,11 +81,15 @@ def command(
     between them is invalid or missing; its line names that dump. JSON has an object for each
     changed pair. `hlo-indexing diff --help` describes the levels.
 
+    If the folder also has the kernels of a module, which XLA writes with --xla_dump_emitter_re=.*,
+    they are its last step: each kernel is compared with its fusion at level values, as by
+    `hlo-indexing kernels`. A line counts them by verdict, and those that are not proved are listed.
+
     With --bisect, FILE has the smallest part of the modules before and after the first pass that
     differs, separated by a line `// -----`.
 
-    The exit status is 0 if all pairs are proved, 1 if a pair differs or a dump is invalid or cannot
-    be read, and 3 if none differs but some are undecided.
+    The exit status is 0 if all pairs and kernels are proved, 1 if one differs or a dump is invalid
+    or cannot be read, and 3 if none differs but some are undecided.
 
     \b
     Examples:
@@ -93,10 +99,12 @@ def command(
       hlo-indexing passes dumps --format json | jq '{pass, verdict, element}'
     """
     from indexing.equivalence.verdicts import Differs
+    from indexing.views.kernel_steps import kernel_step_lines
     from indexing.views.verdict_tables import pass_record
 
     modules = listed_modules(reporter, folder)
     if not modules:
+        _note_kernels(reporter, folder)
         return
     _note_missing(reporter, modules)
     done: list[PassResult] = []
@@ -107,15 +115,46 @@ def command(
                 reporter.error(*fault.splitlines())
             if notation == "json" and result.verdict is not None:
                 reporter.print(json.dumps(pass_record(result)))
+        steps = _kernel_steps(reporter, folder, notation, bar)
     first = next((each for each in done if isinstance(each.verdict, Differs)), None)
     if notation == "text":
         _print_results(reporter, done, first, level)
+        reporter.print(*kernel_step_lines(steps))
     if bisect is not None:
         _write_part(reporter, first, bisect)
-    if first is not None:
+    words = {step.result.word for step in steps}
+    if first is not None or "differs" in words:
         reporter.verdict = DIFFERENT
-    elif any(each.verdict is not None and not each.verdict for each in done):
+    elif "undecided" in words or any(r.verdict is not None and not r.verdict for r in done):
         reporter.verdict = UNDECIDED
+
+
+def _kernel_steps(reporter: Reporter, folder: str, notation: str, bar: Bar) -> Sequence[KernelStep]:
+    """Return the kernels of a folder with their verdicts; print their JSON."""
+    from indexing.kernels.dumps import module_kernels
+    from indexing.views.kernel_steps import KernelStep, kernel_step_record
+    from indexing.views.kernel_tables import checked_kernel
+
+    steps: list[KernelStep] = []
+    with reporter.reporting(folder):
+        for module, kernels in module_kernels(folder, max_bytes=reporter.input_limit):
+            for number, kernel in enumerate(kernels):
+                bar.update(f"kernels of {os.path.basename(module)}", number, len(kernels))
+                steps.append(KernelStep(os.path.relpath(module, folder), checked_kernel(kernel)))
+                fault = steps[-1].result.fault
+                if fault is not None:
+                    reporter.error(*str(fault).splitlines())
+                if notation == "json":
+                    reporter.print(json.dumps(kernel_step_record(steps[-1])))
+    return steps
+
+
+def _note_kernels(reporter: Reporter, folder: str) -> None:
+    """Note that a folder without dumps of passes has kernels."""
+    from indexing.kernels.dumps import has_kernels
+
+    if os.path.isdir(folder) and has_kernels(folder):
+        reporter.note(f"{folder} has dumps of kernels: hlo-indexing kernels {folder}")
 
 
 def _note_missing(reporter: Reporter, modules: Sequence[ModuleDumps]) -> None:
