@@ -97,7 +97,7 @@ def kernels_beside(file: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) 
         OSError, HloError: as `kernels_of`.
     """
     place, name = os.path.split(os.path.abspath(os.fspath(file)))
-    dump = DumpName.of(name)
+    dump = DumpName.of(name) if os.path.isfile(file) else None
     if dump is None or dump.stage != "after_optimizations":
         return ()
     only = os.path.join(place, dump.module)

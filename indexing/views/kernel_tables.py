@@ -268,24 +268,33 @@ def _reason_lines(head: str, reasons: Sequence[str]) -> Iterator[str]:
         yield f"{head}, {count} kernel{'s' if count > 1 else ''}: {reason}"
 
 
+def launch_cells(result: KernelResult) -> tuple[str, str]:
+    """Return the blocks and the threads of a block as text."""
+    record = kernel_record(result)
+    return _sizes(record["grid"]), _sizes(record["threads"])
+
+
+def sector_cells(result: KernelResult) -> tuple[str, ...]:
+    """Return the sectors loaded, the ideal and the efficiency, then those stored, as text."""
+    if isinstance(result.access, Unknown):
+        return ("",) * 6
+    return (*_counts(result.access.loaded), *_counts(result.access.stored))
+
+
 def _row(result: KernelResult) -> tuple[str, ...]:
     record = kernel_record(result)
-    sizes = [_sizes(record[key]) for key in ("grid", "threads")]
     is_proved = record["verdict"] == "proved"
     level = f", {record['level']} proved" if record["level"] and not is_proved else ""
     name, fusion = record["name"], record["fusion"] or "-"
     is_named_alike = re.sub(r"[.-]", "_", fusion) == re.sub(r"[.-]", "_", name)
     return (
-        name, "" if is_named_alike else fusion, record["kind"] or "-", *sizes,
+        name, "" if is_named_alike else fusion, record["kind"] or "-", *launch_cells(result),
         f"{record['verdict']}{level}",
     )  # fmt: skip
 
 
 def _sector_row(result: KernelResult) -> tuple[str, ...]:
-    assert isinstance(result.access, KernelAccesses)
-    return (
-        result.kernel.name, *_counts(result.access.loaded), *_counts(result.access.stored)
-    )  # fmt: skip
+    return (result.kernel.name, *sector_cells(result))
 
 
 def _counts(count: SectorCount | Unknown) -> tuple[str, str, str]:

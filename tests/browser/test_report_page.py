@@ -107,6 +107,21 @@ def test_the_memory_lists_the_buffers_at_their_instructions(open_page: Open, sho
     page.wait_for_selector("#details h2:has-text('online-softmax')")
 
 
+def test_the_kernels_select_their_fusions(open_page: Open, shoot: Shoot) -> None:
+    (file,) = (EXAMPLES / "kernels" / "transpose_2d").glob("*after_optimizations.txt")
+    page = open_page(indexing.report(hlo.load(file), tiled=0).html)
+    page.click("#tab-kernels")
+    page.wait_for_selector("#kernels-view tbody tr")
+    assert page.locator("#kernels-view td.proved").all_inner_texts() == ["proved"]
+    shoot(page, "kernels")
+    page.locator("#kernels-view .link").click()
+    page.wait_for_selector("#details h2:has-text('input_transpose_fusion')")
+
+
+def test_a_module_without_kernels_has_no_tab_of_them(open_page: Open, attention: str) -> None:
+    assert not open_page(attention).locator("#tab-kernels").is_visible()
+
+
 def test_a_slider_moves_the_tile(open_page: Open, attention: str) -> None:
     page = open_page(attention)
     page.fill("#search", "ynn_fusion.6")

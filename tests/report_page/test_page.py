@@ -20,6 +20,8 @@ from tests.report_page.reading import HOSTILE, details, hostile_module_text, scr
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODULE = EXAMPLES / "attention.opt.hlo"
+KERNELS = EXAMPLES / "kernels"
+TESTED = Path(__file__).parents[1] / "kernels" / "data"
 ON_TPU = Path(__file__).parents[1] / "memory" / "data" / "buffers" / "tpu_scan_rnn.hlo"
 TILED = """ENTRY e {
   p = f32[6,5] parameter(0)
@@ -167,6 +169,60 @@ def test_memory_that_is_unknown_has_its_reason() -> None:
     panel = scripts(indexing.report(hlo.parse(text)).html)["memory-0"]
     assert list(panel) == ["unknown"]
     assert "unknown size" in panel["unknown"]
+
+
+def test_the_kernels_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = KERNELS / "transpose_2d"
+    (file,) = folder.glob("*after_optimizations.txt")
+    module = hlo.load(file)
+    data = scripts(indexing.report(module, tiled=0).html)
+    (summary,) = data["structure"]["modules"]
+    panel = data["kernels-0"]
+    assert cli.run(["kernels", str(folder), "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (summary["kernels"], panel["title"]) == (1, "1 kernels: 1 proved")
+    ((number, verdict, *cells),) = panel["rows"]
+    assert (summary["names"][number], verdict) == (record["fusion"], record["verdict"])
+    loaded = record["access"]["loaded"]["sectors"]
+    assert len(cells) == len(panel["columns"])
+    assert dict(zip(panel["columns"][:7], cells, strict=False)) == {
+        "fusion": record["fusion"], "kind": "transpose", "verdict": "proved",
+        "blocks": "6", "threads": "128", "shared bytes": "0", "loaded": f"{loaded}",
+    }  # fmt: skip
+    assert panel["notes"] == []
+
+
+def test_a_module_without_kernels_has_no_rows() -> None:
+    module = hlo.parse("ENTRY e { p = f32[3] parameter(0)  ROOT n = f32[3] negate(p) }")
+    data = scripts(indexing.report(module).html)
+    assert data["structure"]["modules"][0]["kernels"] == 0
+    assert data["kernels-0"]["rows"] == []
+
+
+def test_kernels_in_a_folder_of_passes_are_those_of_its_last_module(tmp_path: Path) -> None:
+    for file in (TESTED / "h100_transpose_2d").iterdir():
+        text = file.read_text()
+        if "after_optimizations" in file.name:
+            module = file.name.partition(".sm_")[0]
+            for number in (1, 2):
+                name = f"{module}.000{number}.p.after_dce.before_cse.txt"
+                (tmp_path / name).write_text(text)
+        (tmp_path / file.name).write_text(text.replace("math.exp %", "math.tanh %"))
+    page = indexing.report_passes(tmp_path)
+    panel = scripts(page.html)["kernels-0"]
+    ((number, verdict, *_),) = panel["rows"]
+    name = "input_transpose_fusion"
+    assert (page.faults, verdict) == ((), "differs")
+    assert scripts(page.html)["structure"]["modules"][0]["names"][number] == name
+    assert [note.startswith(f"{name}: differs: ") for note in panel["notes"]] == [True]
+    (log,) = tmp_path.glob("*.log")
+    log.write_text(log.read_text().replace("math.tanh %", "math.tanh )"))
+    (fault,) = indexing.report_passes(tmp_path).faults
+    assert "mlir-syntax" in fault
+    (dump,) = tmp_path.glob("*after_optimizations.txt")
+    dump.write_text("garbage")
+    (fault,) = indexing.report_passes(tmp_path).faults
+    assert "garbage" in fault
 
 
 def test_regions_are_the_elements_that_the_maps_give() -> None:

@@ -58,6 +58,9 @@ def command(
     its maps, the elements that a tile reads, and the bytes that it moves. It is one file, which
     browsers open without a network.
 
+    If XLA dumped kernels beside FILE (`hlo-indexing kernels --help`), the page also has their
+    verdicts, launches and sectors.
+
     With two files, or a folder of pass dumps (`hlo-indexing passes --help`), the page also has the
     verdict of each comparison and the instructions that were added, removed and changed.
 

@@ -24,6 +24,8 @@ from indexing.equivalence.compare import equivalent
 from indexing.equivalence.dumps import ModuleDumps, modules_in
 from indexing.equivalence.passes import load_dump, validate_passes
 from indexing.equivalence.verdicts import Level, Verdict
+from indexing.kernels.dumps import has_kernels, kernels_beside
+from indexing.kernels.kernel import Kernel
 from indexing.maps.displayed import Displayed
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.roofline import Peak, peak_rates
@@ -32,6 +34,7 @@ from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.report_page.changes import changes
 from indexing.views.report_page.chunks import chunks, json_text, pack_text
 from indexing.views.report_page.details import Details
+from indexing.views.report_page.kernels_panel import dumped_kernels, kernels_panel
 from indexing.views.report_page.memory_panel import memory_panel
 from indexing.views.report_page.structure import computations_in_order, structure
 from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
@@ -46,7 +49,8 @@ MAX_MAPPED: Final = 4096
 outputs: there may be a million."""
 ASSETS: Final = Path(__file__).parent / "assets"
 SCRIPTS: Final = (
-    *("data.js", "graph.js", "details.js", "pictures.js", "table.js", "memory.js", "app.js"),
+    *("data.js", "graph.js", "details.js", "pictures.js", "table.js", "memory.js", "kernels.js"),
+    "app.js",
 )
 
 
@@ -90,6 +94,8 @@ def report(
 ) -> ReportPage:
     """Return a page with the graph of a module, and the maps, tiles and traffic of instructions.
 
+    If XLA dumped kernels beside the file of the module, the page has their verdicts and sectors.
+
     Args:
         module: the module.
         after: a second module to compare with the first, such as the module after a pass.
@@ -100,6 +106,7 @@ def report(
         progress: called with the name of a file, the instructions done, and all instructions.
     Raises:
         HloError: an instruction is invalid.
+        OSError: a kernel beside the file cannot be read.
 
     >>> import hlo
     >>> module = hlo.parse("ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] negate(p) }")
@@ -108,14 +115,14 @@ def report(
     (True, False, True)
     """
     page = _PageData(peak_rates(peak), tiled, progress)
-    moved = page.add_module(module)
+    moved = page.add_module(module, kernels_beside(module.filename))
     if after is not None:
-        line = traffic_line(moved, page.add_module(after))
+        line = traffic_line(moved, page.add_module(after, kernels_beside(after.filename)))
         title = f"{module.filename} → {after.filename}"
         verdict = equivalent(module, after, level)
         page.add_comparison(title, module, after, verdict, [0, 1], [line])
-        return ReportPage(page.html(title))
-    return ReportPage(page.html(module.filename))
+        return ReportPage(page.html(title), tuple(page.faults))
+    return ReportPage(page.html(module.filename), tuple(page.faults))
 
 
 @checked
@@ -146,7 +153,7 @@ def report_passes(
 
 
 def page_of_dumps(
-    title: str,
+    folder: str,
     modules: Sequence[ModuleDumps],
     peak: Peak | str | None,
     tiled: int,
@@ -155,30 +162,36 @@ def page_of_dumps(
     progress: Progress | None,
     max_bytes: int,
 ) -> ReportPage:
-    """Return the page of `report_passes` with a title, about these modules."""
+    """Return the page of `report_passes` about these modules of a folder."""
     page = _PageData(peak_rates(peak), tiled, progress)
-    faults: dict[str, None] = {}
     invalid: list[Exception] = []
+    has_emitted = has_kernels(folder)
     for dumps in modules:
         number = len(page.modules)
         for result in validate_passes(dumps, level, max_bytes=max_bytes):
             subject = f"{result.module}: {result.pass_name}"
             if result.faults:
-                faults.update(dict.fromkeys(result.faults))
+                page.faults.update(dict.fromkeys(result.faults))
                 page.add_fault(subject, result.fault)
             elif result.verdict is not None:
                 before = load(result.before.path, max_bytes)
                 after = load(result.after.path, max_bytes)
                 page.add_comparison(subject, before, after, result.verdict, [None, number])
-        invalid += page.add_last_valid(dumps, max_bytes)
+        kernels, fault = dumped_kernels(dumps, max_bytes) if has_emitted else ((), "")
+        page.faults.update(dict.fromkeys([fault] if fault else []))
+        invalid += page.add_last_valid(dumps, kernels, max_bytes)
     if not page.modules:
         raise invalid[0]
-    return ReportPage(page.html(title), tuple(faults))
+    return ReportPage(page.html(folder), tuple(page.faults))
 
 
 @dataclass(slots=True)
 class _PageData:
-    """The data of a page: modules and comparisons, as they are added."""
+    """The data of a page: modules and comparisons, as they are added.
+
+    Attributes:
+        faults: the errors of dumps, in order.
+    """
 
     peak: Peak | None
     tiled: int
@@ -186,9 +199,14 @@ class _PageData:
     modules: list[dict[str, Any]] = field(default_factory=list)
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     scripts: list[tuple[str, str]] = field(default_factory=list)
+    faults: dict[str, None] = field(default_factory=dict)
 
-    def add_module(self, module: Module) -> Traffic:
-        """Add a module with the details of all instructions; return its traffic."""
+    def add_module(self, module: Module, kernels: Sequence[Kernel] = ()) -> Traffic:
+        """Add a module with the details of all instructions; return its traffic.
+
+        Args:
+            kernels: those that XLA dumped with the module.
+        """
         number = len(self.modules)
         counted = traffic(module)
         table = TrafficTable(module.filename, counted, self.peak)
@@ -197,19 +215,26 @@ class _PageData:
         picture = counted.plot(self.peak).svg
         self.scripts.append((f"traffic-{number}", pack_text(json_text(picture))))
         every = [i for c in computations_in_order(module) for i in c.instructions]
-        panel = memory_panel(module, {instruction: k for k, instruction in enumerate(every)})
+        numbers = {instruction: k for k, instruction in enumerate(every)}
+        panel = memory_panel(module, numbers)
         self.scripts.append((f"memory-{number}", pack_text(json_text(panel))))
+        emitted, faults = kernels_panel(kernels, numbers)
+        self.faults.update(dict.fromkeys(faults))
+        summary["kernels"] = len(kernels)
+        self.scripts.append((f"kernels-{number}", pack_text(json_text(emitted))))
         self.scripts += [(f"details-{number}-{k}", text) for k, text in enumerate(texts)]
         return counted
 
-    def add_last_valid(self, dumps: ModuleDumps, max_bytes: int) -> list[Exception]:
+    def add_last_valid(
+        self, dumps: ModuleDumps, kernels: Sequence[Kernel], max_bytes: int
+    ) -> list[Exception]:
         """Add the last dump that is valid; return the errors of those after it."""
         errors: list[Exception] = []
         for dump in reversed(dumps.dumps):
             module = load_dump(dump, max_bytes)
             try:
                 if isinstance(module, Module):
-                    self.add_module(module)
+                    self.add_module(module, kernels)
                     break
             except HloError as error:  # of an instruction
                 module = error

@@ -1,7 +1,7 @@
 "use strict";
 // The state of the page, and its controls.
 
-const VIEWS = ["graph", "table", "memory", "changes"];
+const VIEWS = ["graph", "table", "memory", "kernels", "changes"];
 
 class State {
   constructor(data) {
@@ -13,10 +13,11 @@ class State {
     this.selected = null;
     this.view = "graph";
     this.filter = { text: "", opcode: "", kind: "", least: 0 };
-    this.isStale = { graph: true, table: true, memory: true, changes: true };
+    this.isStale = { graph: true, table: true, memory: true, kernels: true, changes: true };
     this.graph = new GraphView(this);
     this.table = new TableView(this);
     this.memory = new MemoryView(this);
+    this.kernels = new KernelsView(this);
     this.details = new DetailsView(this);
   }
 
@@ -71,6 +72,8 @@ class State {
       else this.table.mark();
     } else if (this.view === "memory") {
       if (this.isStale.memory) this.memory.draw();
+    } else if (this.view === "kernels") {
+      if (this.isStale.kernels) this.kernels.draw();
     } else if (this.isStale.changes) {
       byId("changes-view").replaceChildren(changesOf(this));
     }
@@ -92,7 +95,7 @@ class State {
     this.computation = 0;
     this.selected = null;
     this.graph.unfolded.clear();
-    this.isStale.memory = true;
+    this.isStale.memory = this.isStale.kernels = true;
     fillFilters(this);
     showFacts(this);
     this.filtered();
@@ -325,6 +328,7 @@ function bindControls(state) {
   theme.replaceChildren(...THEMES.map((each) => option(each, each)));
   theme.value = document.documentElement.dataset.theme;
   theme.onchange = () => setTheme(theme.value);
+  byId("tab-kernels").hidden = state.modules.every(({ kernels }) => kernels === 0);
   byId("tab-changes").hidden = state.data.comparisons.length === 0;
 }
 

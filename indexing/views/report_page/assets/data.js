@@ -124,6 +124,12 @@ class ModuleData {
     return this.buffers;
   }
 
+  /** The kernels that were dumped with the module, with their verdicts and sectors. */
+  emitted() {
+    this.panel ??= unpacked(`kernels-${this.number}`);
+    return this.panel;
+  }
+
   /** True if an instruction meets the filters. */
   matches(instruction, filter) {
     if (filter.opcode !== "" && this.opcode[instruction] !== Number(filter.opcode)) return false;
