@@ -180,7 +180,7 @@ def test_the_kernels_are_those_of_the_command(capsys: pytest.CaptureFixture[str]
     panel = data["kernels-0"]
     assert cli.run(["kernels", str(folder), "--format", "json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert (summary["kernels"], panel["title"]) == (1, "1 kernels: 1 proved")
+    assert (summary["kernels"], panel["title"]) == (1, "1 kernel: 1 proved")
     ((number, verdict, *cells),) = panel["rows"]
     assert (summary["names"][number], verdict) == (record["fusion"], record["verdict"])
     loaded = record["access"]["loaded"]["sectors"]

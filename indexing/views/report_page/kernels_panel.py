@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hlo.modules.module import Instruction
+from hlo.text.names import counted_noun
 from hlo.text.source import HloError
 from indexing.equivalence.dumps import ModuleDumps
 from indexing.kernels.dumps import module_kernels
@@ -36,7 +37,7 @@ def kernels_panel(
     counts = [f"{words[word]} {word}" for word in ("proved", "undecided", "differs") if words[word]]
     panel = {
         "columns": KERNEL_COLUMNS,
-        "title": f"{len(results)} kernels: {', '.join(counts)}",
+        "title": f"{counted_noun(len(results), 'kernel')}: {', '.join(counts)}",
         "rows": [[_place(result, places), result.word, *_cells(result)] for result in results],
         "notes": [note for result in results for note in _notes(result)],
         "device": results[0].device if results else None,
