@@ -99,7 +99,7 @@ def known(each: KernelArray) -> MemoryAccess:
 KERNELS = [
     *[DATA / name for name in ("h100_loop_int_div", "h100_loop_slice_stride", "h100_reduce_all")],
     *[DATA / name for name in ("h100_reduce_row", "h100_transpose_2d")],
-    EXAMPLES / "transpose_2d",
+    *[EXAMPLES / name for name in ("transpose_2d", "softmax")],
 ]
 
 
@@ -107,7 +107,9 @@ KERNELS = [
 def test_sectors_are_those_of_the_addresses_of_an_execution(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(kernels_of(folder)[0], monkeypatch)
+    for kernel in kernels_of(folder):
+        with monkeypatch.context() as patch:
+            check(kernel, patch)
 
 
 def check(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
