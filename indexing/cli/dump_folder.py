@@ -1,7 +1,8 @@
-"""The folder of dumps of passes that a command reads."""
+"""The folder of dumps of passes that a command reads, and of kernels."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,14 @@ from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from indexing.equivalence.dumps import ModuleDumps
+
+
+def note_kernels(reporter: Reporter, folder: str, question: str) -> None:
+    """Note what to write for a folder that has kernels, but no dumps of passes."""
+    from indexing.kernels.dumps import has_kernels
+
+    if os.path.isdir(folder) and has_kernels(folder):
+        reporter.note(f"{folder} has dumps of kernels: {question}")
 
 
 def listed_modules(reporter: Reporter, folder: str) -> Sequence[ModuleDumps]:

@@ -152,6 +152,12 @@ def kernel_lines(results: Sequence[KernelResult]) -> Iterator[str]:
         if result.word == "differs":
             yield f"{result.kernel.name}: {result.verdict}"
         yield from _stage_lines(result)
+    yield from _reason_lines("proved", [
+        f"if {premise}"
+        for result in results
+        if isinstance(result.verdict, KernelProved)
+        for premise in result.verdict.premises
+    ])  # fmt: skip
     yield from _reason_lines("undecided", [
         result.verdict.reason for result in results if isinstance(result.verdict, KernelUndecided)
     ])  # fmt: skip
@@ -185,6 +191,7 @@ def array_lines(result: KernelResult) -> Iterator[str]:
             worst = str(access.worst or "nothing is accessed")
             rows.append((*label, *_counts(counts), ", ".join(map(str, widths)), worst))
     yield ""
+    yield f"{_module_of(result)}: {result.kernel.name}"
     yield from align_columns([_ARRAYS, *rows], right=range(2, 6))
     yield from notes
 

@@ -77,7 +77,8 @@ def test_an_undecided_kernel_has_its_reason(run: Run, tmp_path: Path) -> None:
 
 def test_a_name_chooses_a_kernel(run: Run) -> None:
     status, out, _ = run(f"{DATA} -i loop_slice_fusion")
-    assert (status, len(out.splitlines())) == (0, 10)
+    assert (status, len(out.splitlines())) == (0, 11)
+    assert "jit_loop_slice_stride: loop_slice_fusion" in out.splitlines()
     *_, head, load, store = out.splitlines()
     assert head.split() == ["ARRAY", "NAME", "SECTORS", "IDEAL", "%", "BYTES/LANE", "WORST", "WARP"]
     assert load.split()[:7] == ["operand", "0", "x_0_.1", "135", "23", "17", "4"]
@@ -116,7 +117,9 @@ def test_kernels_of_several_modules_are_below_the_name_of_theirs(run: Run) -> No
     assert lines[0].split() == ["KERNEL", "KIND", "GRID", "THREADS", "VERDICT"]
     place = lines.index("jit_transpose_2d")
     assert lines[place + 1].split()[0] == "input_transpose_fusion"
-    assert all(len(line) <= 80 for line in lines if not line.startswith(("undecided", "no ")))
+    assert all(
+        len(line) <= 80 for line in lines if not line.startswith(("undecided", "no ", "proved"))
+    )
 
 
 def test_a_fusion_by_another_name_has_a_column(tmp_path: Path) -> None:
@@ -185,6 +188,20 @@ def test_a_kernel_that_is_not_proved_is_named_after_the_passes(
     validator("passes").validate(record)
     assert record["verdict"] == verdict
     assert (record["element"] is None) == (verdict != "differs")
+
+
+def test_the_premises_of_proofs_are_counted(run: Run) -> None:
+    status, out, _ = run(f"{DATA / 'h100_reduce_row'}")
+    assert status == 0
+    assert "proved, 1 kernel: if a reduction combines its values in any order" in out.splitlines()
+
+
+def test_a_report_of_kernels_without_passes_names_the_file_to_give(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    status, _, err = runner(capsys, "report")(f"{DATA / 'cpu_loop_gelu'} -o {tmp_path / 'r.html'}")
+    assert status == 1
+    assert "give the file of their module, *_after_optimizations.txt" in err
 
 
 def test_a_folder_of_kernels_without_passes_is_an_error_that_names_the_command(

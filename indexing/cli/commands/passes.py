@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
-from indexing.cli.dump_folder import listed_modules
+from indexing.cli.dump_folder import listed_modules, note_kernels
 from indexing.cli.options import (
     exact_arithmetic_option,
     format_option,
@@ -104,7 +104,7 @@ def command(
 
     modules = listed_modules(reporter, folder)
     if not modules:
-        _note_kernels(reporter, folder)
+        note_kernels(reporter, folder, f"hlo-indexing kernels {folder}")
         return
     _note_missing(reporter, modules)
     done: list[PassResult] = []
@@ -147,14 +147,6 @@ def _kernel_steps(reporter: Reporter, folder: str, notation: str, bar: Bar) -> S
                 if notation == "json":
                     reporter.print(json.dumps(kernel_step_record(steps[-1])))
     return steps
-
-
-def _note_kernels(reporter: Reporter, folder: str) -> None:
-    """Note that a folder without dumps of passes has kernels."""
-    from indexing.kernels.dumps import has_kernels
-
-    if os.path.isdir(folder) and has_kernels(folder):
-        reporter.note(f"{folder} has dumps of kernels: hlo-indexing kernels {folder}")
 
 
 def _note_missing(reporter: Reporter, modules: Sequence[ModuleDumps]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexing.cli.commands.bytes import PeakText
-from indexing.cli.dump_folder import listed_modules
+from indexing.cli.dump_folder import listed_modules, note_kernels
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import files_argument, level_option, max_input_size_option
 from indexing.cli.progress import Bar
@@ -86,6 +86,9 @@ def command(
                 if dumps := listed_modules(reporter, files[0]):
                     limit = reporter.input_limit
                     page = page_of_dumps(files[0], dumps, **options, max_bytes=limit)
+                else:
+                    repair = "give the file of their module, *_after_optimizations.txt"
+                    note_kernels(reporter, files[0], repair)
             elif modules := _modules(reporter, files):
                 page = report(*modules, **options)
     if page is not None:
