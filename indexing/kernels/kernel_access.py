@@ -1,18 +1,20 @@
 """Sectors of memory that the warps of a kernel touch, with the loops that XLA emitted.
 
 A read or a write of the kernel's text is one instruction of each warp, for each iteration of the
-loops around it.  Equal reads are one read, as common subexpressions are eliminated; a read whose
-element no iteration of a loop changes is executed once.  Adjacent, aligned elements of an innermost
-loop are one instruction, up to the widest load of the GPU (`indexing.memory.warps.thread_loads`):
-XLA's pass ``xla-vectorize-loads-stores`` turns loops of 2 to 32 iterations into vectors, and LLVM
-those of longer loops, which XLA unrolls.
+loops around it.  Equal reads are one read, as common subexpressions are eliminated.  A read whose
+element no iteration of a loop changes is executed once, and one that no result needs never.
+
+Adjacent, aligned elements of an innermost loop are one instruction, up to the widest load of the
+GPU (`indexing.memory.warps.thread_loads`): XLA's pass ``xla-vectorize-loads-stores`` turns loops of
+2 to 32 iterations into vectors, and LLVM those of longer loops, which XLA unrolls.
 
 Source: XLA ``xla/codegen/emitters/transforms/vectorize_loads_stores.cc``, ``GetVectorType``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final
@@ -25,7 +27,7 @@ from indexing.devices.gpus import Gpu
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.domains import Guards, NotHandled, violation
 from indexing.kernels.run import KernelRun, logical_index
-from indexing.kernels.symbolic import KernelAccess, KernelBuffer
+from indexing.kernels.symbolic import KernelAccess
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
@@ -33,6 +35,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.memory.warps.access import MemoryAccess, array_access
 from indexing.memory.warps.thread_loads import THREAD_DIMS, VECTOR
 from simplifier.atoms import Variable, variables_in
+from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
@@ -154,54 +157,107 @@ class _AccessCounter:
 
     def arrays(self) -> Iterator[KernelArray]:
         """Yield the access to each operand and to each output."""
-        program = self.run.program
+        program, used = self.run.program, self.used_operands()
         for number, shape in enumerate(program.inputs):
             operand = self.fusion.operands[number]
-            buffer = self.run.arguments[number]
-            access = self.access(buffer, False, shape, ArrayRef(operand))
+            reads = [each for each in self.run.execution.accesses if self.reads(each, number)]
+            own = reads if used is None or number in used else []
+            access = self.access(own, shape, ArrayRef(operand))
             yield KernelArray("operand", number, operand.name, access)
         for number, (shape, buffer) in enumerate(
             zip(program.shapes, self.run.results, strict=True)
         ):
-            access = self.access(buffer, True, shape, ArrayRef(self.fusion))
+            own = [
+                each
+                for each in self.run.execution.accesses
+                if each.value is not None and each.buffer.memory == buffer.memory
+            ]
+            access = self.access(own, shape, ArrayRef(self.fusion))
             yield KernelArray("output", number, self.fusion.name, access)
 
+    def reads(self, access: KernelAccess, number: int) -> bool:
+        """Return True if an access reads an operand, also through the output in its memory."""
+        if access.value is not None:
+            return False
+        buffer = self.run.arguments[number]
+        is_output = access.buffer.number >= len(self.run.program.inputs)
+        return access.buffer is buffer or (is_output and access.buffer.memory == buffer.memory)
+
+    def used_operands(self) -> frozenset[int] | None:
+        """Return the operands on which a value or an address depends; None if all may be used.
+
+        The compiler eliminates the loads of others, such as of what a scatter overwrites.
+        """
+        accesses = self.run.execution.accesses
+        if not all(each.is_certain for each in accesses):
+            return None
+        pending = [each.value for each in accesses if each.value is not None]
+        exprs = [e for a in accesses for e in (*a.index, *[c.expr for c in a.guards])]
+        pending += self._values(exprs).values()
+        seen: set[Formula] = set()
+        while pending:
+            term = pending.pop()
+            if term not in seen:
+                seen.add(term)
+                pending += [*term.children, *([term.array] if term.array is not None else [])]
+        numbers = [_operand_of(term) for term in seen]
+        return frozenset([number for number in numbers if number is not None])
+
     def access(
-        self, buffer: KernelBuffer, is_store: bool, shape: Shape, array: ArrayRef
+        self, accesses: Sequence[KernelAccess], shape: Shape, array: ArrayRef
     ) -> MemoryAccess | Unknown:
         """Return all loads of an operand, or all stores to an output."""
         schedules: dict[IndexingMap, None] = {}
-        for each in self.run.execution.accesses:
-            is_own = each.buffer.memory == buffer.memory if is_store else each.buffer is buffer
-            if is_own and (each.value is not None) == is_store:
-                try:
-                    schedules[self.schedule(each, shape)] = None
-                except NotHandled as error:
-                    return Unknown(str(error), self.fusion)
+        for each in accesses:
+            try:
+                schedules[self.schedule(each, shape)] = None
+            except NotHandled as error:
+                return Unknown(str(error), self.fusion)
         return array_access(tuple(schedules), shape, self.device, array=array, budget=self.budget)
 
     def schedule(self, access: KernelAccess, shape: Shape) -> IndexingMap:
-        """Return the map of an access from threads and loops, its vector as ``unroll_id``."""
+        """Return the map of an access from threads and loops, its vector as ``unroll_id``.
+
+        Raises:
+            NotHandled: a value that decides the address is no element of an operand.
+        """
         index = logical_index(shape, access.index)
         guards = tuple([c for c in access.guards if not c.is_true])
+        values, masked = self._values([*index, *[c.expr for c in guards]]), self._masked(guards)
+        guards = tuple([c for c in guards if c not in masked])
         loops = access.variables
         if access.value is None:
-            loops, guards = _hoisted(loops, index, guards)
-        ranges, swap = _unrolled(loops, shape.element_bits)
-        index = tuple([swap(e) for e in index])
-        guards = _substituted(guards, swap)
-        runtime = [self.start(v) for v in self._values([*index, *[c.expr for c in guards]])]
-        is_exact = access.is_certain and all(is_read for _, is_read in runtime)
+            deciding = {v for term in values.values() for v in term.free}
+            loops, guards = _hoisted(loops, {*variables_in(index), *deciding}, guards)
+        loops, unrolled = _unrolled(loops, shape.element_bits)
+        narrow = {v: _narrowed(v, masked) for v in values}
+        swap = Substitution({v: own.as_expr() for v, own in narrow.items()})
+        index = tuple([unrolled(swap(e)) for e in index])
+        guards = _substituted(_substituted(guards, swap), unrolled)
+        used = set(variables_in([*index, *[c.expr for c in guards]]))
+        runtime = [
+            self.start(narrow[v], term, unrolled) for v, term in values.items() if narrow[v] in used
+        ]
+        is_exact = access.is_certain and not masked and all(is_read for _, is_read in runtime)
         return IndexingMap.of(
-            points_of(self.run), index, ranges=ranges, runtime=[rt for rt, _ in runtime],
+            points_of(self.run), index, ranges=loops, runtime=[rt for rt, _ in runtime],
             constraints=guards, grade="exact" if is_exact else "may",
         )  # fmt: skip
 
-    def _values(self, exprs: list[Expr]) -> list[Variable]:
+    def _values(self, exprs: Sequence[Expr]) -> dict[Variable, Formula]:
+        """Return the runtime variables in expressions, with their values."""
         held = self.run.execution.algebra.table.runtime
-        return sorted({v for v in variables_in(exprs) if v in held}, key=lambda v: v.name)
+        values = sorted({v for v in variables_in(exprs) if v in held}, key=lambda v: v.name)
+        return {v: held[v] for v in values}
 
-    def start(self, variable: Variable) -> tuple[RuntimeVariable, bool]:
+    def _masked(self, guards: Guards) -> dict[Constraint, Variable]:
+        """Return the conditions that are bounds of one runtime value, such as a valid row."""
+        values = self._values([c.expr for c in guards])
+        return {c: v for c in guards for v in values if c.expr == v.as_expr()}
+
+    def start(
+        self, variable: Variable, term: Formula, swap: Substitution
+    ) -> tuple[RuntimeVariable, bool]:
         """Return a value that decides an address, with the element of an operand that it is.
 
         The second item is True if the value is the element itself, and False if it is computed
@@ -210,17 +266,23 @@ class _AccessCounter:
         Raises:
             NotHandled: the value depends on several elements of operands, or on none.
         """
-        term = self.run.execution.algebra.table.runtime[variable]
         reads = set(_reads(term))
         if len(reads) != 1:
             raise NotHandled(f"an address depends on {term}, which is not one element")
         (read,) = reads
-        source = _operand(read)
-        if source is None or set(self._values(list(read.index))):
+        source = _operand_of(read.array)
+        if source is None or self._values(read.index):
             raise NotHandled(f"an address depends on {term}, which is no element of an operand")
-        array = self.fusion.operands[source]
-        rt = RuntimeVariable(variable, array, read.index, variable.bounds)
-        return rt, read is term
+        array, place = self.fusion.operands[source], tuple([swap(e) for e in read.index])
+        return RuntimeVariable(variable, array, place, variable.bounds), read is term
+
+
+def _narrowed(variable: Variable, masked: Mapping[Constraint, Variable]) -> Variable:
+    """Return a runtime variable within the bounds of its conditions."""
+    own = [c for c, v in masked.items() if v == variable]
+    low = max([variable.lower, *[c.lower for c in own]])
+    high = min([variable.upper, *[c.upper for c in own]])
+    return Variable(variable.name, low, high) if low <= high else variable
 
 
 def points_of(run: KernelRun) -> list[Variable]:
@@ -231,13 +293,16 @@ def points_of(run: KernelRun) -> list[Variable]:
 
 
 def _hoisted(
-    loops: tuple[Variable, ...], index: tuple[Expr, ...], guards: Guards
+    loops: tuple[Variable, ...], deciding: AbstractSet[Variable], guards: Guards
 ) -> tuple[tuple[Variable, ...], Guards]:
     """Return the loops and the conditions of a load without loops that do not change its element.
 
     A thread that loads the element loads it in the first iteration, and keeps it in a register.
+
+    Args:
+        deciding: the variables on which the element depends.
     """
-    for loop in set(loops) - set(variables_in(index)):
+    for loop in [v for v in loops if v not in deciding]:
         first = _substituted(guards, Substitution({loop: as_expr(loop.lower)}))
         if all(violation(guards, condition) is None for condition in first):
             loops, guards = tuple([v for v in loops if v != loop]), first
@@ -276,10 +341,11 @@ def _reads(term: Formula) -> Iterator[Formula]:
         yield from _reads(each)
 
 
-def _operand(read: Formula) -> int | None:
-    """Return the number of the operand whose element a term is."""
-    assert read.array is not None
-    match read.array.kind, read.array.head:
+def _operand_of(array: Formula | None) -> int | None:
+    """Return the number of the operand that an array is; None for other terms."""
+    if array is None:
+        return None
+    match array.kind, array.head:
         case "symbol", ("parameter", int(number), ()):
             return number
     return None

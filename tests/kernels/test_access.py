@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+import hlo
 from hlo.shapes.shape import Shape, leaves
+from hlo.text.source import Source
 from indexing.drawing.kernel_pictures import kernel_accesses_figure, kernel_figure
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.kernel_access import KernelAccesses, KernelArray, SectorCount
+from indexing.kernels.sections import stages
 from indexing.maps.answers import Unknown
 from indexing.memory.warps.access import MemoryAccess
 from tests.kernels.interpreter import Interpreter
@@ -169,14 +172,60 @@ def test_a_kernel_without_a_schedule_of_warps_has_the_reason(folder: str, reason
     assert answer.reason.startswith(reason)
 
 
-def test_a_row_that_a_runtime_value_selects_is_unknown_with_its_source() -> None:
-    """An index that is no element of its own must not count as one start of all warps."""
+def kernel_of(body: str) -> Kernel:
+    """Return a kernel of a warp that reads rows of an array by an index array."""
+    text = f"""
+module attributes {{dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>}} {{
+  func.func @f(%arg0: tensor<8x32xf32> {{xla.slice_index = 0 : index}}, %arg1: tensor<3xi32> {{xla.slice_index = 1 : index}}, %arg2: tensor<32xf32> {{xla.slice_index = 2 : index}}) -> tensor<32xf32> attributes {{xla.backend_kind = #xla.backend_kind<gpu>, xla.entry}} {{
+{body}
+  }}
+}}
+"""  # noqa: E501 - as XLA prints it
+    module = hlo.parse("""
+HloModule m
+fused { p = f32[8,32] parameter(0)  i = s32[3] parameter(1)
+  r = f32[1,32] slice(p), slice={[0:1], [0:32]}  ROOT o = f32[32] reshape(r) }
+ENTRY e { p = f32[8,32] parameter(0)  i = s32[3] parameter(1)
+  ROOT f = f32[32] fusion(p, i), kind=kLoop, calls=fused }
+""")
+    return Kernel("f", module.entry.root, tuple(stages(Source(text, "rows"))), None, "rows")
+
+
+def test_rows_that_runtime_values_select_are_counted_apart() -> None:
+    """Each of 6 rows of 8 floats is a sector; what the scatter overwrites is not loaded."""
     kernel = kernels_of(EXAMPLES / "scatter_unique_set")[0]
-    answer = accesses(kernel)
-    assert isinstance(answer.loaded, Unknown)
-    assert isinstance(answer.stored, Unknown)
-    assert "an element of `x_1_.1`" in answer.loaded.reason
-    assert known(answer.arrays[2]).sectors == 2
+    overwritten, updates, indices, rows = [known(each) for each in accesses(kernel).arrays]
+    assert overwritten.sectors == 0
+    assert (updates.sectors, updates.grade) == (6, "may")
+    assert (indices.sectors, indices.grade) == (2, "exact")
+    assert (rows.sectors, rows.best.sectors, rows.grade) == (6, 2, "may")
+
+
+def test_a_loop_of_addresses_in_an_array_is_executed() -> None:
+    """An address that is an element of an index array depends on the loop over the array."""
+    kernel = kernel_of(
+        """
+    %th = gpu.thread_id x {xla.range = [0 : index, 31 : index]}
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %zero = arith.constant 0.000000e+00 : f32
+    %sum = scf.for %i = %c0 to %c3 step %c1 iter_args(%acc = %zero) -> (f32) {
+      %n = tensor.extract %arg1[%i] : tensor<3xi32>
+      %m = arith.index_cast %n : i32 to index
+      %lo = arith.maxsi %m, %c0 : index
+      %c7 = arith.constant 7 : index
+      %k = arith.minsi %lo, %c7 : index
+      %x = tensor.extract %arg0[%k, %th] : tensor<8x32xf32>
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }
+    %r = tensor.insert %sum into %arg2[%th] : tensor<32xf32>
+    return %r : tensor<32xf32>"""
+    )
+    load, indices, _ = [known(each) for each in accesses(kernel).arrays]
+    assert (load.transactions.warps, load.sectors, load.best.sectors) == (3, 12, 12)
+    assert indices.transactions.warps == 3
 
 
 def test_an_unknown_gpu_is_an_error() -> None:
