@@ -192,7 +192,7 @@ class _AccessCounter:
         if not all(each.is_certain for each in accesses):
             return None
         pending = [each.value for each in accesses if each.value is not None]
-        exprs = [e for a in accesses for e in (*a.index, *[c.expr for c in a.guards])]
+        exprs = [e for a in accesses for e in _exprs(a.index, a.guards)]
         pending += self._values(exprs).values()
         seen: set[Formula] = set()
         while pending:
@@ -223,7 +223,7 @@ class _AccessCounter:
         """
         index = logical_index(shape, access.index)
         guards = tuple([c for c in access.guards if not c.is_true])
-        values, masked = self._values([*index, *[c.expr for c in guards]]), self._masked(guards)
+        values, masked = self._values(_exprs(index, guards)), self._masked(guards)
         guards = tuple([c for c in guards if c not in masked])
         loops = access.variables
         if access.value is None:
@@ -234,15 +234,24 @@ class _AccessCounter:
         swap = Substitution({v: own.as_expr() for v, own in narrow.items()})
         index = tuple([unrolled(swap(e)) for e in index])
         guards = _substituted(_substituted(guards, swap), unrolled)
-        used = set(variables_in([*index, *[c.expr for c in guards]]))
-        runtime = [
-            self.start(narrow[v], term, unrolled) for v, term in values.items() if narrow[v] in used
-        ]
-        is_exact = access.is_certain and not masked and all(is_read for _, is_read in runtime)
+        runtime, is_exact = self._starts(values, narrow, _exprs(index, guards))
+        is_exact = is_exact and access.is_certain and not masked
         return IndexingMap.of(
-            points_of(self.run), index, ranges=loops, runtime=[rt for rt, _ in runtime],
+            points_of(self.run), index, ranges=loops,
+            runtime=[rt.substituted(unrolled) for rt in runtime],
             constraints=guards, grade="exact" if is_exact else "may",
         )  # fmt: skip
+
+    def _starts(
+        self,
+        values: Mapping[Variable, Formula],
+        narrow: Mapping[Variable, Variable],
+        exprs: Sequence[Expr],
+    ) -> tuple[list[RuntimeVariable], bool]:
+        """Return the values in expressions; False if one is computed from an element."""
+        used = set(variables_in(exprs))
+        starts = [self.start(narrow[v], term) for v, term in values.items() if narrow[v] in used]
+        return [rt for rt, _ in starts], all(is_element for _, is_element in starts)
 
     def _values(self, exprs: Sequence[Expr]) -> dict[Variable, Formula]:
         """Return the runtime variables in expressions, with their values."""
@@ -255,9 +264,7 @@ class _AccessCounter:
         values = self._values([c.expr for c in guards])
         return {c: v for c in guards for v in values if c.expr == v.as_expr()}
 
-    def start(
-        self, variable: Variable, term: Formula, swap: Substitution
-    ) -> tuple[RuntimeVariable, bool]:
+    def start(self, variable: Variable, term: Formula) -> tuple[RuntimeVariable, bool]:
         """Return a value that decides an address, with the element of an operand that it is.
 
         The second item is True if the value is the element itself, and False if it is computed
@@ -273,8 +280,8 @@ class _AccessCounter:
         source = _operand_of(read.array)
         if source is None or self._values(read.index):
             raise NotHandled(f"an address depends on {term}, which is no element of an operand")
-        array, place = self.fusion.operands[source], tuple([swap(e) for e in read.index])
-        return RuntimeVariable(variable, array, place, variable.bounds), read is term
+        array = self.fusion.operands[source]
+        return RuntimeVariable(variable, array, read.index, variable.bounds), read is term
 
 
 def _narrowed(variable: Variable, masked: Mapping[Constraint, Variable]) -> Variable:
@@ -307,6 +314,10 @@ def _hoisted(
         if all(violation(guards, condition) is None for condition in first):
             loops, guards = tuple([v for v in loops if v != loop]), first
     return loops, guards
+
+
+def _exprs(index: tuple[Expr, ...], guards: Guards) -> list[Expr]:
+    return [*index, *[c.expr for c in guards]]
 
 
 def _substituted(guards: Guards, swap: Substitution) -> Guards:

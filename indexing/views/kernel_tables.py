@@ -152,26 +152,30 @@ def kernel_lines(results: Sequence[KernelResult]) -> Iterator[str]:
         if result.word == "differs":
             yield f"{result.kernel.name}: {result.verdict}"
         yield from _stage_lines(result)
-    yield from _reason_lines("proved", [
-        f"if {premise}"
-        for result in results
-        if isinstance(result.verdict, KernelProved)
-        for premise in result.verdict.premises
-    ])  # fmt: skip
-    yield from _reason_lines("undecided", [
-        result.verdict.reason for result in results if isinstance(result.verdict, KernelUndecided)
-    ])  # fmt: skip
+    verdicts = [result.verdict for result in results]
+    premises = [p for each in verdicts if isinstance(each, KernelProved) for p in each.premises]
+    yield from _reason_lines("proved", [f"if {premise}" for premise in premises])
+    yield from _reason_lines(
+        "undecided", [each.reason for each in verdicts if isinstance(each, KernelUndecided)]
+    )
+    yield from _sector_lines(results)
+
+
+def _sector_lines(results: Sequence[KernelResult]) -> Iterator[str]:
+    """Yield a table of the sectors of kernels, and the reasons why others are unknown."""
     counted = [each for each in results if isinstance(each.access, KernelAccesses)]
     if counted:
         yield ""
         yield f"sectors that warps load and store, {counted[0].device}; %: ideal / touched"
         yield from _table(_SECTORS, counted, _sector_row, right=range(1, 7))
-    reasons = [each.access.reason for each in results if isinstance(each.access, Unknown)]
-    for result in counted:
-        assert isinstance(result.access, KernelAccesses)
-        sums = (result.access.loaded, result.access.stored)
-        reasons += dict.fromkeys([each.reason for each in sums if isinstance(each, Unknown)])
-    yield from _reason_lines("no sectors", reasons)
+    yield from _reason_lines("no sectors", [r for each in results for r in sector_reasons(each)])
+
+
+def sector_reasons(result: KernelResult) -> tuple[str, ...]:
+    """Return the reasons why the sectors of a kernel are unknown."""
+    access = result.access
+    every = [access] if isinstance(access, Unknown) else [access.loaded, access.stored]
+    return tuple(dict.fromkeys([each.reason for each in every if isinstance(each, Unknown)]))
 
 
 def array_lines(result: KernelResult) -> Iterator[str]:

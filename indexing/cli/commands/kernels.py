@@ -89,15 +89,18 @@ def command(
         kernel_record,
     )
 
+    chosen = _chosen(reporter, folder, fusion)
+    if chosen is None:
+        return
     results = []
-    for kernel in _chosen(reporter, folder, fusion):
+    for kernel in chosen:
         result = checked_kernel(kernel, stages, device)
         results.append(result)
         if result.fault is not None:
             reporter.error(*str(result.fault).splitlines())
         if notation == "json":
             reporter.print(json.dumps(kernel_record(result)))
-    if notation == "text" and (results or fusion is None):
+    if notation == "text":
         reporter.print(*kernel_lines(results))
         for result in results if fusion is not None else ():
             reporter.print(*array_lines(result))
@@ -108,8 +111,8 @@ def command(
         reporter.verdict = UNDECIDED
 
 
-def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel]:
-    """Return the kernels of a folder, or those of one fusion; report if there are none."""
+def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel] | None:
+    """Return the kernels of a folder, or those of one fusion; report if none has this name."""
     from indexing.kernels.dumps import kernels_of
 
     listed: Sequence[Kernel] = ()
@@ -123,6 +126,7 @@ def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Ker
         reporter.error(
             f"error[name]: no kernel `{fusion}` in {folder}", f"  = help: it has {names}"
         )
+        return None
     return chosen
 
 

@@ -122,10 +122,20 @@ def command(
         reporter.print(*kernel_step_lines(steps))
     if bisect is not None:
         _write_part(reporter, first, bisect)
+    _set_verdict(reporter, done, steps)
+
+
+def _set_verdict(
+    reporter: Reporter, done: Sequence[PassResult], steps: Sequence[KernelStep]
+) -> None:
+    """Set the exit status by the verdicts on passes and kernels."""
+    from indexing.equivalence.verdicts import Differs
+
     words = {step.result.word for step in steps}
-    if first is not None or "differs" in words:
+    verdicts = [each.verdict for each in done if each.verdict is not None]
+    if "differs" in words or any(isinstance(each, Differs) for each in verdicts):
         reporter.verdict = DIFFERENT
-    elif "undecided" in words or any(r.verdict is not None and not r.verdict for r in done):
+    elif "undecided" in words or not all(verdicts):
         reporter.verdict = UNDECIDED
 
 

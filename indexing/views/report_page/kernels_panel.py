@@ -13,8 +13,13 @@ from hlo.text.source import HloError
 from indexing.equivalence.dumps import ModuleDumps
 from indexing.kernels.dumps import module_kernels
 from indexing.kernels.kernel import Kernel
-from indexing.maps.answers import Unknown
-from indexing.views.kernel_tables import KernelResult, checked_kernel, launch_cells, sector_cells
+from indexing.views.kernel_tables import (
+    KernelResult,
+    checked_kernel,
+    launch_cells,
+    sector_cells,
+    sector_reasons,
+)
 
 KERNEL_COLUMNS: Final = (
     *("fusion", "kind", "verdict", "blocks", "threads", "shared bytes"),
@@ -79,12 +84,6 @@ def _cells(result: KernelResult) -> list[str]:
 
 
 def _notes(result: KernelResult) -> list[str]:
-    name, notes = result.kernel.name, []
-    if result.word != "proved":
-        notes.append(f"{name}: {result.verdict}")
-    if isinstance(result.access, Unknown):
-        notes.append(f"{name}: no sectors: {result.access.reason}")
-        return notes
-    sums = {each.reason for each in (result.access.loaded, result.access.stored)
-            if isinstance(each, Unknown)}  # fmt: skip
-    return [*notes, *[f"{name}: no sectors: {reason}" for reason in sorted(sums)]]
+    name = result.kernel.name
+    verdict = [] if result.word == "proved" else [f"{name}: {result.verdict}"]
+    return [*verdict, *[f"{name}: no sectors: {reason}" for reason in sector_reasons(result)]]
