@@ -134,3 +134,16 @@ def test_a_module_of_a_tpu_has_no_warps(capsys: pytest.CaptureFixture[str]) -> N
     other = file.replace("tpu_v5e", "h100")
     assert cli.run(["access", other]) == 0
     assert "no warps" not in capsys.readouterr().err
+
+
+def test_a_fusion_whose_kernel_was_dumped_has_a_note(run: Run) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "kernels" / "softmax"
+    (module,) = folder.glob("*after_optimizations.txt")
+    status, _, err = run(f"{module} -i input_reduce_fusion.1")
+    assert status == 0
+    assert f"`kernels {folder} -i input_reduce_fusion.1` counts its own threads" in err
+    (log,) = folder.glob("*.input_reduce_fusion_1.*")
+    Path(module.name).write_text(module.read_text())
+    Path(log.name).write_text("no MLIR")
+    status, _, err = run(f"{module.name} -i input_reduce_fusion.1")
+    assert (status, err) == (0, "")

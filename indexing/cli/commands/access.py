@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -122,6 +123,9 @@ def command(
     elements that a mask hides: they are loaded, too. If the output needs fewer of the distinct
     bytes of an operand than are loaded, both numbers follow the table.
 
+    If XLA dumped the kernel of the instruction beside FILE, a note shows how `kernels` counts its
+    sectors, with its own threads and loops in place of those of the loop emitter.
+
     A TPU has no warps: its modules are refused, and `tile` counts what tiles of their layouts need.
 
     \b
@@ -150,6 +154,7 @@ def command(
     from indexing.views.map_query import Query
 
     figures: list[Figure] = []
+    emitted = _emitted(file)
     query = Query(output_id=output)
     for instruction in selected_instructions(reporter, file, names, query):
         if is_for_tpu(instruction.computation.module):
@@ -158,6 +163,11 @@ def command(
         if not moves_bytes(instruction):
             _report_no_bytes(reporter, instruction, is_selected=bool(names))
             continue
+        if instruction.name in emitted:
+            reporter.note(
+                f"note: {place_of(instruction)}: its kernel is beside the module: `kernels "
+                f"{os.path.dirname(file) or '.'} -i {instruction.name}` counts its own threads"
+            )
         subject = AccessSubject(instruction, threads, unroll, device, output)
         with reporter.reporting(place_of(instruction)):
             accesses = access(instruction, threads, unroll, device, output_id=output)
@@ -167,6 +177,18 @@ def command(
                 lines = access_lines(subject, accesses, reporter.paint)
                 reporter.print_answer(notation, lines, access_records(subject, accesses))
     print_figures(reporter, figures)
+
+
+def _emitted(file: str) -> frozenset[str]:
+    """Return the fusions whose kernels XLA dumped beside a module."""
+    from hlo.text.source import HloError
+    from indexing.kernels.dumps import kernels_beside
+
+    try:
+        kernels = [each for each in kernels_beside(file) if each.target == "gpu"]
+    except (OSError, HloError):
+        return frozenset()  # `kernels` reports the error
+    return frozenset([each.fusion.name for each in kernels if each.fusion is not None])
 
 
 def _report_tpu(reporter: Reporter, instruction: Instruction) -> None:
