@@ -122,6 +122,17 @@ def test_kernels_of_several_modules_are_below_the_name_of_theirs(run: Run) -> No
     )
 
 
+def test_pictures_are_of_sectors_or_of_the_blocks_that_write(run: Run) -> None:
+    for folder, title in (
+        ("h100_transpose_2d", "memory accesses of kernel input_transpose_fusion"),
+        ("cpu_loop_gelu", "threads of multiply_multiply_fusion"),
+    ):
+        status, out, _ = run(f"{DATA / folder} --format svg")
+        assert status == 0
+        assert out.startswith("<svg")
+        assert title in out
+
+
 def test_a_fusion_by_another_name_has_a_column(tmp_path: Path) -> None:
     (kernel,) = kernels_of(DATA / "h100_loop_slice_stride")
     same, other = checked_kernel(kernel), checked_kernel(replace(kernel, name="shared"))

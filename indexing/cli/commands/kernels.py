@@ -11,12 +11,15 @@ from indexing.cli.commands.access import DeviceName
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
 from indexing.cli.options import format_option, max_input_size_option
 from indexing.cli.paths import InputPath
+from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from indexing.drawing.figures import Figure
     from indexing.kernels.kernel import Kernel
+    from indexing.views.kernel_tables import KernelResult
 
 
 @click.command("kernels")
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     help="Choose the GPU whose sectors are counted",
 )
 @max_input_size_option
-@format_option(click.Choice(["text", "json"]))
+@format_option(click.Choice(["text", "json", "svg"]))
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -72,6 +75,7 @@ def command(
     the threads, blocks and loops of the kernel; an innermost loop over adjacent, aligned elements
     is one instruction. IDEAL is the fewest sectors with room for the distinct bytes of each warp.
     With -i, each array has a row. `<=` marks an upper bound, of start indices that are unknown.
+    SVG has the lanes of a warp and their sectors, or of other kernels the block of each element.
 
     The exit status is 0 if all kernels are proved, 1 if a kernel differs or a text is invalid, and
     3 if none differs but some are undecided.
@@ -104,11 +108,23 @@ def command(
         reporter.print(*kernel_lines(results))
         for result in results if fusion is not None else ():
             reporter.print(*array_lines(result))
+    if notation == "svg":
+        print_figures(reporter, [_figure(result) for result in results if result.fault is None])
     words = {result.word for result in results}
     if "differs" in words:
         reporter.verdict = DIFFERENT
     elif "undecided" in words:
         reporter.verdict = UNDECIDED
+
+
+def _figure(result: KernelResult) -> Figure:
+    """Return the sectors that warps touch; without them, the threads that write each element."""
+    from indexing.drawing.kernel_pictures import kernel_accesses_figure, kernel_figure
+    from simplifier.unknown import Unknown
+
+    if isinstance(result.access, Unknown):
+        return kernel_figure(result.kernel)
+    return kernel_accesses_figure(result.access)
 
 
 def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel] | None:
