@@ -9,6 +9,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -33,6 +34,7 @@ DOCUMENTS = {
     "access": "--format svg",
     "tile": "--sizes 2,2 --at 0,0 --format svg",
     "shard": "--mesh x=2 --format svg",
+    "kernels": "--format svg",
     "report": "",
 }
 
@@ -70,7 +72,10 @@ def test_a_document_has_the_same_bytes_everywhere(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path(NAME).write_text(MODULE, "utf-8")
+    if command == "kernels":
+        shutil.copytree(ROOT / "examples" / "kernels" / "transpose_2d", NAME)
+    else:
+        Path(NAME).write_text(MODULE, "utf-8")
     words = [command, NAME, *shlex.split(DOCUMENTS[command])]
     assert cli.run([*words, "-o", "document"]) == 0
     document = Path("document").read_bytes()
