@@ -79,7 +79,7 @@ def test_pairs_that_are_equal_up_to_names_have_no_verdict(folder: Path) -> None:
     assert isinstance(verdict, Differs)
     record = pass_record(results[-1])
     assert list(record) == [
-        *("module", "pass", "before", "after", "invalid_between", "missing_between"),
+        *("module", "pass", "kernel", "before", "after", "invalid_between", "missing_between"),
         *("verdict", "word", "level", "laws", "reason"),
         *("output", "element", "note", "schema_version"),
     ]
