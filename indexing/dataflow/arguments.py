@@ -14,6 +14,7 @@ from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.evaluation import evaluated
 from indexing.dataflow.masks import decides
+from indexing.dataflow.scatter_batches import states_batch
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.base import MappedOp
 from indexing.ops.scatter import Scatter
@@ -63,12 +64,15 @@ def _may_depend_on_arguments(computation: Computation) -> bool:
 
 
 def _arguments_decide(call: Instruction, calls: int) -> bool:
+    inner = call.called_computations[0].instructions
+    if any(states_batch(each, calls + 1) for each in inner):
+        return True
     arguments = [array for array in map(ArrayRef, call.operands) if is_integral(array)]
     return any(evaluated_in_calls(array, calls) is not None for array in arguments) and any(
         isinstance(each.op, Scatter)
         or _is_masked(each, calls + 1)
         or arguments_decide(each, calls + 1)
-        for each in call.called_computations[0].instructions
+        for each in inner
     )
 
 

@@ -20,6 +20,7 @@ from indexing.dataflow.masks import (
     drop_mask_values,
     folded_pieces,
 )
+from indexing.dataflow.scatter_batches import batch_edges
 from indexing.dataflow.scatters import scatter_edges
 from indexing.dataflow.value_pieces import Surroundings
 from indexing.maps.indexing_map import IndexingMap
@@ -77,7 +78,7 @@ def _updated_edges(
     scatter: Instruction, edges: Iterable[AccessEdge], of_runtime: bool, calls: int
 ) -> Iterable[AccessEdge]:
     """Return the edges of a scatter with what its indices decide."""
-    edges = scatter_edges(scatter, edges, calls)
+    edges = scatter_edges(scatter, batch_edges(scatter, edges, calls), calls)
     return kept_edges(scatter, edges) if of_runtime else edges
 
 

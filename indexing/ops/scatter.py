@@ -193,7 +193,7 @@ class Scatter(VariadicOp):
     def fits(self, *operands: Shape) -> Fault:
         array, half = operands[0], len(operands) // 2
         for k, taken in enumerate(self.window_sizes(array.rank, operands[-1].dims)):
-            if k in self._window_dims(array.rank) and not may_be_at_most(taken, array.dims[k]):
+            if k in self.window_dims(array.rank) and not may_be_at_most(taken, array.dims[k]):
                 label = f"the window has size {taken} in dimension {k}, the operand"
                 return Fault(f"{label} {array.dims[k]}", half + 1)
         return HOLDS
@@ -251,15 +251,15 @@ class Scatter(VariadicOp):
             slice_sizes=self.window_sizes(operands[0].rank, operands[-1].dims),
         )
 
-    def _window_dims(self, rank: int) -> list[int]:
-        """Operand dimensions that correspond to window dimensions of the updates, in order."""
+    def window_dims(self, rank: int) -> list[int]:
+        """Return the operand dimensions that the windows of the updates have, in order."""
         gone = {*self.inserted_window_dims, *self.input_batching_dims}
         return [k for k in range(rank) if k not in gone]
 
     def window_sizes(self, rank: int, updates: tuple[int, ...]) -> tuple[int, ...]:
         """Size of an update's window in each dimension of the operand."""
         sizes = [updates[k] for k in sorted(self.update_window_dims)]
-        taken = dict(zip(self._window_dims(rank), sizes, strict=True))
+        taken = dict(zip(self.window_dims(rank), sizes, strict=True))
         return tuple([taken.get(k, 1) for k in range(rank)])
 
     def _batching_dims(self) -> dict[int, int]:

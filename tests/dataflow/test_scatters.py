@@ -217,3 +217,84 @@ def test_several_updates_at_run_time_may_replace_every_element(index: str) -> No
       n = s32[3] parameter(2)  {index}
       ROOT r = f32[8] scatter(x, i, u), {NUMBERS}, to_apply=set }}""")
     assert grades(judge(module), 0) == {"may"}
+
+
+# ---------------------------------------------------------------- batches that the indices state
+
+COUNT: Final = "rows = s32[3,1] iota(), iota_dimension=0"
+FIRST: Final = "i = s32[3,2] concatenate(rows, p), dimensions={1}"
+LAST: Final = "i = s32[3,2] concatenate(p, rows), dimensions={1}"
+TO_ROWS: Final = "scatter_dims_to_operand_dims={0,1}"
+TO_COLUMNS: Final = "scatter_dims_to_operand_dims={1,0}"
+POINTS: Final = "u = f32[3] parameter(1)", "update_window_dims={}, inserted_window_dims={0,1}"
+WINDOWS: Final = "u = f32[3,1,2] parameter(1)", "update_window_dims={1,2}, inserted_window_dims={}"
+
+
+def counted(
+    count: str, join: str, starts: str, form: tuple[str, str], combiner: str = "set"
+) -> str:
+    """Return a fusion of a scatter whose index vectors stand in another computation."""
+    updates, windows = form
+    shape = updates.split()[2]
+    return f"""{COMBINERS}
+    table {{ p = s32[3,1] parameter(0)  {count}  ROOT {join} }}
+    s {{ x = f32[3,4] parameter(0)  {updates}  i = s32[3,2] parameter(2)
+      ROOT r = f32[3,4] scatter(x, i, u), {windows}, {starts}, index_vector_dim=1,
+        to_apply={combiner} }}
+    ENTRY e {{ x = f32[3,4] parameter(0)  u = {shape} parameter(1)  p = s32[3,1] parameter(2)
+      i = s32[3,2] fusion(p), kind=kLoop, calls=table
+      ROOT r = f32[3,4] fusion(x, u, i), kind=kLoop, calls=s }}"""
+
+
+@pytest.mark.parametrize("form", [POINTS, WINDOWS], ids=["points", "windows"])
+@pytest.mark.parametrize("joined", [(FIRST, TO_ROWS), (LAST, TO_COLUMNS)], ids=["first", "last"])
+def test_a_column_that_counts_the_index_vectors_is_a_batch(
+    form: tuple[str, str], joined: tuple[str, str]
+) -> None:
+    answer = judge(hlo.parse(counted(COUNT, *joined, form)))
+    assert grades(answer, 0) == grades(answer, 1) == {"exact"}
+    assert [str(m) for m in answer.maps[2]] == [
+        "(d0, d1) -> (d0, 0), domain: d0 in [0, 2], d1 in [0, 3]"
+    ]
+
+
+def test_a_batch_is_one_for_every_combiner() -> None:
+    answer = judge(hlo.parse(counted(COUNT, FIRST, TO_ROWS, POINTS, "add")))
+    assert len(answer.maps[2]) == 1
+    assert not answer.maps[2][0].ranges
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        "k = s32[3,1] iota(), iota_dimension=0  rows = s32[3,1] reverse(k), dimensions={0}",
+        "k = s32[3,1] iota(), iota_dimension=0  rows = s32[3,1] add(k, k)",
+        "rows = s32[3,1] iota(), iota_dimension=1",
+        "k = s32[3,1] iota(), iota_dimension=0  rows = s32[3,1] maximum(k, p)",
+    ],
+    ids=["reversed", "doubled", "other dimension", "at run time"],
+)
+def test_another_column_is_no_batch(count: str) -> None:
+    answer = judge(hlo.parse(counted(count, FIRST, TO_ROWS, POINTS)))
+    assert all(m.ranges for m in answer.maps[2])
+
+
+def test_a_column_that_counts_fewer_rows_than_the_array_has_is_no_batch() -> None:
+    text = counted(COUNT, FIRST, TO_ROWS, POINTS).replace("f32[3,4]", "f32[5,4]")
+    answer = judge(hlo.parse(text))
+    assert answer.maps[2][0].ranges
+
+
+def test_columns_that_count_two_dimensions_are_two_batches() -> None:
+    module = hlo.parse(f"""{COMBINERS} ENTRY e {{ x = f32[2,3,4] parameter(0)
+      u = f32[2,3] parameter(1)  p = s32[2,3,1] parameter(2)
+      a = s32[2,3,1] iota(), iota_dimension=0  b = s32[2,3,1] iota(), iota_dimension=1
+      i = s32[2,3,3] concatenate(b, p, a), dimensions={{2}}
+      ROOT r = f32[2,3,4] scatter(x, i, u), update_window_dims={{}},
+        inserted_window_dims={{0,1,2}}, scatter_dims_to_operand_dims={{1,2,0}},
+        index_vector_dim=2, to_apply=set }}""")
+    answer = judge(module)
+    assert [str(m) for m in answer.maps[2]] == [
+        "(d0, d1, d2) -> (d0, d1, 0), domain: d0 in [0, 1], d1 in [0, 2], d2 in [0, 3]"
+    ]
+    assert grades(answer, 0) == grades(answer, 1) == {"exact"}
