@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+from indexing.dataflow.related_values import has_possible_values
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.explanation import is_explaining
 from indexing.maps.hulls import hull_of_set
@@ -124,7 +125,14 @@ class Compositions:
     ) -> dict[ArrayRef, MapSet]:
         """Return the map sets of a walk: hulls if it exceeds its budget."""
         follow = self.hull if budget.is_exceeded else self.coalesced
-        return {array: follow(maps) for array, maps in map_sets.items()}
+        return {array: follow(self.possible(maps)) for array, maps in map_sets.items()}
+
+    def possible(self, maps: MapSet) -> MapSet:
+        """Return a set without the maps whose runtime values exclude each other."""
+        if not self.options.follows_runtime_masks:
+            return maps
+        kept = [m for m in maps.maps if has_possible_values(m)]
+        return maps if len(kept) == len(maps.maps) else self.count_set(maps.like(kept))
 
     def count_set(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`; forget all sets beyond the limit."""

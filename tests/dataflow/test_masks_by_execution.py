@@ -31,7 +31,7 @@ RANDOM = 20
 
 TIGHT: Final = {
     *("associative_sum", "index_two", "one_hot_of_floats", "set_at_constants", "slice_of_block"),
-    *("take_constants",),
+    *("cache_update_and_attend", "take_constants"),
 }
 """The programs of which exact maps relate only what executions show."""
 
