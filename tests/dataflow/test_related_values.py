@@ -73,3 +73,24 @@ def test_values_of_different_parameters_are_not_related() -> None:
       ROOT r = f32[6] select(p, k, b)
     }""")
     assert len(judge(module).maps[0]) == 2
+
+
+def test_values_at_different_elements_of_one_array_are_not_related() -> None:
+    module = hlo.parse("""
+    add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+    ENTRY e {
+      x = f32[4,4] parameter(0)  n = s32[4] parameter(1)
+      rows = s32[4,4] broadcast(n), dimensions={0}
+      columns = s32[4,4] broadcast(n), dimensions={1}
+      p = pred[4,4] compare(rows, columns), direction=LT
+      z = f32[] constant(0)
+      b = f32[4,4] broadcast(z), dimensions={}
+      s = f32[4,4] select(p, x, b)
+      ROOT r = f32[4] reduce(s, z), dimensions={1}, to_apply=add
+    }""")
+    answer = judge(module)
+    assert [str(m) for m in answer.maps[0]] == [
+        "(d0)[s0]{rt0, rt1} -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 3], "
+        "rt0 in [-2147483648, 2147483646], rt1 in [-2147483647, 2147483647], "
+        "rt0 - rt1 in [-4294967295, -1]"
+    ]
