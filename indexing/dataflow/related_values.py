@@ -68,6 +68,9 @@ def _is_possible(m: IndexingMap, rt: RuntimeVariable) -> bool:
     array = rt.array
     if not isinstance(array, ArrayRef) or array.loops or not is_integral(array):
         return True
+    shape = array.array_shape
+    if shape is None or len(rt.element) != shape.rank:  # an element on a device
+        return True
     module = array.instruction.module
     with module.lock:
         cases = module.memoised(
