@@ -49,7 +49,9 @@ from benchmarks.mask_truth import Executions, Needed
 from hlo import Module, Shape
 from hlo.shapes.shape import leaves
 from indexing import IndexingMap
+from indexing.dataflow.valued_maps import with_values
 from indexing.maps.answers import Answer
+from indexing.maps.options import Options
 from tests.dataflow.influence import Mask, related
 from tests.dataflow.programs import Run
 
@@ -60,7 +62,8 @@ TESTED: Final = (
     *("causal_tril", "causal_least", "sliding_window", "block_sparse", "padding_by_lengths"),
     *("causal_segments", "cache_update_and_attend", "cache_set", "slice_of_block", "index_two"),
     *("one_hot_of_floats", "take_constants", "set_at_constants", "associative_sum", "mapped_rows"),
-    *("scan_with_length", "where_between", "where_truncated", "where_wraps", "times_predicate"),
+    *("scan_with_length", "scan_with_resets", "where_between", "where_truncated", "where_wraps"),
+    *("cache_batch_positions", "times_predicate"),
 )
 """The programs whose HLO files the tests read."""
 FORMS: Final = ("lowered", "optimized")
@@ -242,7 +245,8 @@ def report(program: Program, form: str) -> Report:
         except (hlo.HloError, AssertionError) as error:
             result.failures.append(f"not executed: {error!r}")
         else:
-            _judge(result, answers, needed, values, at)
+            given = [with_values(answer, values, Options()) for answer in answers]
+            _judge(result, given, needed, values, at)
     return result
 
 

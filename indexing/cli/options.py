@@ -222,7 +222,7 @@ def _point_index(word: str) -> Any:
 
 
 class GivenValueText(ParsedText):
-    """The name of a parameter, and its value: an integer, several, or JSON.
+    """The name of a parameter, and its value: an integer, several, JSON, or a file of NumPy.
 
     >>> GivenValueText().convert("pos=5", None, None), GivenValueText().convert("n=3,5", None, None)
     (('pos', 5), ('n', (3, 5)))
@@ -236,6 +236,8 @@ class GivenValueText(ParsedText):
         expected = "expected NAME=VALUE such as pos=5, lengths=3,5 or 'table=[[0,1],[2,3]]'"
         if not (name and equals):
             raise ValueError(f"{expected}, got {text!r}")
+        if value.startswith("@"):
+            return name, _integers_in(value[1:])
         try:
             read = json.loads(f"[{value}]")
         except (ValueError, RecursionError):
@@ -254,7 +256,7 @@ values_option = click.option(
     type=GivenValueText(),
     callback=lambda context, parameter, values: tuple(dict(values).items()),
     help="Answer for this value of a parameter of integers or booleans: one, such as pos=5, "
-    "several, such as lengths=3,5 or mask=true,false, or JSON; may be repeated",
+    "several, such as lengths=3,5 or mask=true,false, JSON, or lengths=@FILE.npy; may be repeated",
 )
 
 
@@ -278,6 +280,25 @@ def _is_of_integers(value: Any) -> bool:
         sizes = {len(each) if isinstance(each, list) else -1 for each in value}
         return len(sizes) == 1 and all(map(_is_of_integers, value))
     return isinstance(value, int) and abs(value) < 1 << 64
+
+
+def _integers_in(path: str) -> Any:
+    """Return the array of a file that NumPy wrote, as tuples.
+
+    Raises:
+        ValueError: the file cannot be read, or has no integers or booleans.
+    """
+    import numpy as np
+
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ValueError(f"{path}: {reason}; expected a file of numpy.save") from error
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biu":
+        given = getattr(array, "dtype", "several arrays")
+        raise ValueError(f"{path} has {given}, expected one array of integers or booleans")
+    return _as_tuple(array.tolist())
 
 
 def _as_tuple(value: Any) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from indexing.dataflow.valued_maps import evaluation_of, integer_parameters
+from indexing.dataflow.given_constants import with_constants
+from indexing.dataflow.valued_maps import evaluation_of, integer_parameters, integer_values
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.options import Options
 from indexing.maps.regions import answers
 from indexing.maps.regions.selection import Index
 
@@ -31,6 +33,8 @@ def regions_at(
     >>> print(region)
     [4]
     """
+    given = integer_values(answer.instruction.computation, values)
+    answer = with_constants(answer, given, Options())
     return answers.regions_at(answer, point, with_computed_values(answer, values))
 
 

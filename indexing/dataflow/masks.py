@@ -284,16 +284,17 @@ def _is_whole(part: IndexingMap, shape: Shape) -> bool:
 def has_masks(instruction: Instruction) -> bool:
     """Return True if an operation inside of a fusion or call may not need all its operands."""
     return isinstance(instruction.op, InlineOp) and any(
-        map(_decides_reads, instruction.called_computations)
+        map(decides_reads, instruction.called_computations)
     )
 
 
-def _decides_reads(computation: Computation) -> bool:
+def decides_reads(computation: Computation) -> bool:
+    """Return True if an op decides what is read, also in a computation that is called."""
     return bottom_up(
         computation,
-        _decides_reads,
+        decides_reads,
         lambda c: any(
-            decides(inner) or any(map(_decides_reads, inner.called_computations))
+            decides(inner) or any(map(decides_reads, inner.called_computations))
             for inner in needed_by([c.root])
         ),
     )

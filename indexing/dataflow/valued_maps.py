@@ -24,6 +24,7 @@ from hlo.shapes.element_type import dtype, range_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.evaluation import Evaluation
+from indexing.dataflow.given_constants import with_constants
 from indexing.dataflow.tables import table_maps
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
@@ -46,11 +47,16 @@ def integer_parameters(computation: Computation) -> dict[str, Instruction]:
 
 def evaluation_of(computation: Computation, values: Mapping[str, ArrayLike]) -> Evaluation:
     """Return what follows from the values of the integer parameters of a computation."""
+    given = integer_values(computation, values)
+    return Evaluation({ArrayRef(computation[name]): value for name, value in given.items()})
+
+
+def integer_values(
+    computation: Computation, values: Mapping[str, ArrayLike]
+) -> dict[str, NDArray[Any]]:
+    """Return the given values of the integer parameters of a computation, in their types."""
     parameters = integer_parameters(computation).items()
-    given = {
-        ArrayRef(p): parameter_value(p, values[name]) for name, p in parameters if name in values
-    }
-    return Evaluation(given)
+    return {name: parameter_value(p, values[name]) for name, p in parameters if name in values}
 
 
 def with_values(answer: Answer, values: Mapping[str, ArrayLike], options: Options) -> Answer:
@@ -58,7 +64,9 @@ def with_values(answer: Answer, values: Mapping[str, ArrayLike], options: Option
 
     A map for whose value there is no formula keeps its runtime variable.
     """
-    evaluation = evaluation_of(answer.instruction.computation, values)
+    computation = answer.instruction.computation
+    answer = with_constants(answer, integer_values(computation, values), options)
+    evaluation = evaluation_of(computation, values)
     columns = []
     for rows in zip(answer.maps, answer.paths, answer.reasons, answer.control, strict=True):
         own = {

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from indexing import parse_map
@@ -318,3 +319,29 @@ def test_another_assumption_is_a_usage_error(capsys: pytest.CaptureFixture[str])
     status, out, errors = runner(capsys, "maps", CAUSAL)("--assume softmax")
     assert (status, out) == (2, "")
     assert "'softmax' is not 'masked-softmax'" in errors
+
+
+def test_an_array_may_stand_in_a_file_of_numpy(run: Run) -> None:
+    np.save("lengths.npy", np.array([1, 0, 5], np.int8))
+    given = run("--to parameters --operand x --set lengths=@lengths.npy")
+    assert given == run("--to parameters --operand x --set lengths=1,0,5")
+    assert given[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        (lambda: None, "No such file or directory; expected a file of numpy.save"),
+        (lambda: Path("n.npy").write_text("3"), "expected a file of numpy.save"),
+        (lambda: np.save("n.npy", [1.5]), "n.npy has float64, expected one array of integers"),
+        (lambda: (np.savez("n", a=1), Path("n.npz").rename("n.npy")), "n.npy has several arrays"),
+        (lambda: np.save("n.npy", np.array([{}])), "expected a file of numpy.save"),
+    ],
+)
+def test_a_file_without_integers_is_refused(
+    write: Callable[[], object], reason: str, run: Run
+) -> None:
+    write()
+    status, out, err = run("--to parameters --set lengths=@n.npy")
+    assert (status, out) == (2, "")
+    assert reason in " ".join(err.split())

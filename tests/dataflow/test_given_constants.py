@@ -1,0 +1,69 @@
+"""Maps for given values that decide, over many iterations, what a loop reads."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hlo
+import indexing
+from hlo import Module
+from indexing.cli import main
+from indexing.dataflow.given_constants import with_constants
+from indexing.maps.options import Options
+
+FOLDER = Path(__file__).parent / "data" / "masks"
+FORMS = ("lowered", "optimized")
+
+
+def scan(form: str) -> Module:
+    """Return ``state = where(reset[k], 0, state) + x[k]``, with the states as the result."""
+    return hlo.load(str(FOLDER / f"scan_with_resets.{form}.hlo"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_state_needs_the_elements_since_the_last_reset(form: str) -> None:
+    answer = indexing.to_parameters(scan(form).entry.root)
+    for resets in itertools.product([False, True], repeat=4):
+        reset = np.array([False, *resets, False])
+        for k in range(6):
+            first = max([0, *[j for j in range(k + 1) if reset[j]]])
+            x, _ = answer.at(k, reset=reset)
+            assert isinstance(x, indexing.Region)
+            assert [tuple(e) for e in x.elements()] == [(j,) for j in range(first, k + 1)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_answer_is_about_the_module_that_was_asked_about(form: str) -> None:
+    entry = scan(form).entry
+    answer = indexing.to_parameters(entry.root)
+    given = with_constants(answer, {"reset": np.array([False] * 5 + [True])}, Options())
+    assert given.operands == answer.operands
+    assert given.maps[1] == answer.maps[1]
+    assert given.maps[0] != answer.maps[0]
+    named = [r.instruction for each in given.reasons for rs in each for r in rs]
+    assert all(i is None or i.module is entry.module for i in named)
+
+
+def test_an_answer_without_given_values_that_decide_it_stays() -> None:
+    answer = indexing.to_parameters(scan("lowered").entry.root)
+    assert with_constants(answer, {}, Options()) is answer
+    other = indexing.to_parameters(hlo.load(str(FOLDER / "cache_set.lowered.hlo")).entry.root)
+    assert with_constants(other, {"pos": np.array(3)}, Options()) is other
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_command_takes_an_array_of_predicates(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "reset.npy", np.array([False, False, True, False, True, False]))
+    file = str(FOLDER / f"scan_with_resets.{form}.hlo")
+    line = ["maps", file, "--to", "parameters", "--set", f"reset=@{tmp_path / 'reset.npy'}"]
+    with pytest.raises(SystemExit) as exit_:
+        main([*line, "--at", "3"])
+    assert exit_.value.code == 0
+    out = capsys.readouterr().out
+    assert "x f32[6]: [2:4]" in out
