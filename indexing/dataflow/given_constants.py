@@ -156,7 +156,7 @@ def _joined(answer: Answer, known: Answer, values: Values) -> Answer:
 
 
 class _Column(NamedTuple):
-    """What an answer says of one parameter."""
+    """The part of an answer about one parameter."""
 
     maps: tuple[IndexingMap, ...] = ()
     paths: tuple[Path, ...] = ()
