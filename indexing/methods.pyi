@@ -24,6 +24,7 @@ from .drawing.warp_pictures import plot_access as plot_access
 from .drawing.warp_pictures import plot_accesses as plot_accesses
 from .execution.sharded_plans import plan_outputs as plan_outputs
 from .execution.sharded_plans import plan_shards as plan_shards
+from .kernels.mosaic.call_maps import mosaic_maps as mosaic_maps
 from .maps.certificate import certify_map as certify_map
 from .maps.coalescing import coalesce_maps as coalesce_maps
 from .maps.compose import compose as compose

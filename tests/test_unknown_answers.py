@@ -54,12 +54,14 @@ OWN = "ENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] my-new-op(p) }"
 TARGET = (
     'ENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] custom-call(p), custom_call_target="mine" }'
 )
+TRITON = TARGET.replace("mine", "__gpu$xla.gpu.triton")
 SHUFFLE = "ENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] shuffle(p) }"
 
 # fmt: off
 REASONS = {
     "no maps are defined for this opcode":             OWN,
     "no rule is registered for the target":            TARGET,
+    "a Triton kernel computes pointers":               TRITON,
     "has a dimension of unknown size":                 UNSIZED,
     "has no published semantics":                      SHUFFLE,
     "left out only with the option exact":             UPDATE,
@@ -77,6 +79,11 @@ OF_LOOPS = {
     "budget",
 }
 """Rows whose reasons `tests/dataflow` tests, with loops and large programs."""
+OF_KERNELS = {
+    "a kernel is taken to use all elements of the blocks that it loads",
+    "the kernel is bytecode",
+}
+"""Rows whose reasons `tests/kernels` tests, with kernels of Mosaic."""
 
 
 def reasons(answer: indexing.Answer) -> str:
@@ -89,7 +96,7 @@ def answer_of(text: str) -> indexing.Answer:
 
 
 def test_each_row_is_tested() -> None:
-    assert set(ROWS) == REASONS.keys() | OF_LOOPS
+    assert set(ROWS) == REASONS.keys() | OF_LOOPS | OF_KERNELS
 
 
 @pytest.mark.parametrize("reason", REASONS)

@@ -1,11 +1,12 @@
 """Kernels of XLA's emitters: their MLIR read, their accesses as maps, proofs against their HLO.
 
 In come logs of passes and dumps of modules; out come modules of MLIR (`ir`), kernels with the maps
-of what they read and write, verdicts, and the sectors that warps touch.  Read `ir` first.
+of what they read and write, verdicts, and the sectors that warps touch.  Read `ir` first.  `mosaic`
+has the kernels of custom calls of XLA:TPU.
 
-Imports `maps`, `devices`, `ops`, `dataflow`, `programs`, `memory`, `equivalence` and `frontends`.
-An op that is not known is kept with its name; a condition that is not handled makes a verdict
-undecided.
+Imports `maps`, `devices`, `ops`, `dataflow`, `programs`, `memory`, `equivalence`, `frontends` and
+`pallas`.  An op that is not known is kept with its name; a condition that is not handled makes a
+verdict undecided.
 """
 
 from __future__ import annotations

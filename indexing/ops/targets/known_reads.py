@@ -30,8 +30,11 @@ class KnownReads(CustomCall):
     @abstractmethod
     def maps(
         self, instruction: Instruction, output: Path, operand: int
-    ) -> tuple[IndexingMap, ...] | None:
-        """Return the maps from a leaf of the result to an operand; None if they are unknown."""
+    ) -> tuple[IndexingMap, ...] | Unknown | None:
+        """Return the maps from a leaf of the result to an operand.
+
+        If they are not known, `Unknown` with the reason, or `None`: any element may be read.
+        """
 
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
@@ -40,13 +43,15 @@ class KnownReads(CustomCall):
             maps: tuple[IndexingMap, ...] | Unknown | None = None
             if not edge.operand_path and edge.unknown is None:
                 maps = self.maps(instruction, output, edge.operand)
-            if maps is not None and not summaries.backward:
+            text = f"which elements a call of {self.target} reads here is not known"
+            if isinstance(maps, Unknown):
+                text = maps.reason
+            elif maps is not None and not summaries.backward:
                 maps = inverses(maps, instruction.operands[edge.operand].shape)
             if maps is not None and not isinstance(maps, Unknown):
                 is_exact = all(m.grade == "exact" for m in maps)
                 reasons = () if is_exact else (Reason(self.obstacle, instruction),)
                 edge = AccessEdge(edge.operand, (), output, maps, None, reasons)
             elif edge.maps:
-                text = f"which elements a call of {self.target} reads here is not known"
                 edge = replace(edge, reasons=(Reason(text, instruction),))
             yield edge

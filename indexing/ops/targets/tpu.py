@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from hlo.modules.module import Instruction
-from hlo.ops.attributes import integer
+from hlo.ops.attributes import integer, string
 from hlo.ops.op import configured, custom_call
 from hlo.shapes.shape import Shape, leaf_shape
-from indexing.maps.answers import Path
+from indexing import methods
+from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Maps, every_element
 from indexing.ops.sort import along
@@ -106,3 +107,26 @@ class PartialReduce(KnownReads):
             return None
         is_along = [each[:k] + each[k + 1 :] for each in sizes]
         return (along(out, array, k),) if is_along[0] == is_along[1] else None
+
+
+@custom_call(
+    "tpu_custom_call",
+    samples=[
+        "(f32[8,128], f32[3]) custom-call(f32[8,128] p, s32[5] q), "
+        'custom_call_target="tpu_custom_call", backend_config={"custom_call_config": {"body": ""}}'
+    ],
+)
+class MosaicKernel(KnownReads):
+    """A kernel of Mosaic, such as one of Pallas: its module is in the configuration.
+
+    An element needs the blocks of the operands at the steps of the grid that compute it.  Which
+    elements of a block it needs is not derived from the kernel.
+
+    Source: JAX ``jax/_src/tpu_custom_call.py``.
+    """
+
+    obstacle: ClassVar[str] = "a kernel is taken to use all elements of the blocks that it loads"
+    body: str = configured(string, default="", name="custom_call_config.body")
+
+    def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | Unknown:
+        return methods.mosaic_maps(instruction, self.body, output, operand)
