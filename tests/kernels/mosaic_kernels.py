@@ -568,6 +568,18 @@ def other_cases() -> list[MosaicCase]:
             ((8, 2, 3), (4, 2, 3)),
         ),
         MosaicCase(
+            "alias_in_place",
+            _call(
+                copy,
+                (2, 2),
+                [_block((1, 1, 2, 3), lambda i, j: (j, i, 0, 0))],
+                _block((1, 1, 2, 3), lambda i, j: (i, j, 0, 0)),
+                _array(2, 2, 2, 3),
+                aliases={0: 0},
+            ),
+            ((2, 2, 2, 3),),
+        ),
+        MosaicCase(
             "alias_written",
             _call(only_one, (2,), [hbm, row], row, _array(4, 2, 3), aliases={0: 0}),
             ((4, 2, 3), (4, 2, 3)),

@@ -92,6 +92,7 @@ COUNTS = {
     "scattered": (12, 0),
     "updated_part": (0, 0),
     "alias_not_read": (12, 0),
+    "alias_in_place": (12, 24),
     "alias_written": (12, 12),
     "copied": (12, 12),
     "written": (12, 12),

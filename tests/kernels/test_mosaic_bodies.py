@@ -170,6 +170,7 @@ def test_the_first_dimension_along_which_values_are_carried(
     "body, reason",
     [
         (dma("%sem", device=1), "another device"),
+        ('%n = "tpu.core_id"() : () -> i32\n' + when("%n", store()), "depends on the core"),
         (f'%m = "tpu.new"() : () -> {MEMREF}\n' + load("%m"), "`tpu.new` returns a memref"),
         ('"func.call"() <{callee = @other}> : () -> ()', "calls @other, which the module lacks"),
     ],

@@ -148,6 +148,10 @@ def _signal(execution: BodyExecution, op: MlirOp, values: Values) -> list[Held]:
     return []
 
 
+def _core(execution: BodyExecution, op: MlirOp, values: Values) -> list[Held]:
+    raise NotReadError("the kernel depends on the core that runs a step")
+
+
 def _nothing(execution: BodyExecution, op: MlirOp, values: Values) -> list[Held]:
     return [NO_VALUE] * len(op.results)
 
@@ -269,6 +273,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "tpu.enqueue_dma": _copy,
     **dict.fromkeys(["tpu.wait_dma", "tpu.wait_dma2"], _wait),
     "tpu.sem_signal": _signal,
+    **dict.fromkeys(["tpu.core_id", "tpu.subcore_id"], _core),
     "tpu.prng_set_seed_32": _seed,
     "tpu.prng_random_bits": _draw,
     "func.call": _call,

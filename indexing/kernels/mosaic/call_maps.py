@@ -28,6 +28,8 @@ from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.over_approximation import every_element
 from indexing.maps.properties import is_surjective_onto
+from indexing.pallas.block_maps import PlacedOperand
+from indexing.pallas.races import hazard_verdict
 from simplifier.domain import narrow
 from simplifier.linear import as_expr
 from simplifier.unknown import Unknown
@@ -101,9 +103,10 @@ def kernel_reads(
     except NotReadError as error:
         return Unknown(str(error))
     first = first_carried(execution.accesses, execution.stores, call.grid)
-    return KernelReads(
+    reads = KernelReads(
         call, tuple(execution.accesses), execution.stores, first, operands, outputs, aliases
     )
+    return replace(reads, first=0) if reads.reads_what_is_written else reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,22 @@ class KernelReads:
     operands: tuple[Shape, ...]
     outputs: tuple[Shape, ...]
     aliases: frozenset[Alias]
+
+    @property
+    def reads_what_is_written(self) -> bool:
+        """True unless no step reads of an operand what another has written into its buffer."""
+        call = self.compiled.call
+        for output, operand in self.aliases:
+            place = operand - self._scalar_count
+            if place < 0 or not self._accesses(place, is_store=False):
+                continue
+            source = PlacedOperand.of(call, call.operands[place])
+            target = PlacedOperand.of(call, call.operands[self._place(output)])
+            if isinstance(source, Unknown) or isinstance(target, Unknown):
+                return True
+            if hazard_verdict(source, target).word is not False:
+                return True
+        return False
 
     def maps(self, output: int, operand: int) -> Maps | Unknown:
         """Return the maps from an output to an operand, all of the grade "may"."""

@@ -43,6 +43,7 @@ MAX_SIZE: Final = 1 << 31
 MAX_CASES: Final = 8
 """Limit on the cases of the index of a block."""
 
+_MARKS: Final = frozenset(("window_params", "iteration_bounds", "scalar_prefetch"))
 _INTEGERS: Final = re.compile(r"-?\d+")
 _SCALAR_RANGE: Final = (-(1 << 31), (1 << 31) - 1)
 
@@ -98,11 +99,17 @@ def main_function(module: MlirModule) -> MlirFunction:
     """Return the body of a kernel.
 
     Raises:
-        NotReadError: the module has no function.
+        NotReadError: the module has no function, or the kernel is that of a SparseCore.
     """
-    if not module.functions:
+    functions = list(module.functions.values())
+    if not functions:
         raise NotReadError("the module of the kernel has no function")
-    return next(iter(module.functions.values()))
+    marked = [each for each in functions if not _MARKS.isdisjoint(each.attributes)]
+    main = marked[0] if marked else functions[0]
+    core = str(getattr(main.attributes.get("tpu.core_type"), "text", "tc"))
+    if not core.endswith("tc>") and core != "tc":
+        raise NotReadError(f"several cores of the type {core} run the kernel")
+    return main
 
 
 def compiled_call(

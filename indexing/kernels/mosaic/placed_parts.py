@@ -1,6 +1,7 @@
 """Parts of blocks in their arrays: the elements of a step, and the steps of an element.
 
 >>> from indexing.pallas.calls import GridDimension
+>>> from simplifier.linear import as_expr
 >>> grid = (GridDimension("d0", as_expr(4)),)
 >>> array = (as_expr(32),), "f32", 32, (BlockDimension("blocked", 8),)
 >>> step = Variable("d0", 0, 3).as_expr()
