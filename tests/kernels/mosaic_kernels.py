@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
@@ -638,3 +639,85 @@ def _dynamic(body: Callable[..., None], interpret: bool) -> Callable[..., Any]:
 def cases() -> list[MosaicCase]:
     """Return all kernels."""
     return [*elementwise_cases(), *accumulating_cases(), *other_cases()]
+
+
+# ---------------------------------------------------------------- random kernels
+
+Action = tuple[str, str, int]
+"""A target with its rows, a condition, and the number of the input that is used."""
+
+CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "always": lambda i, k: True,
+    "k == 0": lambda i, k: k == 0,
+    "k > 0": lambda i, k: k > 0,
+    "i == 0": lambda i, k: i == 0,
+    "k == 1": lambda i, k: k == 1,
+    "start": lambda i, k: (i == 0) & (k == 0),
+    "i >= k": lambda i, k: i >= k,
+}
+INDICES: list[Callable[[Any, Any], Any]] = [
+    lambda i, k: 3 * i + k,
+    lambda i, k: i,
+    lambda i, k: k,
+    lambda i, k: 2 - k,
+    lambda i, k: jnp.minimum(i + k, 3),
+    lambda i, k: jnp.where(k > i, 0, k),
+]
+
+
+def random_case(seed: int) -> MosaicCase:
+    """Return a kernel of random blocks, whose body stores and adds under random conditions."""
+    random = Random(seed)
+    grid = random.choice([(2, 3), (3, 2), (4, 1)])
+    reads = [random.choice(INDICES) for _ in range(2)]
+    writes = random.choice(INDICES[:3])
+    first = ("s = x", random.choice(["k == 0", "k == 0", *CONDITIONS]), random.randrange(2))
+    last = (random.choice(["o = s", "o = s", "o = t", "o += x"]), "always", random.randrange(2))
+    actions = [first, *[random_action(random) for _ in range(random.randrange(4))], last]
+
+    def body(x: Any, y: Any, o: Any, s: Any, t: Any) -> None:
+        i, k = pl.program_id(0), pl.program_id(1)
+        for statement, condition, number in actions:
+            run = partial(act, statement, (x, y)[number], o, s, t)
+            if condition == "always":
+                run()
+            else:
+                _when(CONDITIONS[condition](i, k))(run)
+
+    blocks = [_block((1, 2, 3), partial(_placed, index)) for index in (*reads, writes)]
+    scratch = [pltpu.VMEM((1, 2, 3), jnp.float32)] * 2
+    body.__name__ = f"random{seed}"
+    call = _call(body, grid, blocks[:2], blocks[2], _array(12, 2, 3), scratch=scratch)
+    return MosaicCase(body.__name__, call, ((12, 2, 3),) * 2)
+
+
+def _placed(index: Callable[[Any, Any], Any], i: Any, k: Any) -> tuple[Any, int, int]:
+    return index(i, k), 0, 0
+
+
+def random_action(random: Random) -> Action:
+    statements = [
+        "s = x",
+        "s += x",
+        "s[0] = x",
+        "t = s",
+        "o = s",
+        "o += x",
+        "o = x",
+        "o = t",
+        "t += x",
+    ]
+    return random.choice(statements), random.choice(list(CONDITIONS)), random.randrange(2)
+
+
+def act(statement: str, x: Any, o: Any, s: Any, t: Any) -> None:
+    """Execute a statement of a random kernel; what nothing has stored counts as 0."""
+    buffers = {"s": s, "t": t, "o": o, "x": x}
+    target, operator, source = statement.split()
+    value = jnp.nan_to_num(buffers[source][...])
+    if target == "s[0]":
+        s[:, 0:1] = value[:, 0:1]
+    elif operator == "=":
+        buffers[target][...] = value
+    else:
+        buffers[target][...] = jnp.nan_to_num(buffers[target][...]) * 2 + value

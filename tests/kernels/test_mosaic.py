@@ -24,7 +24,7 @@ from indexing.ops.targets.tpu import MosaicKernel
 from indexing.pallas.report import CallReport
 from simplifier.unknown import Unknown
 from tests.compiled import interpreted_only
-from tests.kernels.mosaic_kernels import MosaicCase, cases
+from tests.kernels.mosaic_kernels import MosaicCase, cases, random_case
 from tests.oracles import sampled
 from tests.pallas.corpus import STATIC
 from tests.pallas.ops_kernels import splash
@@ -33,7 +33,7 @@ from tests.pallas.random_kernels import random_kernel
 jax = pytest.importorskip("jax")
 lowering = pytest.importorskip("jax._src.pallas.mosaic.lowering")
 
-MAX_POKES = 24
+MAX_POKES = 72
 
 
 def lowered(function: Any, args: Sequence[Any]) -> Module:
@@ -202,6 +202,16 @@ def test_what_changes_is_in_the_maps(case: MosaicCase) -> None:
     count, missed = Perturbation(case, 0).missed()
     assert count
     assert not missed
+
+
+@pytest.mark.sampled
+def test_what_changes_in_random_kernels_is_in_the_maps() -> None:
+    total = 0
+    for seed in sampled(range(40)):
+        count, missed = Perturbation(random_case(seed), seed).missed()
+        assert not missed
+        total += count
+    assert total
 
 
 @interpreted_only
