@@ -11,7 +11,7 @@ import pytest
 
 import hlo
 import indexing
-from indexing.kernels.mosaic import bodies
+from indexing.kernels.mosaic import bodies, call_maps
 from indexing.kernels.mosaic.body import Held, NotReadError
 from indexing.kernels.mosaic.body_ops import new_execution
 from indexing.kernels.mosaic.carried import first_carried
@@ -258,6 +258,21 @@ def test_a_body_that_is_not_valid_is_a_reason(change: Callable[[str], str], reas
     pytest.importorskip("jaxlib")
     (text,) = reasons(module_with(change))
     assert text.startswith(reason)
+
+
+@interpreted_only
+def test_a_module_without_the_parts_of_a_kernel_is_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = module_text(store() + "\n" + load()).replace(
+        'sym_name = "kernel"',
+        'sym_name = "kernel", window_params = [1, 2, 3], scratch_operands = 3',
+    )
+    monkeypatch.setattr(call_maps, "read_body", lambda body: read_module(text))
+    call_maps.kernel_reads.cache_clear()
+    (reason,) = reasons(module_with(lambda body: base64.b64encode(b"no windows").decode()))
+    call_maps.kernel_reads.cache_clear()
+    assert reason.startswith("the module is no valid kernel of Mosaic: ")
 
 
 OTHER_KERNELS = [

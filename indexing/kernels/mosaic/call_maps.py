@@ -102,6 +102,9 @@ def kernel_reads(
         execution.function(main_function(module).name, call.arguments())
     except NotReadError as error:
         return Unknown(str(error))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # jaxlib verifies only some of the attributes and types of a module
+        return Unknown(f"the module is no valid kernel of Mosaic: {error}")
     first = first_carried(execution.accesses, execution.stores, call.grid)
     reads = KernelReads(
         call, tuple(execution.accesses), execution.stores, first, operands, outputs, aliases
