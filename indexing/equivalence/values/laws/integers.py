@@ -250,6 +250,27 @@ def _compare(algebra: Constructors, call: Application) -> Formula | None:
                                  (-constant + 1, more)])  # fmt: skip
 
 
+def _conversion(algebra: Constructors, call: Application) -> Formula | None:
+    """A conversion of a conversion that drops no bit of the last type."""
+    (x,) = call.arguments
+    if x.kind != "apply" or x.head[0] != "convert":
+        return None
+    (inner,) = x.arguments
+    kinds = inner.type, x.type, call.element_type
+    if not all(map(is_integral, kinds)) or bits_of(x.type) < bits_of(call.element_type):
+        return None
+    return algebra.apply("convert", (), call.element_type, [inner])
+
+
+def _same_bits(algebra: Constructors, call: Application) -> Formula | None:
+    """Bits of an integer as an integer of the same width."""
+    (x,) = call.arguments
+    kinds = x.type, call.element_type
+    if not all(map(is_integral, kinds)) or bits_of(x.type) != bits_of(call.element_type):
+        return None
+    return algebra.apply("convert", (), call.element_type, [x])
+
+
 LAWS: Final = (
     ValueLaw(
         "sums of integers are normalised", "exact", ("add", "subtract", "negate", "sum"),
@@ -292,5 +313,14 @@ LAWS: Final = (
     ValueLaw(
         "comparisons of indices are choices", "exact", ("compare",), "both operands are indices",
         "Indices are exact integers, so their difference decides.", _compare,
+    ),
+    ValueLaw(
+        "convert(convert(x)) = convert(x) of integers", "exact", ("convert",),
+        "the type between is not narrower than the last one",
+        "Conversions of integers wrap modulo 2^bits.", _conversion,
+    ),
+    ValueLaw(
+        "bitcast-convert(x) = convert(x)", "exact", ("bitcast-convert",),
+        "integers of equal width", "Conversions of integers wrap modulo 2^bits.", _same_bits,
     ),
 )  # fmt: skip
