@@ -31,7 +31,12 @@ from indexing.equivalence.values.terms.functions import (
     function_of,
     is_integral,
 )
-from indexing.equivalence.values.terms.terms import Formula, FormulaSubstitution, FormulaTable
+from indexing.equivalence.values.terms.terms import (
+    UNDEFINED,
+    Formula,
+    FormulaSubstitution,
+    FormulaTable,
+)
 from indexing.ops import combiners
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable, variables_in
@@ -83,6 +88,8 @@ class FormulaAlgebra:
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula:
         """Return a function of terms, with a result of this type."""
+        if any(map(_is_undefined, arguments[: 1 if opcode == "select" else None])):
+            return self.undefined(element_type)
         folded = self._fold_constants(opcode, attributes, element_type, arguments)
         folded = folded or self._by_piece(opcode, attributes, element_type, arguments)
         folded = folded or self._by_entry(opcode, attributes, element_type, arguments)
@@ -94,6 +101,11 @@ class FormulaAlgebra:
             if result is not None:
                 return result
         return self.raw(call)
+
+    def undefined(self, element_type: str) -> Formula:
+        """Return a term without a value; two such terms are equal."""
+        symbol = self.table.array("symbol", (UNDEFINED, 0, ()), element_type, ())
+        return self.table.read(symbol, ())
 
     def raw(self, call: Application) -> Formula:
         """Return a function of terms by no law but commutation."""
@@ -320,6 +332,10 @@ def _is_piecewise(arguments: Sequence[Formula], first: Formula) -> bool:
         if not _is_choice(term) or term.kind != first.kind or own != decision:
             return False
     return True
+
+
+def _is_undefined(term: Formula) -> bool:
+    return term.is_partial and term.array is not None and term.array.kind == "symbol"
 
 
 def _is_choice(term: Formula) -> bool:

@@ -214,10 +214,12 @@ class _Factors:
     def product(self) -> Formula:
         """Return the product in its normal form."""
         algebra, kind = self.algebra, self.kind
-        if any(float_value(term) == 0 for term in self.numerators):
+        factors = (*self.numerators, *self.denominators, *[term for term, _ in self.exponents])
+        is_total = not any(term.is_partial for term in factors)
+        if is_total and any(float_value(term) == 0 for term in self.numerators):
             algebra.note({ZERO_PRODUCT})
             return algebra.table.constant(0, kind)
-        masked = self._masked_product()
+        masked = self._masked_product() if is_total else None
         if masked is not None:
             return masked
         terms = list(self.numerators)

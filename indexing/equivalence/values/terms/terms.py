@@ -32,6 +32,7 @@ Kind: TypeAlias = Literal[
     "symbol", "table", "fold", "opaque", "let",
 ]  # fmt: skip
 ARRAYS: Final = frozenset(["symbol", "table", "fold", "opaque", "let"])
+UNDEFINED: Final = "undefined"
 NO_VARIABLES: Final[frozenset[Variable]] = frozenset()
 MAX_SHOWN: Final = 240
 """Characters of a term in a text from which more of its subterms are elided."""
@@ -55,11 +56,12 @@ class Formula:
         number: the position in the table.
         key: equal for terms that differ only in the names of variables.
         depth: the length of the longest path to a leaf, through `children`.
+        is_partial: True if it may have no value: it has the symbol `UNDEFINED` in it.
     """
 
     __slots__ = (
         *("kind", "head", "type", "arguments", "index", "array", "free", "children", "dims"),
-        *("number", "key", "depth"),
+        *("number", "key", "depth", "is_partial"),
     )
 
     kind: Kind
@@ -74,6 +76,7 @@ class Formula:
     number: int
     key: int
     depth: int
+    is_partial: bool
 
     def __str__(self) -> str:
         return text_of(self)
@@ -114,15 +117,9 @@ class FormulaTable:
         return len(self._terms)
 
     def make(
-        self,
-        kind: Kind,
-        head: Hashable,
-        element_type: str,
-        arguments: Sequence[Formula] = (),
-        index: Sequence[Expr] = (),
-        array: Formula | None = None,
-        dims: tuple[int, ...] = (),
-    ) -> Formula:
+        self, kind: Kind, head: Hashable, element_type: str, arguments: Sequence[Formula] = (),
+        index: Sequence[Expr] = (), array: Formula | None = None, dims: tuple[int, ...] = (),
+    ) -> Formula:  # fmt: skip
         """Return the term with this structure, without simplification."""
         arguments, index = tuple(arguments), tuple(index)
         own = array.number if array is not None else -1
@@ -134,6 +131,9 @@ class FormulaTable:
         term.kind, term.head, term.type = kind, head, element_type
         term.arguments, term.index, term.array, term.dims = arguments, index, array, dims
         self._relate(term)
+        term.is_partial = (kind == "symbol" and UNDEFINED in term.head) or any(
+            t is not None and t.is_partial for t in (*arguments, array)
+        )
         keys = [t.key for t in arguments] + [self.expr_key(e) for e in index]
         term.key = stable_hash(
             kind, _name_key(kind, head), element_type, *keys,
