@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.kernels.accumulation import Accumulated
-from indexing.kernels.domains import Guards, NotHandled
+from indexing.kernels.accesses import KernelBuffer
+from indexing.kernels.accumulation import Accumulated, AccumulatedPart
+from indexing.kernels.domains import Guards, NotHandled, implies
 from indexing.kernels.guarded_ops import recognise
 from indexing.kernels.index_ops import index_op, substitute_map
 from indexing.kernels.ir import MlirOp, MlirRegion, MlirValue
 from indexing.kernels.scalars import type_name
-from indexing.kernels.symbolic import Execution, Held, KernelBuffer
-from indexing.kernels.tile_values import Tile
+from indexing.kernels.symbolic import Execution, Held
+from indexing.kernels.tile_values import Element, Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
@@ -172,10 +173,10 @@ def _tile_after_loop(
     variables: Sequence[Variable],
     guards: Guards,
 ) -> Tile:
-    def at(index: tuple[Expr, ...]) -> Formula | Accumulated:
+    def at(index: tuple[Expr, ...]) -> Element:
         elements = result.at(index), start.at(index), init.at(index)
         value = _after_loop(execution, *elements, variables, guards)
-        assert isinstance(value, Formula | Accumulated)
+        assert isinstance(value, Element)
         return value
 
     return Tile(init.type, at)
@@ -195,9 +196,20 @@ def _after_loop(
         return _tile_after_loop(execution, result, start, init, variables, guards)
     if not isinstance(result, Accumulated) or result.init is not start:
         raise NotHandled("a loop that carries a value other than by a combiner")
-    assert isinstance(init, Formula | Accumulated)
+    assert isinstance(init, Element)
     parts = [part.over(variables, guards) for part in result.parts]
+    init = _of_bytes(execution, init, result.opcode, parts)
     return Accumulated.start(init, result.opcode).with_part(*parts)
+
+
+def _of_bytes(
+    execution: Execution, init: Element, opcode: str, parts: Sequence[AccumulatedPart]
+) -> Element:
+    """Return the initial value as a predicate, if bytes of predicates are combined with it."""
+    is_bitwise = opcode in ("and", "or") and all(part.value.type == "pred" for part in parts)
+    if isinstance(init, Formula) and is_bitwise and init.type != "pred":
+        return execution.scalars.of_type(init, "pred")
+    return init
 
 
 # ---------------------------------------------------------------- branches
@@ -246,10 +258,12 @@ def merge(execution: Execution, condition: Formula, one: Held, other: Held) -> H
     """Return the value after a branch: `one` if the condition holds, else `other`."""
     if one is other or (isinstance(one, Expr) and one == other):
         return one
+    if isinstance(one, Tile) and isinstance(other, Tile) and one.dims == other.dims:
+        return _merged_tile(execution, condition, one, other)
     guards = execution.conditions_of(condition)
     if isinstance(one, KernelBuffer | Expr | Tile) or isinstance(other, KernelBuffer | Expr | Tile):
         raise NotHandled("a branch between buffers or indices")
-    if _is_carried(execution, one) or _is_carried(execution, other):
+    if execution.is_carried(one) or execution.is_carried(other):
         for base, more, over in ((other, one, guards), (one, other, _complement(guards))):
             grown = _grown(base, more, over)
             if grown is not None:
@@ -263,10 +277,13 @@ def merge(execution: Execution, condition: Formula, one: Held, other: Held) -> H
     return recognise(execution.algebra, selected)
 
 
-def _is_carried(execution: Execution, held: Held) -> bool:
-    if isinstance(held, Accumulated):
-        return held.init in execution.carried
-    return held in execution.carried
+def _merged_tile(execution: Execution, condition: Formula, one: Tile, other: Tile) -> Tile:
+    def at(index: tuple[Expr, ...]) -> Element:
+        element = merge(execution, condition, one.at(index), other.at(index))
+        assert isinstance(element, Element)
+        return element
+
+    return Tile(one.type, at)
 
 
 def _grown(base: Held, more: Held, guards: Guards | None) -> Accumulated | None:
@@ -296,6 +313,12 @@ def _apply_indexing(execution: Execution, op: MlirOp, values: Values) -> Sequenc
     dims = execution.indices(values, op.group("dims"))
     symbols = execution.indices(values, op.group("symbols"))
     results, conditions = substitute_map(execution, op, dims, symbols)
+    if conditions and execution.only_compared(op):
+        guards = execution.place.guards
+        unproved = tuple([c for c in conditions if not implies(guards, c)])
+        if unproved:
+            return [execution.outside_domain(expr, unproved, op) for expr in results]
+        return results
     for condition in conditions:
         execution.promise(condition, op, "the domain of `xla.apply_indexing`")
     return results

@@ -62,6 +62,16 @@ def _is_empty(guards: Guards) -> bool | Unknown:
     return is_empty(IndexingMap.of(sorted_variables([c.expr for c in kept]), [], constraints=kept))
 
 
+def implies(guards: Guards, condition: Constraint) -> bool:
+    """Return True if a condition is proved to hold at each point of the guards."""
+    low, high = condition.expr.bounds
+    outside = (low, condition.lower - 1), (condition.upper + 1, high)
+    return condition.is_true or all(
+        start > end or is_impossible((*guards, Constraint(condition.expr, start, end)))
+        for start, end in outside
+    )
+
+
 def violation(guards: Guards, condition: Constraint) -> BrokenCondition | Unknown | None:
     """Return a point of the guards at which a condition does not hold; None if it always holds."""
     if condition.is_true:

@@ -52,6 +52,7 @@ _FORMS = {
     "tensor.parallel_insert_slice":
         "%value into %target offsets=%ints sizes=%ints strides=%ints {} :types => none",
     "tensor.empty": "( ) {} :types => same",
+    "tensor.from_elements": "%values* {} :types => same",
     "memref.load": "%source [ %indices* ] {} :types => element",
     "memref.store": "%value , %target [ %indices* ] {} :types => none",
     "vector.broadcast": "%value {} :types => to",

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from hlo.shapes.element_type import ELEMENT_TYPES, range_of
+import numpy as np
+
+from hlo.shapes.element_type import ELEMENT_TYPES, dtype, range_of
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.integers import has_ring, value_of
 from indexing.equivalence.values.laws.law import Application
@@ -33,6 +35,11 @@ def unguarded(algebra: FormulaAlgebra, opcode: str, one: Formula, other: Formula
     return algebra.raw(Application(_UNGUARDED + opcode, (), kind, (one, other)))
 
 
+def unguarded_conversion(algebra: FormulaAlgebra, number: Formula, kind: str) -> Formula:
+    """Return the conversion of a float to an integer of `arith`, for which others are undefined."""
+    return algebra.raw(Application(_UNGUARDED + "convert", (), kind, (number,)))
+
+
 def _is_defined(opcode: str, value: int, kind: str) -> bool:
     if opcode in _SHIFTS:
         return 0 <= value < ELEMENT_TYPES[kind].bits
@@ -45,6 +52,11 @@ def recognise(algebra: FormulaAlgebra, term: Formula) -> Formula:
     if inner is None:
         return _sign_or_size(algebra, term)
     opcode = inner.head[0].removeprefix(_UNGUARDED)
+    if opcode == "convert":
+        (number,) = inner.arguments
+        emitted = _guarded_conversion(algebra, number, inner.type)
+        is_same = emitted is term
+        return algebra.apply("convert", (), inner.type, [number]) if is_same else term
     one, other = inner.arguments
     if opcode in _SHIFTS:
         emitted = _guarded_shift(algebra, opcode, one, other)
@@ -86,8 +98,8 @@ def _emitted_sign(algebra: FormulaAlgebra, x: Formula) -> Formula:
 
 
 def _unguarded_in(term: Formula) -> Formula | None:
-    """Return the op that is not defined everywhere in one or two selections."""
-    for _ in range(3):
+    """Return the op that is not defined everywhere in up to three selections."""
+    for _ in range(4):
         if term.kind != "apply":
             return None
         if str(term.head[0]).startswith(_UNGUARDED):
@@ -139,6 +151,23 @@ def _guarded_quotient(algebra: FormulaAlgebra, opcode: str, x: Formula, y: Formu
     either = algebra.apply("or", (), "pred", [by_zero, overflows])
     at_overflow = smallest if opcode == "divide" else zero
     return select(by_zero, at_zero, select(overflows, at_overflow, raw(select(either, one, y))))
+
+
+def _guarded_conversion(algebra: FormulaAlgebra, x: Formula, kind: str) -> Formula:
+    """Return a conversion of a float that saturates, and is 0 for NaN.
+
+    A limit that the float's type does not have is rounded away from 0, where all floats below it
+    are integers of the type.
+    """
+    select, limits = _select(algebra), range_of(kind)
+    assert limits is not None
+    term = algebra.raw(Application(_UNGUARDED + "convert", (), kind, (x,)))
+    for limit, direction in zip(limits, ("LE", "GE"), strict=True):
+        with np.errstate(over="ignore"):
+            bound = algebra.table.constant(dtype(x.type).type(limit), x.type)
+        beyond = _compare(algebra, direction, x, bound)
+        term = select(beyond, algebra.table.constant(limit, kind), term)
+    return select(_compare(algebra, "NE", x, x), algebra.table.constant(0, kind), term)
 
 
 def _guarded_shift(algebra: FormulaAlgebra, opcode: str, x: Formula, count: Formula) -> Formula:

@@ -11,12 +11,12 @@ from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from indexing.devices.gpus import Gpu, gpu
 from indexing.equivalence.values.formulas.numbering import NoFormula
+from indexing.kernels.accesses import KernelAccess
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
 from indexing.kernels.kernel_access import KernelAccesses, accesses_of
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
-from indexing.kernels.symbolic import KernelAccess
 from indexing.maps.answers import Unknown
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap

@@ -201,6 +201,13 @@ def _vector_broadcast(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequ
     return [value.moved(wide)]
 
 
+def _from_elements(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
+    if len(op.operands) != 1:
+        raise NotExecuted(f"`{op.name}` of several elements")
+    dims = op.result.type.dims
+    return [self.value(scope[op.operands[0]]).moved(lambda a: a.reshape(len(a), *dims))]
+
+
 def _poison(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
     held = op.result.type
     data = np.zeros((1, *(held.dims if held.is_shaped else ())), dtype(element_type(held.element)))
@@ -368,6 +375,7 @@ ACCESS: Final[dict[str, LaneHandler]] = {
     "xla_gpu.shuffle_reduce": _shuffle_reduce, "xla_gpu.pdl_wait": lambda *_: [],
     "vector.transfer_read": _transfer_read, "vector.extract": _vector_extract,
     "vector.insert": _vector_insert, "vector.broadcast": _vector_broadcast, "ub.poison": _poison,
+    "tensor.from_elements": _from_elements,
     "xtile.extract": _tile_extract, "xtile.insert": _tile_insert, "xtile.mask": _mask,
     "stablehlo.transpose": _moved(
         lambda op, a: a.transpose(0, *[d + 1 for d in op.attributes["dims"]])),

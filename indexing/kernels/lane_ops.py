@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hlo.shapes.element_type import ELEMENT_TYPES, dtype
+from hlo.shapes.element_type import ELEMENT_TYPES, dtype, range_of
 from indexing.equivalence.values.terms.functions import evaluate, function_of, is_integral
 from indexing.kernels.attributes import element_name
 from indexing.kernels.guarded_ops import PARTIAL
@@ -88,6 +88,8 @@ def _result(
     if target.element == "index":
         return _of_indices(op, name, arrays, width, lanes)
     kind = element_type(target.element)
+    if name in ("fptosi", "fptoui"):
+        return _integers(arrays[0], with_sign(kind, name[-2]), kind)
     if name in _NUMBERS:
         return _NUMBERS[name](*arrays), None
     if dialect == "complex" and name in ("re", "im", "abs", "create"):
@@ -188,6 +190,16 @@ def _cast(op: MlirOp, name: str, array: Array, width: int, lanes: Lanes) -> Arra
     kind = element_type(target)
     narrow = _signed(array.astype(np.int64), ELEMENT_TYPES[kind].bits)
     return narrow.astype(dtype(kind))
+
+
+def _integers(array: Array, kind: str, target: str) -> tuple[Array, Array]:
+    """Return floats without their fractions, and which of them are integers of a type."""
+    limits = range_of(kind)
+    assert limits is not None
+    whole = np.trunc(array.astype(np.float64))
+    known = (whole >= limits[0]) & (whole < limits[1] + 1)
+    numbers = np.where(known, whole, 0).astype(dtype(kind))
+    return numbers.view(dtype(target)), known
 
 
 def _signed(array: Array, bits: int) -> Array:

@@ -58,7 +58,7 @@ def _shuffle_reduce(execution: Execution, op: MlirOp, values: Values) -> Sequenc
     execution.exchanges += 1
     value = Accumulated(opcode, total.init, tuple(parts)).formula(execution.algebra)
     has_result = Constraint(thread.as_expr() - first, 0, 0)
-    undefined = execution.undefined(value.type)
+    undefined = execution.algebra.undefined(value.type)
     return [execution.algebra.where((has_result,), value, undefined)]
 
 

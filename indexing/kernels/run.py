@@ -14,6 +14,7 @@ from indexing.equivalence.values.formulas.applications import Frame
 from indexing.equivalence.values.formulas.elements import Elements
 from indexing.equivalence.values.formulas.numbering import NumberedArray, Numbering
 from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.accesses import KernelBuffer
 from indexing.kernels.attributes import element_name
 from indexing.kernels.control import HANDLERS, merge
 from indexing.kernels.domains import NotHandled
@@ -22,7 +23,7 @@ from indexing.kernels.ir import MlirFunction, MlirModule, MlirType, RawAttribute
 from indexing.kernels.lanes import LANE_HANDLERS
 from indexing.kernels.scalars import with_sign
 from indexing.kernels.shared_tiles import tile_element
-from indexing.kernels.symbolic import Execution, Held, KernelBuffer
+from indexing.kernels.symbolic import Execution, Held
 from indexing.kernels.tiled_ops import TILE_HANDLERS
 from indexing.maps.indexing_map import dims
 from simplifier.linear import Expr, as_expr

@@ -7,6 +7,7 @@ holds a `pred` keeps the type `pred` until an op needs its number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,11 +16,11 @@ import numpy as np
 from hlo.shapes.element_type import ELEMENT_TYPES, dtype
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.integers import fits
-from indexing.equivalence.values.terms.functions import is_integral
+from indexing.equivalence.values.terms.functions import is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.attributes import element_name
 from indexing.kernels.domains import NotHandled
-from indexing.kernels.guarded_ops import PARTIAL, unguarded
+from indexing.kernels.guarded_ops import PARTIAL, unguarded, unguarded_conversion
 from indexing.kernels.ir import MlirOp, MlirType
 
 _SAME: Final = {
@@ -149,7 +150,7 @@ class Scalars:
         if op.name == "complex.create":
             return self._apply("complex", type_name(op.result.type), terms)
         if name in _CASTS:
-            return self._cast(name, terms[0], op.result.type)
+            return self._cast(name, terms[0], op)
         if name not in OPCODES or dialect not in ("arith", "math", "complex"):
             raise NotHandled(f"`{op.name}`")
         opcode, sign = OPCODES[name]
@@ -212,17 +213,20 @@ class Scalars:
             sides = [self.compare("NE", term, term) for term in dict.fromkeys((one, other))]
             either = sides[0] if len(sides) == 1 else self._apply("or", "pred", sides)
             return either if predicate == "uno" else self._apply("not", "pred", [either])
+        if predicate in ("one", "ueq") and _is_infinity(other) and _is_size(one):
+            finite = self._apply("is-finite", "pred", one.arguments)
+            return finite if predicate == "one" else self._apply("not", "pred", [finite])
         sides = [self.compare(direction, one, other) for direction in ("LT", "GT")]
         either = self._apply("or", "pred", sides)  # `one`, of which `ueq` is the negation
         return either if predicate == "one" else self._apply("not", "pred", [either])
 
-    def _cast(self, name: str, term: Formula, held: MlirType) -> Formula:
-        target = type_name(held)
+    def _cast(self, name: str, term: Formula, op: MlirOp) -> Formula:
+        target = type_name(op.result.type)
         if name == "bitcast":
             return self.of_type(term, target) if is_integral(target) and is_integral(
                 term.type) else self._apply("bitcast-convert", target, [term])  # fmt: skip
         if target == "pred" or term.type == "pred":
-            return self._cast_pred(name, term, target)
+            return self._cast_pred(name, term, target, op.operands[0].type.element)
         if name in ("extf", "truncf"):
             return self._apply("convert", target, [term])
         sign = {"extui": "u", "extsi": "s", "sitofp": "s", "uitofp": "u"}.get(name, "")
@@ -230,16 +234,17 @@ class Scalars:
             return self._apply("convert", target, [self.of_type(term, with_sign(term.type, sign))])
         if name == "trunci":
             return self._apply("convert", with_sign(target, term.type[0]), [term])
-        raise NotHandled(f"`arith.{name}`")
+        return unguarded_conversion(self.algebra, term, with_sign(target, _TO_INTEGER[name]))
 
-    def _cast_pred(self, name: str, term: Formula, target: str) -> Formula:
+    def _cast_pred(self, name: str, term: Formula, target: str, source: str) -> Formula:
         """Return a cast from or to `i1`, or of a byte that holds a `pred`."""
         if term.type == "pred":
             if name == "extui" and target == "s8":
                 return term  # the byte of the pred
             if name in ("trunci", "extui") and target == "pred":
                 return term
-            if name in ("extui", "uitofp"):
+            is_byte = source != "i1"  # 0 or 1, which is not negative
+            if name in ("extui", "uitofp") or (is_byte and name in ("extsi", "sitofp")):
                 return self._apply("convert", target, [term])
             raise NotHandled(f"`arith.{name}` of a predicate")
         if name == "trunci":
@@ -255,6 +260,18 @@ _CASTS: Final = frozenset(
         "bitcast",
     ]
 )
+
+
+_TO_INTEGER: Final = {"fptosi": "s", "fptoui": "u"}
+
+
+def _is_infinity(term: Formula) -> bool:
+    return term.kind == "constant" and is_float(term.type) and float(term.value) == math.inf
+
+
+def _is_size(term: Formula) -> bool:
+    """Return True for the absolute value of a real number."""
+    return term.kind == "apply" and term.head[0] == "abs" and is_float(term.arguments[0].type)
 
 
 def _converted(term: Formula) -> Formula | None:

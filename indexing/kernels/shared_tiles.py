@@ -15,7 +15,8 @@ from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
-    from indexing.kernels.symbolic import Execution, KernelAccess, KernelBuffer
+    from indexing.kernels.accesses import KernelAccess, KernelBuffer
+    from indexing.kernels.symbolic import Execution
 
 
 def tile_element(execution: Execution, buffer: KernelBuffer, index: tuple[Expr, ...]) -> Formula:

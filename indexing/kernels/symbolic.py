@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.accesses import ControlPlace, KernelAccess, KernelBuffer, Promise
 from indexing.kernels.accumulation import (
     Accumulated,
     AccumulatedPart,
@@ -22,6 +23,7 @@ from indexing.kernels.accumulation import (
 from indexing.kernels.domains import (
     Guards,
     NotHandled,
+    implies,
     magnitude,
     numerators,
     partial_sums,
@@ -29,72 +31,14 @@ from indexing.kernels.domains import (
 )
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
 from indexing.kernels.scalars import Scalars, type_name
-from indexing.kernels.tile_values import Tile
+from indexing.kernels.tile_values import Element, Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
 
 MAX_OPS: Final = 20_000
 """Limit on the ops that are executed."""
-
-
-@dataclass(eq=False, slots=True)
-class KernelBuffer:
-    """Memory that a kernel uses: that of an argument, or a tile in shared memory.
-
-    Attributes:
-        number: the number of the argument; of a tile, -1 and below.
-        memory: equal for arguments in the same memory (``xla.slice_index``).
-    """
-
-    number: int
-    type: MlirType
-    memory: object
-
-    @property
-    def is_shared(self) -> bool:
-        """True for a tile in shared memory."""
-        return self.number < 0
-
-
-@dataclass(frozen=True, slots=True)
-class KernelAccess:
-    """A read or a write of one element of a buffer at each point.
-
-    Attributes:
-        variables: the loop variables around it; those of threads and blocks are left out.
-        guards: the conditions under which it happens.
-        value: what is written; None for a read.
-        order: the position in the execution of one point.
-        interval: the number of barriers before it.
-        is_certain: False if it may also depend on values.
-    """
-
-    buffer: KernelBuffer
-    index: tuple[Expr, ...]
-    variables: tuple[Variable, ...]
-    guards: Guards
-    op: MlirOp
-    value: Formula | None
-    order: int
-    interval: int
-    is_certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """A condition that the text of a kernel asserts: a range of an argument, a domain, a width.
-
-    Attributes:
-        exchanges: the number of barriers and shuffles before it.
-    """
-
-    condition: Constraint
-    guards: Guards
-    op: MlirOp
-    what: str
-    is_certain: bool
-    exchanges: int
 
 
 Held: TypeAlias = Expr | Formula | Accumulated | KernelBuffer | Tile
@@ -102,13 +46,13 @@ ReadShared: TypeAlias = Callable[["Execution", KernelBuffer, tuple[Expr, ...]], 
 ReadArgument: TypeAlias = Callable[[KernelBuffer, tuple[Expr, ...]], Formula]
 
 
-@dataclass(slots=True)
-class ControlPlace:
-    """Where in the control flow the execution is."""
+@dataclass(frozen=True, slots=True)
+class OutsideDomain:
+    """What a result of a map is where the domain of the map holds; anything elsewhere."""
 
-    guards: Guards = ()
-    variables: tuple[Variable, ...] = ()
-    is_certain: bool = True
+    expr: Expr
+    domain: Guards
+    op: MlirOp
 
 
 @dataclass(slots=True)
@@ -148,6 +92,8 @@ class Execution:
     _tiles: int = 0
     _conditions: dict[Formula, Guards] = field(default_factory=dict)
     carried: set[Formula] = field(default_factory=set)
+    _outside: dict[Variable, OutsideDomain] = field(default_factory=dict)
+    _users: dict[MlirValue, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.scalars = Scalars(self.algebra)
@@ -184,7 +130,8 @@ class Execution:
         if not condition.is_true:
             place = self.place
             self.promises.append(Promise(
-                condition, place.guards, op, what, place.is_certain, self.exchanges
+                condition, place.guards, op, what, place.is_certain, self.exchanges,
+                place.variables, len(self.accesses),
             ))  # fmt: skip
 
     @contextmanager
@@ -279,34 +226,80 @@ class Execution:
         terms = [self.formula(held) for held in operands]
         if any(t in self.carried for t in terms):
             raise NotHandled(f"a loop carries a value through `{op.name}`")
-        result = self.scalars.function(op, terms)
+        return self._function(op, terms)
+
+    def _function(self, op: MlirOp, terms: Sequence[Formula]) -> Formula:
         if op.name == "arith.andi" and all(t in self._conditions for t in terms):
             both = dict.fromkeys([c for t in terms for c in self._conditions[t]])
             return self.condition(tuple(both))
-        return result
+        for term in terms:
+            self.conditions_of(term)
+        return self.scalars.function(op, terms)
+
+    def is_carried(self, held: Held) -> bool:
+        """Return True for a value that a loop which is executed carries."""
+        return (held.init if isinstance(held, Accumulated) else held) in self.carried
 
     def combine(self, op: MlirOp, operands: Sequence[Held]) -> Held | None:
         """Return what a loop accumulates, if an op combines a carried value with another one."""
-        carried = [x for x in operands if isinstance(x, Accumulated) or x in self.carried]
-        if len(carried) != 1 or len(operands) != 2:
+        first = self._accumulating(operands)
+        others = [x for x in operands if x is not first]
+        if first is None or len(operands) != 2 or len(others) != 1:
             return None
-        first, others = carried[0], [x for x in operands if x is not carried[0]]
-        if len(others) != 1:
-            return None
-        try:
-            x, y = combined_symbols(self.algebra, type_name(op.result.type))
-            term = self.scalars.function(op, [x, y])
-        except NotHandled:
-            return None
-        opcode = combining_opcode(term, (x, y))
+        opcode = self._combiner(op)
         if opcode is None:
             return None
-        assert isinstance(first, Accumulated | Formula)
+        if isinstance(first, Accumulated) and first.opcode != opcode and not self.is_carried(first):
+            return None
         return Accumulated.start(first, opcode).with_part(AccumulatedPart(self.formula(others[0])))
+
+    def _accumulating(self, operands: Sequence[Held]) -> Accumulated | Formula | None:
+        """Return the only operand that a loop carries, or else that a loop accumulated."""
+        carried = [x for x in operands if self.is_carried(x)]
+        sums = carried or [x for x in operands if isinstance(x, Accumulated)]
+        return sums[0] if len(sums) == 1 and isinstance(sums[0], Element) else None
+
+    def _combiner(self, op: MlirOp) -> str | None:
+        """Return the opcode by which an op combines two values in any order; None for others."""
+        try:
+            x, y = combined_symbols(self.algebra, type_name(op.result.type))
+            return combining_opcode(self.scalars.function(op, [x, y]), (x, y))
+        except NotHandled:
+            return None
+
+    def outside_domain(self, expr: Expr, domain: Guards, op: MlirOp) -> Expr:
+        """Return a result of a map that is also computed where its domain does not hold."""
+        limit = 1 << self.width - 1
+        variable = Variable(f"outside{len(self._outside)}", -limit, limit - 1)
+        self._outside[variable] = OutsideDomain(expr, domain, op)
+        return variable.as_expr()
+
+    def only_compared(self, op: MlirOp) -> bool:
+        """Return True if the results of an op are operands of comparisons only."""
+        if not self._users:
+            for user in self.module.walk():
+                for value in user.operands:
+                    self._users.setdefault(value, []).append(user.name)
+        return all(set(self._users.get(v, ())) == {"arith.cmpi"} for v in op.results)
+
+    def _within_domains(self, guards: Guards) -> Guards:
+        """Return conditions of which some are those of the domains of maps that others use."""
+        for variable in {v for c in guards for v in c.expr.variables()} & self._outside.keys():
+            known = self._outside[variable]
+            swap = Substitution({variable: known.expr})
+            rest = [c for c in guards if variable not in c.expr.variables()]
+            if all(implies((*self.place.guards, *rest), c) for c in known.domain):
+                guards = tuple([c.with_expr(swap(c.expr)) for c in guards])
+        return guards
+
+    def _require_within(self, guards: Guards) -> None:
+        for variable in {v for c in guards for v in c.expr.variables()} & self._outside.keys():
+            line = self._outside[variable].op.span.line
+            raise NotHandled(f"the domain of `xla.apply_indexing`, line {line}, may not hold")
 
     def condition(self, guards: Guards) -> Formula:
         """Return the predicate that all conditions hold."""
-        scalars = self.scalars
+        scalars, guards = self.scalars, self._within_domains(guards)
         guards = tuple([c for c in guards if not c.is_true])
         if any(c.is_false for c in guards):
             return scalars.false
@@ -370,8 +363,14 @@ class Execution:
         return tuple(exprs)
 
     def conditions_of(self, term: Held) -> Guards | None:
-        """Return the conditions on the point that a predicate is, if it is one."""
-        return self._conditions.get(term) if isinstance(term, Formula) else None
+        """Return the conditions on the point that a predicate is, if it is one.
+
+        Raises:
+            NotHandled: one of them is on an index that is computed outside of a map's domain.
+        """
+        guards = self._conditions.get(term) if isinstance(term, Formula) else None
+        self._require_within(guards or ())
+        return guards
 
     def new_variable(self, size: int) -> Variable:
         """Return a new variable of a loop."""
@@ -385,11 +384,6 @@ class Execution:
         """Record the access of a tile: one element for each value of the variables."""
         with self.restricted(guards, [v for v in variables if v.upper]):
             self._record(op, buffer, index, value)
-
-    def undefined(self, element_type: str) -> Formula:
-        """Return the value of an element that is not defined."""
-        symbol = self.algebra.table.array("symbol", ("undefined", 0, ()), element_type, ())
-        return self.algebra.table.read(symbol, ())
 
     def new_tile(self, held: MlirType) -> KernelBuffer:
         """Return a new tile in shared memory."""

@@ -18,11 +18,12 @@ from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.terms.functions import is_float
 from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.accesses import KernelBuffer
 from indexing.kernels.control import Handler, Values
 from indexing.kernels.domains import Guards, NotHandled
 from indexing.kernels.ir import MlirOp, MlirValue
 from indexing.kernels.scalars import type_name, with_sign
-from indexing.kernels.symbolic import Execution, Held, KernelBuffer
+from indexing.kernels.symbolic import Execution, Held
 from indexing.kernels.tile_values import Element, Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -56,13 +57,12 @@ def _extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]
     own = _own(variables)
     place, guards = _place(buffer, offsets, strides, _widen(own, kept, len(sizes)))
     execution.record_tile(op, buffer, place, variables, guards, None)
-    undefined = execution.undefined(type_name(buffer.type))
 
     def at(index: Index) -> Element:
         spot, inside = _place(buffer, offsets, strides, _widen(index, kept, len(sizes)))
         value = execution.read_argument(buffer, spot)
-        return execution.algebra.where(inside, value, execution.scalars.of_type(
-            undefined, value.type)) if inside else value  # fmt: skip
+        undefined = execution.algebra.undefined(value.type)
+        return execution.algebra.where(inside, value, undefined) if inside else value
 
     return [Tile(op.result.type, at)]
 
@@ -192,6 +192,16 @@ def _iota(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     return [
         Tile(op.result.type, lambda index: execution.algebra.table.index(index[dimension], kind))
     ]
+
+
+def _from_elements(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
+    """Return a tile of one element."""
+    if len(op.operands) != 1 or math.prod(op.result.type.dims) != 1:
+        raise NotHandled(f"`{op.name}` of {len(op.operands)} elements")
+    value = values[op.operands[0]]
+    if not isinstance(value, Element):
+        raise NotHandled(f"`{op.name}` of an index")
+    return [Tile(op.result.type, lambda index: value)]
 
 
 def _mask(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
@@ -363,6 +373,8 @@ def _convert(execution: Execution, op: MlirOp, term: Formula) -> Formula:
     target = type_name(op.result.type)
     source = op.operands[0].type.element
     if term.type == "pred" and source != "i1":
+        if target == "pred" and source == "i8":
+            return term  # a byte 0 or 1 is not 0 if it is 1
         raise NotHandled("a conversion of the byte of a predicate")
     if source == "i1" and target == "s8":
         return term  # the byte of the pred
@@ -375,6 +387,7 @@ TILE_HANDLERS: Final[dict[str, Handler]] = {
     "xtile.extract": _extract,
     "xtile.insert": _insert,
     "xtile.mask": _mask,
+    "tensor.from_elements": _from_elements,
     "stablehlo.transpose": _transpose,
     "stablehlo.reshape": _reshape,
     "stablehlo.broadcast_in_dim": _broadcast,

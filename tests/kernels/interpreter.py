@@ -669,6 +669,12 @@ def _broadcast(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
     return [Held(wide(value.data), None if value.ok is None else wide(value.ok))]
 
 
+def _from_elements(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
+    (value,) = [self.held(scope[v]) for v in op.operands]
+    shape = len(value.data), *op.result.type.dims
+    return [Held(value.data.reshape(shape), None if value.ok is None else value.ok.reshape(shape))]
+
+
 def _poison(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
     kind = op.result.type
     shape = 1, *(kind.dims if kind.is_shaped else ())
@@ -748,5 +754,6 @@ _HANDLERS: dict[str, Callable[[Interpreter, MlirOp, Scope], list[Value]]] = {
     "xla.predicated_extract": _predicated_extract, "vector.transfer_read": _transfer_read,
     "vector.extract": _vector_extract, "vector.insert": _vector_insert,
     "vector.broadcast": _broadcast, "ub.poison": _poison, "arith.constant": _constant,
+    "tensor.from_elements": _from_elements,
     "xtile.extract": _tile_extract, "xtile.insert": _tile_insert, "xtile.mask": _mask,
 }  # fmt: skip

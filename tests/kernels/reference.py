@@ -78,6 +78,8 @@ def difference(one: Array, other: Array) -> str:
     one, other = np.asarray(one), np.asarray(other)
     if one.dtype == np.int8 and other.dtype == np.bool_:
         one = one != 0
+    if {one.dtype.kind, other.dtype.kind} == set("iu") and one.itemsize == other.itemsize:
+        one = one.view(other.dtype)  # MLIR's integers have no sign
     if one.dtype.kind in "iub" or other.dtype.kind in "iub":
         same = np.array_equal(one.astype(np.int64), other.astype(np.int64))
         return "" if same else "values"

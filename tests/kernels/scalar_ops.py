@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -106,6 +107,8 @@ def _compute(
     if name in ("index_cast", "index_castui", "extui", "extsi", "trunci", "sitofp", "uitofp",
                 "extf", "truncf"):  # fmt: skip
         return _cast(op, name, arrays[0]), None
+    if name in ("fptosi", "fptoui"):
+        return _whole(arrays[0], _bits(element), name == "fptosi")
     if name in _INTEGERS:
         if arrays[0].dtype == np.bool_:  # a bit that is set is -1
             name = {"addi": "xori", "subi": "xori", "muli": "andi", "minsi": "ori",
@@ -201,6 +204,16 @@ def _cast(op: MlirOp, name: str, value: Array) -> Array:
     if target == "i1":
         return (value.astype(np.int64) & 1).astype(bool)
     return _wrapped(value.astype(dtype_of(target)), target)
+
+
+def _whole(value: Array, bits: int, is_signed: bool) -> tuple[Array, Array]:
+    """Return the bits of floats as integers, and which of them have a value."""
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if is_signed else (0, 1 << bits)
+    exact = [math.trunc(float(x)) if math.isfinite(float(x)) else high for x in value.flat]
+    ok = np.array([low <= x < high for x in exact], bool).reshape(value.shape)
+    half = 1 << bits - 1
+    data = [((x if low <= x < high else 0) + half) % (2 * half) - half for x in exact]
+    return np.array(data, f"int{bits}").reshape(value.shape), ok
 
 
 def _shift(name: str, arrays: list[Array], bits: int, element: str) -> tuple[Array, Array | None]:

@@ -76,7 +76,7 @@ def test_an_undecided_kernel_has_its_reason(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_name_chooses_a_kernel(run: Run) -> None:
-    status, out, _ = run(f"{DATA} -i loop_slice_fusion")
+    status, out, _ = run(f"{DATA / 'h100_loop_slice_stride'} -i loop_slice_fusion")
     assert (status, len(out.splitlines())) == (0, 11)
     assert "jit_loop_slice_stride: loop_slice_fusion" in out.splitlines()
     *_, head, load, store = out.splitlines()
