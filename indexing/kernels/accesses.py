@@ -42,6 +42,7 @@ class KernelAccess:
         order: the position in the execution of one point.
         interval: the number of barriers before it.
         is_certain: False if it may also depend on values.
+        current: the value before the write in `value`, if the op reads and writes at once.
     """
 
     buffer: KernelBuffer
@@ -53,6 +54,7 @@ class KernelAccess:
     order: int
     interval: int
     is_certain: bool
+    current: Formula | None = None
 
 
 @dataclass(frozen=True, slots=True)

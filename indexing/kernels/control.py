@@ -92,6 +92,7 @@ def _xla_loop(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held
     points = [v.as_expr() if v.lower < v.upper else as_expr(v.lower) for v in variables]
     dims = execution.indices(values, op.group("dims"))
     results, conditions = substitute_map(execution, op, dims, points)
+    execution.loop_results.append(tuple(results))
     inner = dict(values)
     inner.update(zip(block.groups["symbols"], points, strict=True))
     inner.update(zip(block.groups["results"], results, strict=True))
@@ -298,7 +299,7 @@ def _grown(base: Held, more: Held, guards: Guards | None) -> Accumulated | None:
     return Accumulated(more.opcode, more.init, (*known, *added))
 
 
-# ---------------------------------------------------------------- calls and memory
+# ---------------------------------------------------------------- calls
 
 
 def _call(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
@@ -313,59 +314,15 @@ def _apply_indexing(execution: Execution, op: MlirOp, values: Values) -> Sequenc
     dims = execution.indices(values, op.group("dims"))
     symbols = execution.indices(values, op.group("symbols"))
     results, conditions = substitute_map(execution, op, dims, symbols)
-    if conditions and execution.only_compared(op):
+    if conditions and execution.domains.only_compared(op):
         guards = execution.place.guards
         unproved = tuple([c for c in conditions if not implies(guards, c)])
         if unproved:
-            return [execution.outside_domain(expr, unproved, op) for expr in results]
+            return [execution.domains.outside(expr, unproved, op) for expr in results]
         return results
     for condition in conditions:
         execution.promise(condition, op, "the domain of `xla.apply_indexing`")
     return results
-
-
-def _extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    index = execution.indices(values, op.group("indices"))
-    return [execution.read(op, values[op.operand("source")], index)]
-
-
-def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    target = values[op.operand("target")]
-    index = execution.indices(values, op.group("indices"))
-    execution.write(op, target, index, values[op.operand("value")])
-    return [target]
-
-
-def _where(
-    execution: Execution, condition: Formula, handler: Handler, op: MlirOp, values: Values
-) -> Sequence[Held]:
-    """Execute an op at the points where a condition holds."""
-    with execution.restricted(execution.conditions_of(condition)):
-        return handler(execution, op, values)
-
-
-def _predicated_insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    condition = execution.formula(values[op.operand("condition")])
-    return _where(execution, condition, _insert, op, values)
-
-
-def _predicated_extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    condition = execution.formula(values[op.operand("condition")])
-    (value,) = _where(execution, condition, _extract, op, values)
-    return [merge(execution, condition, value, values[op.operand("otherwise")])]
-
-
-def _allocate(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    return [execution.new_tile(op.result.type)]
-
-
-def _synchronise(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
-    place = execution.place
-    if place.guards or place.variables or not place.is_certain:
-        raise NotHandled("a barrier under a condition")
-    execution.interval += 1
-    execution.exchanges += 1
-    return [values[v] for v in op.operands]
 
 
 LAUNCH: Final = "`xla.range` at a launch"
@@ -382,10 +339,4 @@ HANDLERS: Final[dict[str, Handler]] = {
     "xla.pure_call": _call,
     "func.call": _call,
     "xla.apply_indexing": _apply_indexing,
-    "tensor.extract": _extract,
-    "tensor.insert": _insert,
-    "xla.predicated_insert": _predicated_insert,
-    "xla.predicated_extract": _predicated_extract,
-    "xla_gpu.allocate_shared": _allocate,
-    "xla_gpu.sync_threads": _synchronise,
 }

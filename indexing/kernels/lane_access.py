@@ -184,7 +184,7 @@ def _vector_insert(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequenc
     target = self.value(scope[op.operand("target")]).full(len(self.lanes))
     spot = _spot(self, target.data, [self.spread(p) for p in _position(self, op, scope)])
     target.data[spot] = value.data
-    if all_defined(target, value) is None:
+    if target.defined is None and value.defined is None:
         return [target]
     known = target.mask().copy()
     known[spot] = value.mask()

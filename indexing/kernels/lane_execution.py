@@ -24,6 +24,7 @@ from indexing.kernels.lane_memory import (
     NotExecuted,
 )
 from indexing.kernels.lane_ops import checked_index, scalar_op
+from indexing.kernels.op_types import type_fault
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
@@ -151,6 +152,9 @@ class LaneExecution:
     def op(self, op: MlirOp, scope: LaneScope) -> None:
         """Execute an op."""
         handler = self.handlers.get(op.name)
+        fault = type_fault(self.module, op)
+        if fault:
+            raise NotExecuted(f"`{op.name}` in line {op.span.line}: {fault}")
         if handler is not None:
             results = handler(self, op, scope)
         elif not op.is_known or op.regions or len(op.results) != 1:

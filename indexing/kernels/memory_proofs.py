@@ -52,7 +52,7 @@ class MemoryProof:
         if any(self._runtime_in(w) for w in writes) or self.operand_in(buffer) is not None:
             return self._written_once(buffer, writes)
         maps = [over(self._variables(w), w.index, w.guards) for w in writes]
-        return self._holes(output, maps, dims)
+        return self.holes(output, maps, dims)
 
     def _written_once(self, buffer: KernelBuffer, writes: Sequence[KernelAccess]) -> str:
         """Return why it is not proved that a buffer in place is written once at each element."""
@@ -75,7 +75,7 @@ class MemoryProof:
             return "two ops may write one element in place"
         return ""
 
-    def _holes(
+    def holes(
         self, output: int, maps: Sequence[IndexingMap], dims: tuple[int, ...]
     ) -> KernelDiffers | str:
         size = 1

@@ -14,6 +14,7 @@ from indexing.kernels.control import LAUNCH
 from indexing.kernels.domains import (
     BrokenCondition,
     Guards,
+    NotHandled,
     Point,
     is_impossible,
     violation,
@@ -21,6 +22,7 @@ from indexing.kernels.domains import (
 from indexing.kernels.memory_proofs import MemoryProof
 from indexing.kernels.random_values import differing_point
 from indexing.kernels.run import KernelRun, logical_index
+from indexing.kernels.scatters import ScatterProof
 from indexing.kernels.verdicts import (
     KernelDiffers,
     KernelProved,
@@ -68,6 +70,17 @@ class Proof:
         fault, reason = self._promises()
         if fault is not None:
             return fault
+        scatter = ScatterProof.of(self.run, self.memory)
+        if scatter is not None:
+            reason = reason or scatter.reason()
+            self.premises.update(scatter.premises)
+            return KernelUndecided(reason) if reason else self._proved()
+        return self._verdict(reason)
+
+    def _verdict(self, reason: str) -> KernelVerdict:
+        """Return the verdict on elements that have one formula each."""
+        if any(access.current is not None for access in self.execution.accesses):
+            raise NotHandled("an atomic op outside of a scatter")
         outputs = range(len(self.run.results))
         memory = [reason for reason in [self.memory.hazards()] if reason]
         for output in outputs:
@@ -82,6 +95,9 @@ class Proof:
             return values
         if reason or values is not None:
             return KernelUndecided(reason or str(values), level=None if reason else "reads")
+        return self._proved()
+
+    def _proved(self) -> KernelProved:
         if any(shape.element_type == "pred" for shape in self.program.inputs):
             self.premises[PRED_BYTES] = None
         self.premises.update(self.execution.premises)

@@ -21,6 +21,7 @@ from indexing.kernels.domains import NotHandled
 from indexing.kernels.index_ops import of_index
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirType, RawAttribute
 from indexing.kernels.lanes import LANE_HANDLERS
+from indexing.kernels.memory_ops import MEMORY_HANDLERS
 from indexing.kernels.scalars import with_sign
 from indexing.kernels.shared_tiles import tile_element
 from indexing.kernels.symbolic import Execution, Held
@@ -140,7 +141,7 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
             raise NotHandled("an element of an output is read")
         return program.read(alias[0].number, index)
 
-    handlers = {**HANDLERS, **TILE_HANDLERS, **LANE_HANDLERS}
+    handlers = {**HANDLERS, **MEMORY_HANDLERS, **TILE_HANDLERS, **LANE_HANDLERS}
     execution = Execution(
         module, program.elements.algebra, read_argument, tile_element, index_width(module),
         handlers, merge, of_index, () if launch is None else launch.threads,

@@ -23,19 +23,19 @@ from indexing.kernels.accumulation import (
 from indexing.kernels.domains import (
     Guards,
     NotHandled,
-    implies,
     magnitude,
     numerators,
     partial_sums,
     terms_of,
 )
 from indexing.kernels.ir import MlirFunction, MlirModule, MlirOp, MlirRegion, MlirType, MlirValue
+from indexing.kernels.map_domains import MapDomains
+from indexing.kernels.op_types import type_fault
 from indexing.kernels.scalars import Scalars, type_name
 from indexing.kernels.tile_values import Element, Tile
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
-from simplifier.substitute import Substitution
 
 MAX_OPS: Final = 20_000
 """Limit on the ops that are executed."""
@@ -44,15 +44,6 @@ MAX_OPS: Final = 20_000
 Held: TypeAlias = Expr | Formula | Accumulated | KernelBuffer | Tile
 ReadShared: TypeAlias = Callable[["Execution", KernelBuffer, tuple[Expr, ...]], Formula]
 ReadArgument: TypeAlias = Callable[[KernelBuffer, tuple[Expr, ...]], Formula]
-
-
-@dataclass(frozen=True, slots=True)
-class OutsideDomain:
-    """What a result of a map is where the domain of the map holds; anything elsewhere."""
-
-    expr: Expr
-    domain: Guards
-    op: MlirOp
 
 
 @dataclass(slots=True)
@@ -66,6 +57,7 @@ class Execution:
         promises: conditions that are to be proved.
         premises: conditions on which the execution relies, in words.
         exchanges: the number of barriers and shuffles so far.
+        loop_results: the results of the map of each `xla.loop`.
     """
 
     module: MlirModule
@@ -79,6 +71,7 @@ class Execution:
     launched_threads: tuple[int, ...] = ()
     launched_blocks: tuple[int, ...] = ()
     scalars: Scalars = field(init=False)
+    domains: MapDomains = field(init=False)
     threads: dict[str, Variable] = field(default_factory=dict)
     blocks: dict[str, Variable] = field(default_factory=dict)
     accesses: list[KernelAccess] = field(default_factory=list)
@@ -92,11 +85,11 @@ class Execution:
     _tiles: int = 0
     _conditions: dict[Formula, Guards] = field(default_factory=dict)
     carried: set[Formula] = field(default_factory=set)
-    _outside: dict[Variable, OutsideDomain] = field(default_factory=dict)
-    _users: dict[MlirValue, list[str]] = field(default_factory=dict)
+    loop_results: list[tuple[Expr, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.scalars = Scalars(self.algebra)
+        self.domains = MapDomains(self.module, self.width)
         self._conditions[self.scalars.true] = ()
 
     # ------------------------------------------------------------ functions
@@ -155,6 +148,9 @@ class Execution:
         self._ops += 1
         if self._ops > MAX_OPS:
             raise NotHandled(f"budget: more than {MAX_OPS} ops are executed")
+        fault = type_fault(self.module, op)
+        if fault:
+            raise NotHandled(f"`{op.name}` in line {op.span.line}: {fault}")
         handler = self.handlers.get(op.name)
         results: Sequence[Held]
         if handler is not None:
@@ -267,39 +263,9 @@ class Execution:
         except NotHandled:
             return None
 
-    def outside_domain(self, expr: Expr, domain: Guards, op: MlirOp) -> Expr:
-        """Return a result of a map that is also computed where its domain does not hold."""
-        limit = 1 << self.width - 1
-        variable = Variable(f"outside{len(self._outside)}", -limit, limit - 1)
-        self._outside[variable] = OutsideDomain(expr, domain, op)
-        return variable.as_expr()
-
-    def only_compared(self, op: MlirOp) -> bool:
-        """Return True if the results of an op are operands of comparisons only."""
-        if not self._users:
-            for user in self.module.walk():
-                for value in user.operands:
-                    self._users.setdefault(value, []).append(user.name)
-        return all(set(self._users.get(v, ())) == {"arith.cmpi"} for v in op.results)
-
-    def _within_domains(self, guards: Guards) -> Guards:
-        """Return conditions of which some are those of the domains of maps that others use."""
-        for variable in {v for c in guards for v in c.expr.variables()} & self._outside.keys():
-            known = self._outside[variable]
-            swap = Substitution({variable: known.expr})
-            rest = [c for c in guards if variable not in c.expr.variables()]
-            if all(implies((*self.place.guards, *rest), c) for c in known.domain):
-                guards = tuple([c.with_expr(swap(c.expr)) for c in guards])
-        return guards
-
-    def _require_within(self, guards: Guards) -> None:
-        for variable in {v for c in guards for v in c.expr.variables()} & self._outside.keys():
-            line = self._outside[variable].op.span.line
-            raise NotHandled(f"the domain of `xla.apply_indexing`, line {line}, may not hold")
-
     def condition(self, guards: Guards) -> Formula:
         """Return the predicate that all conditions hold."""
-        scalars, guards = self.scalars, self._within_domains(guards)
+        scalars, guards = self.scalars, self.domains.within(guards, self.place.guards)
         guards = tuple([c for c in guards if not c.is_true])
         if any(c.is_false for c in guards):
             return scalars.false
@@ -322,15 +288,18 @@ class Execution:
             return self.read_shared(self, buffer, index)
         return self.read_argument(buffer, index)
 
-    def write(self, op: MlirOp, buffer: Held, index: tuple[Expr, ...], value: Held) -> None:
-        """Record the write of an element."""
+    def write(
+        self, op: MlirOp, buffer: Held, index: tuple[Expr, ...], value: Held,
+        current: Formula | None = None,
+    ) -> None:  # fmt: skip
+        """Record the write of an element; of a function of its `current` value, if one is given."""
         if not isinstance(buffer, KernelBuffer):
             raise NotHandled("an element of a tensor that is no buffer")
         index = self._in_bounds(op, buffer, index, "written")
         term = self.formula(value)
         if term in self.carried:
             raise NotHandled("a value that a loop carries is stored within the loop")
-        self._record(op, buffer, index, term)
+        self._record(op, buffer, index, term, current)
 
     def _in_bounds(
         self, op: MlirOp, buffer: KernelBuffer, index: tuple[Expr, ...], what: str
@@ -344,12 +313,13 @@ class Execution:
         return tuple(inside)
 
     def _record(
-        self, op: MlirOp, buffer: KernelBuffer, index: tuple[Expr, ...], value: Formula | None
-    ) -> None:
+        self, op: MlirOp, buffer: KernelBuffer, index: tuple[Expr, ...], value: Formula | None,
+        current: Formula | None = None,
+    ) -> None:  # fmt: skip
         place = self.place
         self.accesses.append(KernelAccess(
             buffer, index, place.variables, place.guards, op, value, len(self.accesses),
-            self.interval, place.is_certain,
+            self.interval, place.is_certain, current,
         ))  # fmt: skip
 
     def indices(self, values: Mapping[MlirValue, Held], group: Sequence[MlirValue]) -> tuple[
@@ -369,7 +339,7 @@ class Execution:
             NotHandled: one of them is on an index that is computed outside of a map's domain.
         """
         guards = self._conditions.get(term) if isinstance(term, Formula) else None
-        self._require_within(guards or ())
+        self.domains.require(guards or ())
         return guards
 
     def new_variable(self, size: int) -> Variable:

@@ -133,17 +133,8 @@ def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
 # ---------------------------------------------------------------- shapes
 
 
-def _expect_dims(op: MlirOp, dims: Sequence[int]) -> None:
-    """Check the sizes of a result."""
-    if op.result.type.dims != tuple(dims):
-        raise NotHandled(f"`{op.name}` to {op.result.type} of sizes {list(dims)}")
-
-
 def _transpose(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     tile, order = _tile(values, op.operand("value")), op.attributes["dims"]
-    if sorted(order) != list(range(len(tile.dims))):
-        raise NotHandled(f"`{op.name}` by {list(order)}")
-    _expect_dims(op, [tile.dims[k] for k in order])
 
     def at(index: Index) -> Element:
         source = [as_expr(0)] * len(order)
@@ -156,8 +147,6 @@ def _transpose(execution: Execution, op: MlirOp, values: Values) -> Sequence[Hel
 
 def _reshape(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     tile, dims = _tile(values, op.operand("value")), op.result.type.dims
-    if math.prod(dims) != math.prod(tile.dims):
-        raise NotHandled(f"`{op.name}` to {op.result.type} of sizes {list(tile.dims)}")
 
     def at(index: Index) -> Element:
         number = as_expr(number_of(index, dims))
@@ -172,13 +161,6 @@ def _reshape(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]
 
 def _broadcast(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     tile, dims = _tile(values, op.operand("value")), op.attributes["dims"]
-    wide = op.result.type.dims
-    if (
-        len(dims) != len(tile.dims)
-        or any(k >= len(wide) for k in dims)
-        or any(size not in (1, wide[k]) for k, size in zip(dims, tile.dims, strict=True))
-    ):
-        raise NotHandled(f"`{op.name}` to {op.result.type} of sizes {list(tile.dims)}")
 
     def at(index: Index) -> Element:
         pairs = zip(dims, tile.dims, strict=True)
@@ -206,8 +188,7 @@ def _from_elements(execution: Execution, op: MlirOp, values: Values) -> Sequence
 
 def _mask(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     tile, bounds = _tile(values, op.operand("value")), op.attributes["bounds"]
-    _expect_dims(op, tile.dims)
-    if len(bounds) != len(tile.dims):
+    if tile.dims != op.result.type.dims or len(bounds) != len(tile.dims):
         raise NotHandled(f"`{op.name}` with {len(bounds)} bounds")
     other = values[op.operand("masked")]
 
@@ -229,7 +210,6 @@ def _reduce(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
         raise NotHandled(f"a reduction by `{op.attributes['applies']}`")
     tile, init = (_tile(values, op.operand(role)) for role in ("values", "inits"))
     dimensions = op.attributes["dimensions"]
-    _expect_dims(op, [size for k, size in enumerate(tile.dims) if k not in dimensions])
 
     def at(index: Index) -> Element:
         own = iter(index)
@@ -275,7 +255,6 @@ def _dot(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     batch = op.attributes.get("batching_dims", ((), ()))
     contracted = op.attributes["contracting_dims"]
     kind = type_name(op.result.type)
-    _check_dot(op, (left.dims, right.dims), batch, contracted)
 
     def at(index: Index) -> Element:
         sums = [execution.new_variable(left.dims[k]) for k in contracted[0]]
@@ -298,23 +277,6 @@ def _dot(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
         return _fold(execution, "add", zero, product, sums)
 
     return [Tile(op.result.type, at)]
-
-
-def _check_dot(
-    op: MlirOp, dims: Sequence[Sequence[int]], batch: Sequence[Sequence[int]],
-    contracted: Sequence[Sequence[int]],
-) -> None:  # fmt: skip
-    """Check that the dimensions of a dot are distinct, of equal sizes, and make its result."""
-    free: list[int] = []
-    for side in (0, 1):
-        used = [*batch[side], *contracted[side]]
-        if len(set(used)) < len(used) or any(k >= len(dims[side]) for k in used):
-            raise NotHandled("a dot with a dimension that is given twice, or that is none")
-        free += [size for k, size in enumerate(dims[side]) if k not in used]
-    for pairs in (batch, contracted):
-        if [dims[0][k] for k in pairs[0]] != [dims[1][k] for k in pairs[1]]:
-            raise NotHandled("a dot of dimensions of other sizes")
-    _expect_dims(op, [*[dims[0][k] for k in batch[0]], *free])
 
 
 # ---------------------------------------------------------------- elements

@@ -68,8 +68,6 @@ def executed_fault(
         return next((fault for fault in trial.faults(draws) if fault is not None), None)
     except (NotExecuted, NotHandled, ExecutionError, HloError):
         return None
-    except (ValueError, IndexError, KeyError, TypeError):
-        return None  # the text is ill-typed
 
 
 @dataclass(frozen=True, slots=True)

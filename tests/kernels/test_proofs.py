@@ -12,6 +12,7 @@ from hlo.text.source import Source
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.lanes import ANY_ORDER
+from indexing.kernels.scatters import UNIQUE
 from indexing.kernels.sections import stages
 from indexing.kernels.verdicts import KernelDiffers, KernelProved
 from indexing.maps.answers import Unknown
@@ -42,7 +43,9 @@ def test_a_kernel_of_xla_is_proved(folder: str) -> None:
     verdict = indexing.check_kernel(kernel_of(folder))
     assert isinstance(verdict, KernelProved), str(verdict)
     assert (verdict.level, bool(verdict)) == ("values", True)
-    assert (ANY_ORDER in verdict.premises) == ("h100_reduce" in folder)
+    is_reordered = any(word in folder for word in ("h100_reduce", "_add", "_max"))
+    assert (ANY_ORDER in verdict.premises) == is_reordered
+    assert (UNIQUE in verdict.premises) == (folder == "h100_scatter_set")
 
 
 DIFFERENT = [
@@ -86,6 +89,12 @@ DIFFERENT = [
     ("h100_loop_shifts", r"shrsi %extracted, %c2", "shrui %extracted, %c2", "is written"),
     ("h100_reduce_any", r"arith\.ori %arg0", "arith.andi %arg0", "is written"),
     ("h100_loop_window_sums", r"addf %pure_call_0", "mulf %pure_call_0", "is written"),
+    ("cpu_scatter_add", r"arith\.addf", "arith.mulf", "is written"),
+    ("cpu_scatter_add", r"constant 76 : index", "constant 75 : index", "is left"),
+    ("cpu_scatter_add", r"index_id in \[0, 19\]", "index_id in [0, 18]", "is left"),
+    ("h100_scatter_add", r"(th_x / 8\) mod) 20, 0", r"\1 19, 0", "is written"),
+    ("h100_scatter_max", r"maxsi", "minsi", "is written"),
+    ("h100_scatter_set", r"th_x mod 5", "th_x mod 4", "race"),
     # the product of a mask's 0 and an element beyond the edge, which is undefined
     ("h100_gemm_padded", r"(?s)cmpi slt, %24(?!.*cmpi slt)", "cmpi sle, %24", "undefined"),
     ("h100_gemm_padded", r"cmpi sge, %12, %16", "cmpi slt, %12, %16", "undefined"),
