@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from hlo.arguments import checked
@@ -15,7 +16,12 @@ from indexing.kernels.kernel import Kernel
 from indexing.kernels.proofs import Proof
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
-from indexing.kernels.verdicts import KernelProved, KernelUndecided, KernelVerdict
+from indexing.kernels.verdicts import (
+    KernelDiffers,
+    KernelProved,
+    KernelUndecided,
+    KernelVerdict,
+)
 from indexing.kernels.witnesses import DRAWS, executed_fault
 
 LAST_WITH_TENSORS: Final = "xla-lower-tensors"
@@ -73,13 +79,47 @@ def _proved(
         return KernelUndecided(error.unknown.reason, fusion)
 
 
+@dataclass(frozen=True, slots=True)
+class StageFault:
+    """The first stage of a kernel that differs from the instruction.
+
+    Attributes:
+        number: the number of the stage in `kernel.stages`.
+        after: the pass that ran before it, whose result it is; empty for the emitter's own text.
+            Pipelines nest: a pass that runs others may have changed the text after the last one.
+    """
+
+    number: int
+    after: str
+    verdict: KernelDiffers
+
+    def __str__(self) -> str:
+        maker = f"the result of {self.after}" if self.after else "the text of the emitter"
+        return f"stage {self.number}, {maker}, {self.verdict}"
+
+
+def first_fault(
+    stages: Iterable[tuple[KernelStage, KernelVerdict]],
+) -> StageFault | None:
+    """Return the first stage that differs, by the verdicts of `check_stages`; None if none does.
+
+    The stages before it are equal to the instruction or undecided.
+    """
+    after = ""
+    for number, (stage, verdict) in enumerate(stages):
+        if isinstance(verdict, KernelDiffers):
+            return StageFault(number, after, verdict)
+        after = stage.before
+    return None
+
+
 @checked
 def check_stages(kernel: Kernel) -> Iterator[tuple[KernelStage, KernelVerdict]]:
     """Yield the stages of a kernel up to the last one with tensors, with their verdicts.
 
-    A stage is compared with the instruction, not with the stage before it: the first one that is
-    not proved is the result of a pass that ran just before it.  A stage whose text is that of the
-    one before has the same verdict.
+    A stage is compared with the instruction: two stages that are proved are equal, and the first
+    one that differs is the result of the pass before it (`first_fault`).  A stage whose text is
+    that of the one before has the same verdict.
 
     Raises:
         HloError: the text of a stage is invalid.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hlo.text.source import HloError
-from indexing.kernels.checks import check_kernel, check_stages
+from indexing.kernels.checks import StageFault, check_kernel, check_stages, first_fault
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.kernel_access import KernelAccesses, SectorCount
 from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided, KernelVerdict
@@ -29,6 +29,7 @@ class KernelResult:
         device: the name of the GPU whose sectors are counted.
         fault: the error in the kernel's text, or None.
         stages: for each stage that was compared, the pass that runs next and the verdict.
+        wrong_stage: the first stage that differs, if stages were compared.
     """
 
     kernel: Kernel
@@ -37,11 +38,17 @@ class KernelResult:
     device: str
     fault: HloError | None = None
     stages: tuple[tuple[str, str], ...] = ()
+    wrong_stage: StageFault | None = None
 
     @property
     def word(self) -> str:
         """``proved``, ``differs`` or ``undecided``."""
         return _word(self.verdict)
+
+    @property
+    def worst(self) -> str:
+        """The same, or ``differs`` if a later stage differs."""
+        return self.word if self.wrong_stage is None else "differs"
 
 
 def _word(verdict: KernelVerdict) -> str:
@@ -66,7 +73,8 @@ def checked_kernel(kernel: Kernel, stages: bool = False, device: str = "H100") -
             return KernelResult(kernel, check_kernel(kernel), access, device)
         every = list(check_stages(kernel))  # the first of them is the kernel's own
         words = tuple([(stage.before, _word(each)) for stage, each in every])
-        return KernelResult(kernel, every[0][1], access, device, stages=words)
+        wrong = first_fault(every)
+        return KernelResult(kernel, every[0][1], access, device, None, words, wrong)
     except HloError as error:
         verdict = KernelUndecided(error.message)
         return KernelResult(kernel, verdict, Unknown("the text is invalid"), device, error)
@@ -98,6 +106,7 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
         "element": None,
         "access": _access_record(result),
         "stages": [{"pass": name, "verdict": word} for name, word in result.stages],
+        "wrong_stage": _wrong_stage_record(result.wrong_stage),
         "file": kernel.path,
         "schema_version": SCHEMA_VERSION,
     }
@@ -264,6 +273,12 @@ def _module_of(result: KernelResult) -> str:
     return os.path.basename(result.kernel.path).partition(result.kernel.name)[0].rstrip(".")
 
 
+def _wrong_stage_record(wrong: StageFault | None) -> dict[str, Any] | None:
+    if wrong is None:
+        return None
+    return {"number": wrong.number, "after": wrong.after, "what": str(wrong.verdict)}
+
+
 def _stage_lines(result: KernelResult) -> Iterator[str]:
     words = Counter(word for _, word in result.stages)
     if words:
@@ -271,6 +286,8 @@ def _stage_lines(result: KernelResult) -> Iterator[str]:
         broken = next((name for name, word in result.stages if word != "proved"), None)
         first = "" if broken is None else f"; the first that is not proved is before {broken}"
         yield f"{result.kernel.name}: stages: {counts}{first}"
+    if result.wrong_stage is not None and result.wrong_stage.number:
+        yield f"{result.kernel.name}: {result.wrong_stage}"
 
 
 def _reason_lines(head: str, reasons: Sequence[str]) -> Iterator[str]:

@@ -88,6 +88,58 @@ def test_a_name_chooses_a_kernel(run: Run) -> None:
     assert "no kernel `none`" in err
 
 
+PASSES = ("canonicalize", "cse", "xla-flatten-tensors", "xla-lower-tensors", "symbol-dce")
+HEADER = (
+    "// -----// IR Dump Before P: {} ('func.func' operation: "
+    "@input_transpose_fusion) //----- //"
+)
+    "// -----// IR Dump Before P: {} ('func.func' operation: @input_transpose_fusion) //----- //"
+)
+
+
+def log_of(folder: str, wrong: frozenset[int]) -> str:
+    """Return a log in which the text of some stages is wrong."""
+    (log,) = (DATA / folder).glob("*.log")
+    _, _, text = log.read_text().partition("\n")
+    texts = [text.replace("math.exp", "math.tanh") if k in wrong else text for k in range(5)]
+    sections = [f"{HEADER.format(n)}\n{each}" for n, each in zip(PASSES, texts, strict=True)]
+    return "\n".join(sections)
+
+
+WRONG_STAGES = [
+    (frozenset[int](), None),
+    (frozenset([0, 1, 2, 3]), (0, "")),
+    (frozenset([2, 3, 4]), (2, "cse")),
+    (frozenset([2]), (2, "cse")),  # a later pass mends it
+    (frozenset([3]), (3, "xla-flatten-tensors")),
+    (frozenset([4]), None),  # no tensors: not compared
+]
+
+
+@pytest.mark.parametrize("wrong, expected", WRONG_STAGES)
+def test_a_wrong_stage_is_named_by_the_pass_whose_result_it_is(
+    run: Run, tmp_path: Path, wrong: frozenset[int], expected: tuple[int, str] | None
+) -> None:
+    for file in (DATA / "h100_transpose_2d").iterdir():
+        text = log_of("h100_transpose_2d", wrong) if file.suffix == ".log" else file.read_text()
+        (tmp_path / file.name).write_text(text)
+    status, out, _ = run(f"{tmp_path} --stages --format json")
+    record = json.loads(out)
+    validator("kernels").validate(record)
+    words = ["differs" if k in wrong else "proved" for k in range(4)]
+    assert [(each["pass"], each["verdict"]) for each in record["stages"]] == [
+        *zip(PASSES[:4], words, strict=True)
+    ]
+    if expected is None:
+        assert (status, record["wrong_stage"]) == (0, None)
+        return
+    assert status == 1
+    assert (record["wrong_stage"]["number"], record["wrong_stage"]["after"]) == expected
+    _, out, _ = run(f"{tmp_path} --stages")
+    maker = f"stage {expected[0]}, the result of {expected[1]}, differs: another value"
+    assert (maker in out) == bool(expected[0])
+
+
 def test_each_stage_is_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     executions: list[str] = []
 

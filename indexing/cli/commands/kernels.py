@@ -69,7 +69,8 @@ def command(
     are in bounds, no index wraps, and threads exchange values through shared memory only across
     barriers. Otherwise it differs, with the block, thread and iteration, or it is undecided, with
     the reason. JSON has an object for each kernel. With --stages, the text before each later pass
-    is compared with the fusion, too, until tensors are lowered to pointers.
+    is compared with the fusion, too, until tensors are lowered to pointers; the first one that
+    differs is named with the pass whose result it is.
 
     For kernels of GPUs, a second table has the sectors of memory that all warps load and store, by
     the threads, blocks and loops of the kernel; an innermost loop over adjacent, aligned elements
@@ -110,7 +111,7 @@ def command(
             reporter.print(*array_lines(result))
     if notation == "svg":
         print_figures(reporter, [_figure(result) for result in results if result.fault is None])
-    words = {result.word for result in results}
+    words = {result.worst for result in results}
     if "differs" in words:
         reporter.verdict = DIFFERENT
     elif "undecided" in words:
