@@ -40,7 +40,8 @@ def check_kernel(
     that the text asserts hold.
 
     Args:
-        fusion: the instruction; by default, the kernel's own.
+        fusion: the instruction; by default, the kernel's own, and those that run the same kernel by
+            the sequence of thunks.
         stage: the number of the stage in `kernel.stages`; by default, the first one.
     Returns:
         `KernelProved`, the only truthy verdict; `KernelDiffers`, with a point; or
@@ -48,9 +49,19 @@ def check_kernel(
     Raises:
         HloError: the text of the kernel or the instruction is invalid.
     """
-    fusion = kernel.fusion if fusion is None else fusion
-    if fusion is None:
+    if fusion is not None:
+        return _checked(kernel, fusion, stage)
+    if kernel.fusion is None:
         return KernelUndecided("the module has no instruction of the kernel's name")
+    verdict = _checked(kernel, kernel.fusion, stage)
+    for other in kernel.shared_by:
+        if verdict and other.evidence == "thunks":
+            verdict = _checked(kernel, other.instruction, stage)
+    return verdict
+
+
+def _checked(kernel: Kernel, fusion: Instruction, stage: int) -> KernelVerdict:
+    """Return the verdict by a proof; if it does not decide, by executions."""
     module = kernel.stages[stage].read() if stage else kernel.module
     launch = _launch(kernel, stage)
     verdict = _proved(kernel, module, fusion, launch)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hlo.arguments import checked
@@ -23,16 +23,18 @@ from hlo.text.source import Source
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.run import Launch
 from indexing.kernels.sections import KernelStage, stages
+from indexing.kernels.sharing import sharing_fusions
 
 _KERNEL: Final = re.compile(
     r"(?P<module>module_\d+\..+?)\.(?:__compute_module_)?(?P<kernel>[^.].*?)(?:_kernel_module)?"
     r"(?P<kind>\.mlir-passes\.log|-pre-optimization\.mlir|\.before_validation\.ttir\.txt)"
 )
 _THUNK: Final = re.compile(
-    r"^ *\d+: k\w+ .*?\] (?P<name>\S+) grid: \[(?P<grid>[\d, ]+)\]"
+    r"^ *(?P<number>\d+): k\w+ .*?\] (?P<name>\S+) grid: \[(?P<grid>[\d, ]+)\]"
     r" threads: \[(?P<threads>[\d, ]+)\]\s+shared_memory: (?P<bytes>\d+) bytes",
     re.MULTILINE,
 )
+_THUNKS: Final = ".thunk_sequence.txt"
 _ORDER: Final = (".mlir-passes.log", "-pre-optimization.mlir", ".before_validation.ttir.txt")
 
 
@@ -80,7 +82,22 @@ def module_kernels(
         fusions = _instructions(module)
         launches = _launches(files.thunks, max_bytes)
         own = [_kernel(path, fusions, launches, max_bytes) for path in files.kernels]
-        yield files.module, tuple(own)
+        yield files.module, tuple(_shared(own, module, files.thunks, max_bytes))
+
+
+def _shared(
+    kernels: Sequence[Kernel], module: Module | None, thunks: str, max_bytes: int
+) -> list[Kernel]:
+    """Return the kernels of a module with the other fusions that run them."""
+    owners = {kernel.name: kernel.fusion for kernel in kernels if kernel.fusion is not None}
+    if module is None or not owners:
+        return list(kernels)
+    path = thunks.removesuffix(_THUNKS) + ".thunk_metadata.txt"
+    metadata = _text(path, max_bytes) if thunks and os.path.exists(path) else ""
+    text = _text(thunks, max_bytes) if thunks else ""
+    numbered = {int(m["number"]): m["name"] for m in _THUNK.finditer(text)}
+    sharing = sharing_fusions(module, owners, numbered, metadata)
+    return [replace(kernel, shared_by=sharing.get(kernel.name, ())) for kernel in kernels]
 
 
 def has_kernels(folder: str | os.PathLike[str]) -> bool:
@@ -117,8 +134,8 @@ def _modules(folder: str) -> Iterator[_ModuleFiles]:
         dump = DumpName.of(name)
         if dump is not None and dump.stage == "after_optimizations" and name.endswith(".txt"):
             texts[place, dump.module] = path
-        elif name.endswith(".thunk_sequence.txt"):
-            thunks[place, name.removesuffix(".thunk_sequence.txt")] = path
+        elif name.endswith(_THUNKS):
+            thunks[place, name.removesuffix(_THUNKS)] = path
     by_module: dict[tuple[str, str], dict[str, str]] = {}
     for path in paths:
         place, name = os.path.split(path)

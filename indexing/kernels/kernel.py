@@ -17,6 +17,7 @@ from indexing.kernels.ir import MlirModule
 from indexing.kernels.kernel_access import KernelAccesses, accesses_of
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
+from indexing.kernels.sharing import SharingFusion
 from indexing.maps.answers import Unknown
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
@@ -43,6 +44,7 @@ class Kernel(Displayed):
         stages: the texts before each pass, the first of which is analysed.
         launch: the launch that the thunk sequence states, if there is one.
         path: the file.
+        shared_by: the other fusions of the module that run it.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Kernel(Displayed):
     stages: tuple[KernelStage, ...] = field(repr=False)
     launch: Launch | None
     path: str
+    shared_by: tuple[SharingFusion, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "run"}  # an execution has functions

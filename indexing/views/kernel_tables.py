@@ -107,6 +107,10 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
         "access": _access_record(result),
         "stages": [{"pass": name, "verdict": word} for name, word in result.stages],
         "wrong_stage": _wrong_stage_record(result.wrong_stage),
+        "shared_by": [
+            {"fusion": other.instruction.name, "evidence": other.evidence}
+            for other in kernel.shared_by
+        ],
         "file": kernel.path,
         "schema_version": SCHEMA_VERSION,
     }
@@ -288,6 +292,8 @@ def _stage_lines(result: KernelResult) -> Iterator[str]:
         yield f"{result.kernel.name}: stages: {counts}{first}"
     if result.wrong_stage is not None and result.wrong_stage.number:
         yield f"{result.kernel.name}: {result.wrong_stage}"
+    for other in result.kernel.shared_by:
+        yield f"{result.kernel.name}: {other}"
 
 
 def _reason_lines(head: str, reasons: Sequence[str]) -> Iterator[str]:

@@ -90,9 +90,6 @@ def test_a_name_chooses_a_kernel(run: Run) -> None:
 
 PASSES = ("canonicalize", "cse", "xla-flatten-tensors", "xla-lower-tensors", "symbol-dce")
 HEADER = (
-    "// -----// IR Dump Before P: {} ('func.func' operation: "
-    "@input_transpose_fusion) //----- //"
-)
     "// -----// IR Dump Before P: {} ('func.func' operation: @input_transpose_fusion) //----- //"
 )
 
