@@ -19,11 +19,13 @@ class KernelBuffer:
     Attributes:
         number: the number of the argument; of a tile, -1 and below.
         memory: equal for arguments in the same memory (``xla.slice_index``).
+        alignment: the bytes of which its address is a multiple.
     """
 
     number: int
     type: MlirType
     memory: object
+    alignment: int = 1
 
     @property
     def is_shared(self) -> bool:

@@ -12,6 +12,7 @@ from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.domains import Guards, NotHandled
 from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
 
 _COMBINING: Final = frozenset(["add", "multiply", "maximum", "minimum", "and", "or"])
 
@@ -38,6 +39,23 @@ class AccumulatedPart:
     value: Formula
     ranges: tuple[Variable, ...] = ()
     guards: Guards = ()
+
+    def solved(self, algebra: FormulaAlgebra) -> AccumulatedPart:
+        """Return the part without ranges of which a guard leaves one value."""
+        for guard in self.guards:
+            factors = guard.expr.parts
+            for v in self.ranges:
+                if guard.lower == guard.upper and abs(factors.get(v, 0)) == 1:
+                    value = v.as_expr() - (guard.expr - guard.lower) * factors[v]
+                    if v in value.variables():
+                        continue
+                    swap = algebra.rewriting({v: value})
+                    rest = [c.with_expr(swap.expr(c.expr)) for c in self.guards if c is not guard]
+                    return AccumulatedPart(
+                        swap(self.value), tuple([r for r in self.ranges if r is not v]),
+                        (*rest, Constraint(value, v.lower, v.upper)),
+                    ).solved(algebra)  # fmt: skip
+        return self
 
     def over(self, ranges: Sequence[Variable], guards: Guards) -> AccumulatedPart:
         """Return the part within loops over further ranges."""
@@ -73,7 +91,7 @@ class Accumulated:
     def formula(self, algebra: FormulaAlgebra) -> Formula:
         """Return the value as a formula."""
         total = self.init
-        for part in self.parts:
+        for part in [each.solved(algebra) for each in self.parts]:
             if part.value.type != total.type:
                 raise NotHandled(f"{part.value.type} is combined with {total.type}")
             fold = Fold(

@@ -27,29 +27,32 @@ DOT_WORK: Final = 8
 def _extract(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
     source, index = scope[op.operand("source")], self.indices(op.group("indices"), scope)
     if isinstance(source, LaneValue):
-        return [_element(self, source, index)]
-    return [_read(self, source, index)]
+        return [element_at(self, source, index)]
+    return [read_at(self, source, index)]
 
 
-def _read(self: LaneExecution, memory: LaneMemory, index: Sequence[Array]) -> LaneValue:
+def read_at(self: LaneExecution, memory: LaneMemory, index: Sequence[Array]) -> LaneValue:
+    """Return an element of memory for each lane, and keep that the lanes read it."""
     self.budget.use(0, ACCESS_WORK * len(self.lanes) * memory.is_tracked)
     return memory.read(memory.place(index, self.lanes, "read"), self.lanes, self.interval)
 
 
-def _write(
+def write_at(
     self: LaneExecution, memory: LaneMemory, index: Sequence[Array], value: LaneValue
 ) -> None:  # fmt: skip
+    """Write an element of memory for each lane."""
     self.budget.use(0, ACCESS_WORK * len(self.lanes))
     place = memory.place(index, self.lanes, "written")
     memory.write(place, value, self.lanes, self.interval)
 
 
-def _element(self: LaneExecution, value: LaneValue, index: Sequence[Array]) -> LaneValue:
+def element_at(self: LaneExecution, value: LaneValue, index: Sequence[Array]) -> LaneValue:
     """Return elements of values, by one index for each of their dimensions."""
-    return value.moved(lambda array: array[_spot(self, array, index)])
+    return value.moved(lambda array: array[spot_of(self, array, index)])
 
 
-def _spot(self: LaneExecution, array: Array, index: Sequence[Array]) -> tuple[Array, ...]:
+def spot_of(self: LaneExecution, array: Array, index: Sequence[Array]) -> tuple[Array, ...]:
+    """Return the row and the place of an element of each lane's values."""
     if len(index) > array.ndim - 1:
         raise NotExecuted(f"{len(index)} indices of a value of rank {array.ndim - 1}")
     count = max([len(array), *[len(i) for i in index]])
@@ -64,7 +67,7 @@ def _spot(self: LaneExecution, array: Array, index: Sequence[Array]) -> tuple[Ar
 def _insert(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
     target = self.memory(scope[op.operand("target")])
     value = self.value(scope[op.operand("value")])
-    _write(self, target, self.indices(op.group("indices"), scope), value)
+    write_at(self, target, self.indices(op.group("indices"), scope), value)
     return [target]
 
 
@@ -151,67 +154,6 @@ def _shuffle_reduce(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequen
         values = [self.value(held).full(count) for held in results]
         distance //= 2
     return values
-
-
-# ---------------------------------------------------------------- vectors
-
-
-def _transfer_read(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
-    source = self.memory(scope[op.operand("source")])
-    index = self.indices(op.group("indices"), scope)
-    if op.attributes.get("in_bounds") not in ((True,), None) or len(op.result.type.dims) != 1:
-        raise NotExecuted("a vector that may be out of bounds")
-    parts = [_read(self, source, [*index[:-1], index[-1] + k])
-             for k in range(op.result.type.dims[0])]  # fmt: skip
-    data = np.stack([part.data for part in parts], axis=1)
-    if all_defined(*parts) is None:
-        return [LaneValue(data)]
-    return [LaneValue(data, np.stack([part.mask() for part in parts], axis=1))]
-
-
-def _position(self: LaneExecution, op: MlirOp, scope: LaneScope) -> list[Array]:
-    return [np.array([p]) if isinstance(p, int) else self.known(scope[p], "a position")
-            for p in op.attributes["position"]]  # fmt: skip
-
-
-def _vector_extract(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
-    source = self.value(scope[op.operand("source")])
-    return [_element(self, source, _position(self, op, scope))]
-
-
-def _vector_insert(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
-    value = self.value(scope[op.operand("value")])
-    target = self.value(scope[op.operand("target")]).full(len(self.lanes))
-    spot = _spot(self, target.data, [self.spread(p) for p in _position(self, op, scope)])
-    target.data[spot] = value.data
-    if target.defined is None and value.defined is None:
-        return [target]
-    known = target.mask().copy()
-    known[spot] = value.mask()
-    return [LaneValue(target.data, known)]
-
-
-def _vector_broadcast(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
-    value, dims = self.value(scope[op.operand("value")]), op.result.type.dims
-
-    def wide(array: Array) -> Array:
-        inner = array.reshape(len(array), *[1] * (len(dims) + 1 - array.ndim), *array.shape[1:])
-        return np.broadcast_to(inner, (len(array), *dims))
-
-    return [value.moved(wide)]
-
-
-def _from_elements(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
-    if len(op.operands) != 1:
-        raise NotExecuted(f"`{op.name}` of several elements")
-    dims = op.result.type.dims
-    return [self.value(scope[op.operands[0]]).moved(lambda a: a.reshape(len(a), *dims))]
-
-
-def _poison(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
-    held = op.result.type
-    data = np.zeros((1, *(held.dims if held.is_shaped else ())), dtype(element_type(held.element)))
-    return [LaneValue(data, np.zeros(data.shape, bool))]
 
 
 # ---------------------------------------------------------------- tiles
@@ -373,9 +315,6 @@ ACCESS: Final[dict[str, LaneHandler]] = {
     "xla.predicated_insert": _predicated_insert, "xla.predicated_extract": _predicated_extract,
     "xla_gpu.allocate_shared": _allocate, "xla_gpu.sync_threads": _synchronise,
     "xla_gpu.shuffle_reduce": _shuffle_reduce, "xla_gpu.pdl_wait": lambda *_: [],
-    "vector.transfer_read": _transfer_read, "vector.extract": _vector_extract,
-    "vector.insert": _vector_insert, "vector.broadcast": _vector_broadcast, "ub.poison": _poison,
-    "tensor.from_elements": _from_elements,
     "xtile.extract": _tile_extract, "xtile.insert": _tile_insert, "xtile.mask": _mask,
     "stablehlo.transpose": _moved(
         lambda op, a: a.transpose(0, *[d + 1 for d in op.attributes["dims"]])),

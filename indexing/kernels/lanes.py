@@ -38,8 +38,10 @@ def _shuffle_reduce(execution: Execution, op: MlirOp, values: Values) -> Sequenc
     group = 2 * op.attributes["max_distance"]
     thread = _thread(execution, group)
     place = execution.place
-    if place.guards or place.variables or not place.is_certain:
-        raise NotHandled("a reduction over lanes under a condition")
+    uniform = {*place.variables, *execution.blocks.values()}
+    own = [c for c in place.guards if not uniform.issuperset(c.expr.variables())]
+    if own or not place.is_certain:  # loops have the same iterations for all threads
+        raise NotHandled("a reduction over lanes under a condition on the thread")
     opcode = _opcode(execution, op.attributes["combiner"])
     held = values[op.operands[0]]
     lane = execution.new_variable(group)

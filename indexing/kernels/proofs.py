@@ -23,6 +23,7 @@ from indexing.kernels.memory_proofs import MemoryProof
 from indexing.kernels.random_values import differing_point
 from indexing.kernels.run import KernelRun, logical_index
 from indexing.kernels.scatters import ScatterProof
+from indexing.kernels.vector_ops import ALIGNED
 from indexing.kernels.verdicts import (
     KernelDiffers,
     KernelProved,
@@ -120,7 +121,7 @@ class Proof:
             if isinstance(outcome, Unknown):
                 reason = reason or f"{promise.what}: {outcome.reason}"
                 continue
-            is_fault = IN_BOUNDS in promise.what or LAUNCH in promise.what
+            is_fault = any(what in promise.what for what in (IN_BOUNDS, LAUNCH, ALIGNED))
             if is_fault and self._is_real(promise, outcome):
                 return self._differs(promise, outcome), ""
             if not is_fault and self._is_unused(promise):

@@ -26,6 +26,7 @@ from indexing.kernels.scalars import with_sign
 from indexing.kernels.shared_tiles import tile_element
 from indexing.kernels.symbolic import Execution, Held
 from indexing.kernels.tiled_ops import TILE_HANDLERS
+from indexing.kernels.vector_ops import VECTOR_HANDLERS
 from indexing.maps.indexing_map import dims
 from simplifier.linear import Expr, as_expr
 
@@ -141,7 +142,7 @@ def run_kernel(module: MlirModule, program: Program, launch: Launch | None) -> K
             raise NotHandled("an element of an output is read")
         return program.read(alias[0].number, index)
 
-    handlers = {**HANDLERS, **MEMORY_HANDLERS, **TILE_HANDLERS, **LANE_HANDLERS}
+    handlers = {**HANDLERS, **MEMORY_HANDLERS, **TILE_HANDLERS, **LANE_HANDLERS, **VECTOR_HANDLERS}
     execution = Execution(
         module, program.elements.algebra, read_argument, tile_element, index_width(module),
         handlers, merge, of_index, () if launch is None else launch.threads,
@@ -208,7 +209,10 @@ def _buffers(entry: MlirFunction, is_tiled: bool) -> tuple[KernelBuffer, ...]:
     return tuple(
         [
             KernelBuffer(
-                number, value.type, attributes.get("xla.slice_index", ("argument", number))
+                number,
+                value.type,
+                attributes.get("xla.slice_index", ("argument", number)),
+                attributes.get("llvm.align", 1),
             )
             for number, (value, attributes) in enumerate(given)
         ]

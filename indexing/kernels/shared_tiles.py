@@ -36,12 +36,12 @@ def tile_element(execution: Execution, buffer: KernelBuffer, index: tuple[Expr, 
     place = execution.place
     conditions = [Constraint(swap(v.as_expr()), *v.bounds) for v in dims]
     conditions += [c.with_expr(swap(c.expr)) for c in inverse.constraints]
-    for condition in conditions:
-        if violation(place.guards, condition) is not None:
-            raise NotHandled("a tile of which an element is read that may not be written")
+    conditions = [c for c in conditions if violation(place.guards, c) is not None]
     values = dict(zip((*threads, *blocks), map(swap, inverse.results), strict=True))
     assert write.value is not None
-    return execution.algebra.rewriting(values)(write.value)
+    value = execution.algebra.rewriting(values)(write.value)
+    undefined = execution.algebra.undefined(value.type)
+    return execution.algebra.where(conditions, value, undefined) if conditions else value
 
 
 def _only_write(execution: Execution, buffer: KernelBuffer) -> KernelAccess:

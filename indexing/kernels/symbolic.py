@@ -155,7 +155,7 @@ class Execution:
         results: Sequence[Held]
         if handler is not None:
             results = handler(self, op, values)
-        elif op.results and op.results[0].type.kind == "tensor":
+        elif op.results and op.results[0].type.kind in ("tensor", "vector"):
             results = self.handlers["elementwise"](self, op, values)
         elif not op.is_known or op.regions or len(op.results) != 1:
             raise NotHandled(f"`{op.name}`")

@@ -28,6 +28,7 @@ from indexing.kernels.lane_access import ACCESS
 from indexing.kernels.lane_control import CONTROL
 from indexing.kernels.lane_execution import LaneBudget, LaneExecution, LaneHeld, executed
 from indexing.kernels.lane_memory import Array, KernelFault, LaneMemory, LaneValue, NotExecuted
+from indexing.kernels.lane_vectors import VECTORS
 from indexing.kernels.run import Launch, index_width, tile_count
 from indexing.kernels.verdicts import KernelDiffers
 
@@ -180,7 +181,7 @@ class _Trial:
             index_width(self.module),
             grid,
             threads,
-            {**CONTROL, **ACCESS},
+            {**CONTROL, **ACCESS, **VECTORS},
             is_wide,
             self.budget,
         )

@@ -628,6 +628,11 @@ def _transfer_read(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
     if op.attributes.get("in_bounds") not in ((True,), None):
         raise NotExecutable("a vector that is out of bounds")
     (length,) = op.result.type.dims
+    place = np.zeros(1, np.int64)
+    for each, size in zip(index, source.dims, strict=True):
+        place = place * size + each
+    if (place % length).any():
+        raise KernelFault("alignment", f"a vector of {length} elements")
     parts = [source.read([*index[:-1], index[-1] + k], self.lanes, self.intervals)
              for k in range(length)]  # fmt: skip
     ok = np.stack([np.broadcast_to(True if p.ok is None else p.ok, p.data.shape) for p in parts], 1)

@@ -10,6 +10,7 @@ import hlo
 import indexing
 from hlo.shapes.shape import Shape
 from hlo.text.source import Source
+from indexing.kernels import lane_execution
 from indexing.kernels.drawn_operands import SPECIAL, WAYS, drawn, perturbed
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.kernel import Kernel
@@ -255,6 +256,36 @@ ENTRY e { p = f32[8] parameter(0)  ROOT f = f32[8] fusion(p), kind=kLoop, calls=
     assert "`q` is s32[8], but the argument is f32[8]" in kernel.run.reason
     assert isinstance(kernel.grid, Unknown)
     assert isinstance(indexing.check_kernel(kernel), KernelUndecided)
+
+
+ILL_TYPED = [
+    (READ.replace("negf %v", "addf %v, %arg0") + writes("%n"), "an operand is tensor<8xf32>"),
+    (READ.replace("%arg0[%th]", "%arg0[%th, %th]") + writes("%n"), "2 indices of tensor<8xf32>"),
+    (READ.replace("%arg0[%th]", "%th[]") + writes("%n"), "0 indices of index"),
+    (READ.replace("%n = ", "%u = ") + "%n = func.call @f(%th) : (index) -> f32\n" + writes("%n"),
+     "arguments are index, @f takes tensor<8xf32>, tensor<8xf32>"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body, words", ILL_TYPED)
+def test_an_ill_typed_op_is_not_executed(body: str, words: str) -> None:
+    kernel = kernel_of(body)
+    verdict = indexing.check_kernel(kernel)
+    assert isinstance(verdict, KernelUndecided)
+    assert words in verdict.reason
+    assert fault_of(kernel) is None
+
+
+@pytest.mark.parametrize("error", [ValueError, IndexError, KeyError, TypeError])
+def test_an_error_of_an_execution_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def broken(*_: object) -> None:
+        raise error("a mistake")
+
+    monkeypatch.setattr(lane_execution, "scalar_op", broken)
+    with pytest.raises(error, match="a mistake"):
+        fault_of(kernel_of(READ + writes("%n")))
 
 
 def test_an_output_in_place_that_is_never_written_keeps_the_operand() -> None:
