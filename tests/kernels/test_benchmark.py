@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import kernel_mutants
+from benchmarks import kernel_figures, kernel_mutants
 from benchmarks.kernel_mutants import Judged
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided, KernelVerdict
@@ -44,3 +44,15 @@ def test_the_table_counts_each_mutant(capsys: pytest.CaptureFixture[str]) -> Non
     assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("all ")] == [
         line for line in lines if line.startswith("all ")
     ]
+
+
+def test_the_figures_of_a_kernel_and_its_stages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kernel_figures.main([str(DATA / "h100_transpose_2d"), "--stages"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 kernels: 1 proved; 100.0% proved"
+    assert lines[-1] == "all stages of 0 of 0 kernels are proved; stages: "
+    faulty = Path(__file__).parents[2] / "examples" / "kernels"
+    assert kernel_figures.main([str(faulty), "--stages"]) == 0
+    out = capsys.readouterr().out
+    assert "1 differs, 2 proved" in out
+    assert "stage 1 differs" in out

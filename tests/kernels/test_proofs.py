@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hlo
@@ -16,6 +17,9 @@ from indexing.kernels.scatters import UNIQUE
 from indexing.kernels.sections import stages
 from indexing.kernels.verdicts import KernelDiffers, KernelProved
 from indexing.maps.answers import Unknown
+from tests.kernels.interpreter import execute
+from tests.kernels.memory import KernelFault
+from tests.kernels.reference import expected, operands_of
 
 DATA = Path(__file__).parent / "data"
 FOLDERS = sorted(path.name for path in DATA.iterdir())
@@ -167,6 +171,34 @@ ENTRY e { p = f32[8]{0} parameter(0)  ROOT shift = f32[8]{0} fusion(p), kind=kLo
     assert isinstance(verdicts[0], KernelProved), str(verdicts[0])
     assert isinstance(verdicts[1], KernelDiffers)
     assert verdicts[1].element == (4,)  # the first iteration that reads what another one wrote
+
+
+def test_rotated_starts_of_an_update_differ() -> None:
+    """openxla/xla#49119, by hand; executions confirm the element."""
+    folder = Path(__file__).parents[2] / "examples" / "kernels" / "rotated_update_starts"
+    (kernel,) = kernels_of(folder)
+    verdict = indexing.check_kernel(kernel)
+    assert isinstance(verdict, KernelDiffers)
+    assert verdict.element is not None
+    assert kernel.fusion is not None
+    (x, *starts) = operands_of(kernel.fusion, 0)
+    found = []
+    for shift, *others in [(4, 3, 2, 11), (1, 4, 0, 7), (9, 0, 5, 15), (0, 1, 2, 3)]:
+        scalars = [np.asarray(n, s.dtype) for n, s in zip([shift, *others], starts, strict=True)]
+        try:
+            (left,) = execute(kernel.module, [x, *scalars]).results
+        except KernelFault:
+            found.append(True)
+            continue
+        (wanted,) = expected(kernel.fusion, [x, *scalars])
+        found.append(not np.array_equal(left, wanted))
+    assert any(found)
+    text = kernel.stages[0].text
+    text = text.replace("subi %arg5, %shift_start", "subi %arg5, %6", 1)
+    text = text.replace("%25 = arith.subi %arg6, %6", "%25 = arith.subi %arg6, %19", 1)
+    text = text.replace("%38 = arith.subi %arg7, %19", "%38 = arith.subi %arg7, %32", 1)
+    right = replace(kernel, stages=tuple(stages(Source(text, "right.mlir"))))
+    assert isinstance(indexing.check_kernel(right), KernelProved)
 
 
 def test_a_difference_names_its_point() -> None:
