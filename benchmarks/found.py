@@ -57,7 +57,7 @@ OUTSIDE: Final = """\
   [a fault](kernels.md#fault) of one for an H100.
 * [openxla/xla#49119](https://github.com/openxla/xla/issues/49119), in an emitter on GPU, is not in
   the kernels that jaxlib 0.10.2 dumps of its program for an H100, as of 2026-11-29:
-  [Kernels](kernels.md#rotated-starts) has the fault by hand.
+  [Kernels](kernels.md#starts) has the fault by hand.
   [openxla/xla#49122](https://github.com/openxla/xla/issues/49122), in the partitioner, needs other
   devices. `tests/equivalence/test_known_faults.py` has both as pairs of programs.
 """

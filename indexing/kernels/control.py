@@ -126,6 +126,8 @@ def _iterate(
     inits = [inner[v] for v in op.group("inits")]
     starts = [_carried_symbol(execution, init) for init in inits]
     inner.update(zip(op.regions[0].block.groups["carried"], starts, strict=True))
+    if any(not isinstance(start, KernelBuffer) for start in starts):
+        execution.carrying.update(variables)
     barriers = execution.interval
     with execution.restricted(guards, variables):
         results = execution.block(op.regions[0], inner)

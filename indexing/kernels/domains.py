@@ -153,8 +153,8 @@ def terms_of(expr: Expr) -> list[Expr]:
     return [*terms, as_expr(expr.constant)]
 
 
-def partial_sums(terms: Sequence[Expr]) -> tuple[Expr, Expr]:
-    """Return two expressions between which each sum of some of the terms is.
+def partial_sums(terms: Sequence[Expr], guards: Guards = ()) -> tuple[Expr, Expr]:
+    """Return two expressions between which each sum of some of the terms is, where guards hold.
 
     >>> i = Variable("i", 0, 7).as_expr()
     >>> [str(e) for e in partial_sums([i * 3, (i // 2) * -4, as_expr(1)])]
@@ -163,6 +163,9 @@ def partial_sums(terms: Sequence[Expr]) -> tuple[Expr, Expr]:
     below = above = as_expr(0)
     for term in terms:
         low, high = term.bounds
+        for guard in guards:
+            if guard.expr == term:
+                low, high = max(low, guard.lower), min(high, guard.upper)
         if low < 0 < high:
             below, above = below + low, above + high
         elif high <= 0:

@@ -162,11 +162,14 @@ def _guarded_conversion(algebra: FormulaAlgebra, x: Formula, kind: str) -> Formu
     select, limits = _select(algebra), range_of(kind)
     assert limits is not None
     term = algebra.raw(Application(_UNGUARDED + "convert", (), kind, (x,)))
-    for limit, direction in zip(limits, ("LE", "GE"), strict=True):
-        with np.errstate(over="ignore"):
-            bound = algebra.table.constant(dtype(x.type).type(limit), x.type)
-        beyond = _compare(algebra, direction, x, bound)
-        term = select(beyond, algebra.table.constant(limit, kind), term)
+    with np.errstate(over="ignore"):
+        low, high = (algebra.table.constant(dtype(x.type).type(n), x.type) for n in limits)
+    least, largest = (algebra.table.constant(n, kind) for n in limits)
+    above = _compare(algebra, "GE", x, high)
+    if not limits[0]:  # NaN is not above 0
+        positive = _compare(algebra, "GT", x, low)
+        return select(above, largest, select(positive, term, least))
+    term = select(above, largest, select(_compare(algebra, "LE", x, low), least, term))
     return select(_compare(algebra, "NE", x, x), algebra.table.constant(0, kind), term)
 
 

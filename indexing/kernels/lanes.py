@@ -58,6 +58,7 @@ def _shuffle_reduce(execution: Execution, op: MlirOp, values: Values) -> Sequenc
     ]
     execution.premises[ANY_ORDER] = None
     execution.exchanges += 1
+    execution.exchanging.update(place.variables)
     value = Accumulated(opcode, total.init, tuple(parts)).formula(execution.algebra)
     has_result = Constraint(thread.as_expr() - first, 0, 0)
     undefined = execution.algebra.undefined(value.type)

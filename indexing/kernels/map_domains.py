@@ -18,7 +18,7 @@ from simplifier.substitute import Substitution
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """What a result of a map is where the domain of the map holds; anything elsewhere."""
+    """A result of a map, which is anything where the domain of the map does not hold."""
 
     expr: Expr
     domain: Guards

@@ -19,7 +19,7 @@ from simplifier.substitute import Substitution
 
 
 class MemoryProof:
-    """What is proved of the writes and reads of one kernel, whatever the values are.
+    """Proofs about the writes and reads of one kernel, whatever the values are.
 
     Attributes:
         points: the variables of the thread and the block that have several values.

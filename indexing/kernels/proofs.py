@@ -135,8 +135,10 @@ class Proof:
 
         Values of points that store nothing reach others through barriers and shuffles only.
         """
-        if promise.exchanges < self.execution.exchanges:
-            return False
+        execution = self.execution
+        loops = set(promise.variables) & execution.carrying & execution.exchanging
+        if promise.exchanges < execution.exchanges or loops:
+            return False  # loops: a later iteration exchanges values
         writes = [a for a in self.execution.accesses if a.value is not None]
         late = [
             a

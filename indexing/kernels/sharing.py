@@ -59,25 +59,25 @@ def sharing_fusions(
     }
     identity = _Identities()
     own = {identity.of(fusion): name for name, fusion in reversed(list(owners.items()))}
-    found: dict[str, list[SharingFusion]] = {}
+    sharing: dict[str, list[SharingFusion]] = {}
     for other in others:
         kernel = launched.get(other.name, "")
         if kernel in owners:
-            found.setdefault(kernel, []).append(SharingFusion(other, "thunks"))
+            sharing.setdefault(kernel, []).append(SharingFusion(other, "thunks"))
         elif not kernel and identity.of(other) in own:
             same = own[identity.of(other)]
-            found.setdefault(same, []).append(SharingFusion(other, "computation"))
-    return {name: tuple(each) for name, each in found.items()}
+            sharing.setdefault(same, []).append(SharingFusion(other, "computation"))
+    return {name: tuple(each) for name, each in sharing.items()}
 
 
 class _Identities:
-    """What identical fusions have in common."""
+    """Numbers of the arrays of fusions, which identical fusions share."""
 
     def __init__(self) -> None:
         self._numbering = Numbering()
 
     def of(self, fusion: Instruction) -> Hashable:
-        """Return what a fusion shares with identical ones only."""
+        """Return a key that identical fusions share, and no others."""
         if not fusion.called_computations:
             return fusion.name
         shapes = tuple([str(operand.shape) for operand in fusion.operands])

@@ -58,6 +58,7 @@ class Execution:
         premises: conditions on which the execution relies, in words.
         exchanges: the number of barriers and shuffles so far.
         loop_results: the results of the map of each `xla.loop`.
+        carrying, exchanging: the variables of loops that carry values, and that shuffle values.
     """
 
     module: MlirModule
@@ -86,6 +87,8 @@ class Execution:
     _conditions: dict[Formula, Guards] = field(default_factory=dict)
     carried: set[Formula] = field(default_factory=set)
     loop_results: list[tuple[Expr, ...]] = field(default_factory=list)
+    carrying: set[Variable] = field(default_factory=set)
+    exchanging: set[Variable] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.scalars = Scalars(self.algebra)
@@ -190,7 +193,7 @@ class Execution:
             return
         value = sum(terms, start=as_expr(0))
         inner = [n for term in terms for n in numerators(term)]
-        for part in (value, *partial_sums(terms), *inner):
+        for part in (value, *partial_sums(terms, self.place.guards), *inner):
             condition = Constraint(part, -limit, limit - 1)
             self.promise(condition, op, f"an index of {self.width} bits")
 

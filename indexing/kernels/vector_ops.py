@@ -79,6 +79,8 @@ def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
         old = tile.at(index)
         if isinstance(value, Accumulated):
             return _grown(tile.at(position), old, value, guards)
+        if execution.is_carried(old):
+            raise NotHandled("an element of a vector that a loop carries is replaced")
         new, kept = execution.scalars.alike([value, execution.formula(old)])
         return execution.algebra.where(guards, new, kept)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hlo.shapes.element_type import range_of
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
-from indexing.equivalence.values.terms.functions import bits_of, is_integral
+from indexing.equivalence.values.terms.functions import bits_of, is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.integer_rules import wrapped
 from simplifier.interval import contains
@@ -251,15 +251,28 @@ def _compare(algebra: Constructors, call: Application) -> Formula | None:
 
 
 def _conversion(algebra: Constructors, call: Application) -> Formula | None:
-    """A conversion of a conversion that drops no bit of the last type."""
+    """A conversion of a conversion that drops no bit of the last type, or of an index."""
     (x,) = call.arguments
-    if x.kind != "apply" or x.head[0] != "convert":
+    if x.kind == "index" and x.type != "s32" and is_float(call.element_type):
+        return _converted_index(algebra, call, x.index[0])
+    if x.kind != "apply" or x.head[0] not in ("convert", "bitcast-convert"):
         return None
     (inner,) = x.arguments
+    if x.head[0] == "bitcast-convert":
+        is_same = is_integral(call.element_type) and bits_of(x.type) == bits_of(call.element_type)
+        is_fit = is_same and bits_of(inner.type) == bits_of(x.type) and is_integral(x.type)
+        return algebra.apply("bitcast-convert", (), call.element_type, [inner]) if is_fit else None
     kinds = inner.type, x.type, call.element_type
     if not all(map(is_integral, kinds)) or bits_of(x.type) < bits_of(call.element_type):
         return None
     return algebra.apply("convert", (), call.element_type, [inner])
+
+
+def _converted_index(algebra: Constructors, call: Application, expr: Expr) -> Formula | None:
+    """The float of an index, whose integer type is of no account."""
+    if not fits(expr, "s32"):
+        return None
+    return algebra.apply("convert", (), call.element_type, [algebra.table.index(expr, "s32")])
 
 
 def _same_bits(algebra: Constructors, call: Application) -> Formula | None:
@@ -316,8 +329,11 @@ LAWS: Final = (
     ),
     ValueLaw(
         "convert(convert(x)) = convert(x) of integers", "exact", ("convert",),
-        "the type between is not narrower than the last one",
-        "Conversions of integers wrap modulo 2^bits.", _conversion,
+        "the type between is not narrower than the last one, or the inner conversion is one of "
+        "bits and all types have one width; the integer type of an index is of "
+        "no account in a conversion to a float",
+        "Conversions of integers wrap modulo 2^bits; the float depends on the number only.",
+        _conversion,
     ),
     ValueLaw(
         "bitcast-convert(x) = convert(x)", "exact", ("bitcast-convert",),
