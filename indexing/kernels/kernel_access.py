@@ -25,9 +25,9 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.devices.gpus import Gpu
 from indexing.equivalence.values.terms.terms import Formula
+from indexing.kernels.accesses import KernelAccess
 from indexing.kernels.domains import Guards, NotHandled, violation
 from indexing.kernels.run import KernelRun, logical_index
-from indexing.kernels.symbolic import KernelAccess
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap

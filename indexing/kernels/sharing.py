@@ -37,8 +37,8 @@ class SharingFusion:
     evidence: Evidence
 
     def __str__(self) -> str:
-        how = "as the sequence of thunks has it" if self.evidence == "thunks" else "being identical"
-        return f"{self.instruction.name} runs the same kernel, {how}"
+        how = "by its thunk" if self.evidence == "thunks" else "which is identical"
+        return f"also computes {self.instruction.name}, {how}"
 
 
 def sharing_fusions(
