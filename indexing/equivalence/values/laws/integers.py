@@ -255,7 +255,7 @@ def _conversion(algebra: Constructors, call: Application) -> Formula | None:
     (x,) = call.arguments
     if x.kind == "index" and x.type != "s32" and is_float(call.element_type):
         return _converted_index(algebra, call, x.index[0])
-    if x.kind != "apply" or x.head[0] not in ("convert", "bitcast-convert"):
+    if x.kind != "apply" or len(x.arguments) != 1:
         return None
     (inner,) = x.arguments
     if x.head[0] == "bitcast-convert":
@@ -263,7 +263,8 @@ def _conversion(algebra: Constructors, call: Application) -> Formula | None:
         is_fit = is_same and bits_of(inner.type) == bits_of(x.type) and is_integral(x.type)
         return algebra.apply("bitcast-convert", (), call.element_type, [inner]) if is_fit else None
     kinds = inner.type, x.type, call.element_type
-    if not all(map(is_integral, kinds)) or bits_of(x.type) < bits_of(call.element_type):
+    is_integer = x.head[0] == "convert" and all(map(is_integral, kinds))
+    if not is_integer or bits_of(x.type) < bits_of(call.element_type):
         return None
     return algebra.apply("convert", (), call.element_type, [inner])
 
