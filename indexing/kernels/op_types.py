@@ -45,7 +45,14 @@ def _elementwise(op: MlirOp) -> str:
         operands = operands[1:]
     result = op.result.type
     wrong = [v.type for v in operands if _sizes(v.type) != _sizes(result)]
-    return f"an operand is {wrong[0]}, the result {result}" if wrong else ""
+    if wrong:
+        return f"an operand is {wrong[0]}, the result {result}"
+    dialect, _, name = op.name.partition(".")
+    kinds = {v.type.element for v in operands[op.name.endswith(".select") and len(operands) > 2 :]}
+    if (dialect == "math" or len(operands) > 1) and result.element != "i1" and dialect != "complex":
+        kinds.add(result.element)
+    is_mixed = len(kinds) > 1 and name != "fpowi"
+    return f"elements are {' and '.join(sorted(kinds))}" if is_mixed else ""
 
 
 def _call(module: MlirModule, op: MlirOp) -> str:
