@@ -47,10 +47,19 @@ def _elementwise(op: MlirOp) -> str:
     wrong = [v.type for v in operands if _sizes(v.type) != _sizes(result)]
     if wrong:
         return f"an operand is {wrong[0]}, the result {result}"
+    return _elements(op, [v.type.element for v in operands], result.element)
+
+
+def _elements(op: MlirOp, operands: Sequence[str], result: str) -> str:
+    """Return how the elements of an elementwise op do not fit together."""
     dialect, _, name = op.name.partition(".")
-    kinds = {v.type.element for v in operands[op.name.endswith(".select") and len(operands) > 2 :]}
-    if (dialect == "math" or len(operands) > 1) and result.element != "i1" and dialect != "complex":
-        kinds.add(result.element)
+    is_choice = name[:3] in ("cmp", "sel")
+    kinds = set(operands[name == "select" and len(operands) > 2 :])
+    if (dialect == "math" or len(operands) > 1) and result != "i1" and dialect != "complex":
+        kinds.add(result)
+    if dialect == "arith" and len(operands) == 2 and not is_choice:
+        if name.endswith("f") != result.startswith(("f", "bf")):
+            return f"elements are {result}"
     is_mixed = len(kinds) > 1 and name != "fpowi"
     return f"elements are {' and '.join(sorted(kinds))}" if is_mixed else ""
 
