@@ -32,7 +32,7 @@ def type_fault(module: MlirModule, op: MlirOp) -> str:
 def _kind(held: MlirType) -> tuple[str, str, tuple[int, ...]]:
     """Return what a value of a call must have; a tensor is its memory, of any sizes."""
     is_memory = held.kind in ("tensor", "memref")
-    return held.kind, "" if is_memory else held.element, () if is_memory else tuple(held.dims)
+    return held.kind, held.element, () if is_memory else tuple(held.dims)
 
 
 def _sizes(held: MlirType) -> tuple[int, ...] | None:
