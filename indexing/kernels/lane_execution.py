@@ -152,7 +152,7 @@ class LaneExecution:
     def op(self, op: MlirOp, scope: LaneScope) -> None:
         """Execute an op."""
         handler = self.handlers.get(op.name)
-        fault = type_fault(self.module, op)
+        fault = type_fault(self.module, op, any_memory=True)
         if fault:
             raise NotExecuted(f"`{op.name}` in line {op.span.line}: {fault}")
         if handler is not None:

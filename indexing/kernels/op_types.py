@@ -14,25 +14,27 @@ from indexing.kernels.ir import MlirModule, MlirOp, MlirType
 _ELEMENTWISE: Final = frozenset(["arith", "math", "complex", "stablehlo"])
 
 
-def type_fault(module: MlirModule, op: MlirOp) -> str:
+def type_fault(module: MlirModule, op: MlirOp, *, any_memory: bool = False) -> str:
     """Return how the types of an op do not fit together; "" if they do or no rule is known.
 
-    Only sizes are compared, and what is a tensor or a vector.
+    Args:
+        any_memory: calls take memory of any element type, as its accesses are checked.
     """
     rule = _RULES.get(op.name)
     if rule is not None:
         return rule(op)
     if op.name in ("xla.pure_call", "func.call", "call"):
-        return _call(module, op)
+        return _call(module, op, any_memory)
     dialect, _, _ = op.name.partition(".")
     is_elementwise = dialect in _ELEMENTWISE and op.is_known and len(op.results) == 1
     return _elementwise(op) if is_elementwise else ""
 
 
-def _kind(held: MlirType) -> tuple[str, str, tuple[int, ...]]:
+def _kind(held: MlirType, any_memory: bool = False) -> tuple[str, str, tuple[int, ...]]:
     """Return what a value of a call must have; a tensor is its memory, of any sizes."""
     is_memory = held.kind in ("tensor", "memref")
-    return held.kind, held.element, () if is_memory else tuple(held.dims)
+    element = "" if is_memory and any_memory else held.element
+    return held.kind, element, () if is_memory else tuple(held.dims)
 
 
 def _sizes(held: MlirType) -> tuple[int, ...] | None:
@@ -64,16 +66,17 @@ def _elements(op: MlirOp, operands: Sequence[str], result: str) -> str:
     return f"elements are {' and '.join(sorted(kinds))}" if is_mixed else ""
 
 
-def _call(module: MlirModule, op: MlirOp) -> str:
+def _call(module: MlirModule, op: MlirOp, any_memory: bool) -> str:
     function = module.functions.get(op.attributes["callee"])
     if function is None:
         return ""
     given = [v.type for v in op.group("arguments")]
     wanted = [v.type for v in function.arguments]
-    if list(map(_kind, given)) != list(map(_kind, wanted)):
+    kinds = [[_kind(t, any_memory) for t in types] for types in (given, wanted)]
+    if kinds[0] != kinds[1]:
         return f"arguments are {_listed(given)}, @{function.name} takes {_listed(wanted)}"
     results = [r.type for r in op.results]
-    if list(map(_kind, results)) != list(map(_kind, function.result_types)):
+    if [_kind(r) for r in results] != [_kind(t) for t in function.result_types]:
         return f"results are {_listed(results)}, those of @{function.name} others"
     return ""
 
