@@ -37,6 +37,14 @@ KEPT: Final = "the updates do not read the operand, and all else stays in memory
 
 
 @dataclass(frozen=True, slots=True)
+class Safe(Proved):
+    """A proof that a result may be written over an operand; `note` is the reason."""
+
+    def __str__(self) -> str:
+        return f"safe in place: {self.note}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hazard(Differs):
     """An element of an operand that is read after another element was written to its place.
 
@@ -66,8 +74,8 @@ def in_place(
         output: the leaf of the result; by default, the first of the operand's size in memory.
 
     Returns:
-        `Proved` if it is safe; a `Hazard`, which is a `Differs`, with an element that is read after
-        its place was written; `Undecided` with the reason.
+        `Proved` if it is safe, with the reason as `note`; a `Hazard`, which is a `Differs`, with an
+        element that is read after its place was written; `Undecided` with the reason.
     Raises:
         ValueError: no operand has this name, or no leaf of the result has the operand's size.
         IndexError: no operand has this number.
@@ -80,8 +88,8 @@ def in_place(
     ... ENTRY e { p = f32[9] parameter(0)
     ...   a = f32[9] fusion(p), kind=kLoop, calls=doubled
     ...   ROOT b = f32[9] fusion(a), kind=kLoop, calls=shifted }''')
-    >>> bool(indexing.in_place(module.entry["a"]))
-    True
+    >>> print(indexing.in_place(module.entry["a"]))
+    safe in place: each element reads only the place that it is written to
     >>> print(indexing.in_place(module.entry.root))
     not safe in place: element [1] of `b` reads [0] of `a`, where element [0] is written
     """
@@ -159,7 +167,7 @@ def decide(
         own = instruction, number, path
         declared = any(each[:3] == own for each in declared_shares(instruction))
         if declared and written.is_same_place:
-            return Proved("values", note=DECLARED)
+            return Safe("values", note=DECLARED)
         return Undecided(f"`{instruction.opcode}` is no loop over elements", instruction)
     return _decide_loop(instruction, number, path, written)
 
@@ -168,7 +176,7 @@ def _decide_loop(
     instruction: Instruction, number: int, path: Path, written: Written
 ) -> Proved | Differs | Undecided:
     """Decide on a loop over the elements of its results."""
-    verdict: Proved | Differs | Undecided = Proved("values", note=SAFE)
+    verdict: Proved | Differs | Undecided = Safe("values", note=SAFE)
     for output, (each, leaf) in enumerate(leaves(instruction.shape)):
         if not isinstance(leaf, Shape):
             continue
@@ -204,14 +212,14 @@ def _decide_update(
         k for k, each in enumerate(update.operands) if k and base.instruction in needed_by([each])
     ]
     if not others:
-        return Proved("values", note=KEPT)
+        return Safe("values", note=KEPT)
     if not isinstance(update.op, DynamicUpdateSlice) or others != [1]:
         return Undecided(f"what decides the places of updates reads `{base.instruction.name}`")
     shape = update.shape
     assert isinstance(shape, Shape)
     violation = first_violation(_written_reads(update, base), Written(shape, shape))
     if violation is None:
-        return Proved("values", note=SAFE)
+        return Safe("values", note=SAFE)
     if isinstance(violation, Undecided):
         return violation
     return _hazard(instruction, number, 0, violation)

@@ -98,7 +98,7 @@ def is_safe(reads: Reads) -> bool:
 def test_loops(name: str) -> None:
     text, reads = READS[name]
     verdict = indexing.in_place(program(text).entry.root)
-    assert type(verdict) is (Proved if is_safe(reads) else Hazard), str(verdict)
+    assert isinstance(verdict, Proved if is_safe(reads) else Hazard), str(verdict)
     if isinstance(verdict, Hazard):
         assert isinstance(verdict.reader, tuple)
         assert verdict.writer == verdict.operand_element != verdict.reader
@@ -132,7 +132,7 @@ ENTRY e {{ x = f32[9] parameter(0)  i = s32[] parameter(1)  p = f32[9] copy(x)
 def test_updates_of_a_slice(start: str, op: str, expected: type) -> None:
     text = UPDATE.format(start=start, op=op).replace("  n =", "  q = f32[] constant(2)\n  n =")
     verdict = indexing.in_place(hlo.parse(text).entry.root)
-    assert type(verdict) is expected, str(verdict)
+    assert isinstance(verdict, expected), str(verdict)
 
 
 def test_a_gather_may_read_its_own_places_only() -> None:
@@ -214,7 +214,7 @@ def test_elements_of_other_sizes_are_at_other_places(kept: str, expected: type) 
         ENTRY e {{ x = f32[8] parameter(0)  p = f32[8] copy(x)
           ROOT r = {shape} fusion(p), kind=kLoop, calls=f }}""")
     verdict = indexing.in_place(module.entry.root)
-    assert type(verdict) is expected, str(verdict)
+    assert isinstance(verdict, expected), str(verdict)
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -226,7 +226,7 @@ def test_a_call_may_write_where_it_declares_it(later: bool) -> None:
       q = f32[4,4] get-tuple-element(r), index=0
       ROOT s = f32[4,4] add(q, {"p" if later else "q"}) }}""")
     verdict = indexing.in_place(module.entry["r"], "p", (0,))
-    assert type(verdict) is (Hazard if later else Proved), str(verdict)
+    assert isinstance(verdict, Hazard if later else Proved), str(verdict)
     if not later:
         assert isinstance(verdict, Proved)
         assert "is trusted" in verdict.note
