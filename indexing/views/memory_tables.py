@@ -297,6 +297,7 @@ def _record(buffer: HloBuffer) -> dict[str, Any]:
         "path": list(buffer.arrays[0].path),
         "arrays": [array.instruction.name for array in buffer.arrays],
         "shape": shape_record(buffer.shape),
+        "layout": str(buffer.shape.layout_or_default),
         "kind": buffer.kind,
         "space": buffer.space,
         "stored_bytes": buffer.stored_bytes,

@@ -36,6 +36,18 @@ def test_each_space_has_a_peak(capsys: pytest.CaptureFixture[str]) -> None:
     assert any("donated" in line for line in lines)
 
 
+def test_json_has_the_layouts(capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads(printed(capsys, "memory", FILE, "--format", "json"))
+    layouts = {buffer["array"]: buffer["layout"] for buffer in record["buffers"]}
+    assert layouts["copy.7"] == "{2,3,1,0:T(8,128)(2,1)S(1)}"
+
+
+def test_a_module_without_copies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text("HloModule m ENTRY e { p = f32[3] parameter(0)  ROOT n = f32[3] negate(p) }")
+    assert printed(capsys, "memory", str(file), "--copies").endswith("HloModule m\n  no copies\n")
+
+
 def test_the_assignment_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "memory", FILE, "--assignment", ASSIGNMENT)
     assert "allocated by XLA" in text
