@@ -206,6 +206,8 @@ class CopyTable:
         moved = dict.fromkeys(_NEEDS, 0)
         for copy in self.copies:
             moved[copy.needed] += copy.moved
+        if not self.copies:
+            return "no copies"
         count = counted_noun(len(self.copies), "copy", "copies")
         verb = "moves" if len(self.copies) == 1 else "move"
         parts = [f"{size:,} {_NEEDS[needed]}" for needed, size in moved.items() if size]

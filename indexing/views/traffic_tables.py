@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hlo.modules.module import Module
+from hlo.text.names import counted_noun
 from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.roofline import Peak, RooflineBound
 from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
@@ -105,7 +106,8 @@ class TrafficTable:
                 continue
             total += time
             is_exact &= bound.is_exact
-        more = f", without {missing:,} instructions of unknown time" if missing else ""
+        left_out = counted_noun(missing, "instruction")
+        more = f", without {left_out} of unknown time" if missing else ""
         return f"{'' if is_exact else '<= '}{seconds_text(total)} at the peak rates{more}"
 
     def cells(self, each: InstructionTraffic) -> list[str]:

@@ -109,9 +109,10 @@ WRONG = [
     ("1TiF/s",         "binary prefixes such as Ti are prefixes of B"),
     ("0TB/s",          "'0TB/s' is not between 1 and 10^24 per second"),
     ("1e12B/s",        "'1e12B/s' is not a rate"),
-    ("h100",           "unknown GPU 'h100': expected one of V100"),
+    ("h100",           "B200, v4, v5e, v5p, v6e; did you mean `H100`?"),
+    ("v9",             "unknown device 'v9': expected one of V100"),
     ("MI300",          "the peak rates of MI300 are not known"),
-    ("A100,67TF/s",    "unknown GPU 'A100,67TF/s'"),
+    ("A100,67TF/s",    "unknown device 'A100,67TF/s'"),
 ]
 # fmt: on
 

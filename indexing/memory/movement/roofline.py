@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked
-from indexing.devices.gpus import PROCESSORS, Gpu, gpu
+from hlo.text.names import did_you_mean, similar
+from indexing.devices.gpus import GPUS, PROCESSORS, Gpu, gpu
 from indexing.devices.tpus import TPUS
 from indexing.memory.executions import Executions
 from indexing.memory.movement.traffic_values import InstructionTraffic
@@ -83,9 +84,13 @@ Peak(bytes=819000000000, flops=197000000000000))
         """
         if isinstance(device, str) and device in TPUS:
             return cls(TPUS[device].memory_bandwidth, TPUS[device].flops)
+        known = ", ".join([*PEAKS, *TPUS])
+        if isinstance(device, str) and device not in GPUS:
+            question = did_you_mean(similar(device, [*PEAKS, *TPUS]))
+            message = f"unknown device {device!r}: expected one of {known}"
+            raise ValueError(f"{message}; {question}" if question else message)
         model = gpu(device)
         if model.name not in PEAKS:
-            known = ", ".join([*PEAKS, *TPUS])
             raise ValueError(
                 f"the peak rates of {model.name} are not known, only those of {known}: pass the "
                 "rates, such as 4.8TB/s,67TF/s"
