@@ -45,11 +45,12 @@ class SpaceSection:
     buffers: tuple[HloBuffer, ...]
     rest: str
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of the text."""
+    def lines(self, width: int | None = None) -> Iterator[str]:
+        """Yield the lines of the text; on a terminal of `width` columns, rows are folded."""
         yield self.title
         yield f"  {self.shares}"
-        table = align_columns([self.columns, *self.rows], right=range(2), max_width=60)
+        room = None if width is None else width - 2
+        table = align_columns([self.columns, *self.rows], range(2), 60, room)
         yield from [f"  {line}" for line in table]
         if self.rest:
             yield f"  {self.rest}"
@@ -82,8 +83,14 @@ class MemoryTable:
         """The bytes of the memories of the device, by the numbers of their spaces."""
         return memory_sizes(self.device) if self.has_device else {}
 
-    def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
-        """Yield the lines of the text, with at most `top` buffers of each memory space."""
+    def lines(self, top: int, paint: Paint = plain, width: int | None = None) -> Iterator[str]:
+        """Yield the lines of the text.
+
+        Args:
+            top: the maximum number of buffers of each memory space.
+            paint: marks the name of the module.
+            width: the number of columns of a terminal: rows that are wider are folded.
+        """
         profile = self.profile
         is_scheduled = profile.module.header("is_scheduled", False)
         order = "" if is_scheduled else ", not scheduled: the order of the text"
@@ -93,7 +100,7 @@ class MemoryTable:
             verb = "has" if is_for_tpu(profile.module) else "does not have"
             yield f"  not compared with {self.device}: the module {verb} the tiled layouts of TPUs"
         for section in self.sections(top):
-            yield from section.lines()
+            yield from section.lines(width)
         yield from allocation_lines(profile)
 
     def _shown(self, peak: SpacePeak) -> tuple[HloBuffer, ...]:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Final
 
 from hlo.html import MAX_LINES
+from indexing.views.wrapping import INDENT
 from simplifier.unknown import Unknown
 
 MAX_WIDTH: Final = 44
@@ -51,11 +52,15 @@ class Table:
     def __str__(self) -> str:
         return "\n".join([self.head, *self.lines()])
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines below the title."""
+    def lines(self, width: int | None = None) -> Iterator[str]:
+        """Yield the lines below the title.
+
+        Args:
+            width: the number of columns of a terminal: rows that are wider are folded.
+        """
         if self.rows:
             texts = [list(map(cell_text, row)) for row in self.rows]
-            yield from align_columns([self.columns, *texts], self.right, self.max_width)
+            yield from align_columns([self.columns, *texts], self.right, self.max_width, width)
         yield from filter(None, ["" if self.rows else self.empty, *self.notes])
 
     def html(self) -> str:
@@ -96,7 +101,10 @@ def cell_text(cell: object) -> str:
 
 
 def align_columns(
-    rows: Sequence[Sequence[str]], right: Collection[int] = (), max_width: int = MAX_WIDTH
+    rows: Sequence[Sequence[str]],
+    right: Collection[int] = (),
+    max_width: int = MAX_WIDTH,
+    width: int | None = None,
 ) -> Iterator[str]:
     """Yield a line for each row, with aligned columns, without empty columns.
 
@@ -104,17 +112,42 @@ def align_columns(
         rows: the cells of each row.
         right: the numbers of the columns that are flush right; others are flush left.
         max_width: the maximum width of a column: longer texts shift the rest of their line.
+        width: the number of columns of a terminal.  If the lines are longer, each row is folded in
+            the same places, before a column, and its other lines are indented.
 
-    >>> print(*align_columns([["add", "9", "f32"], ["dot", "10", ""]], right=[1]), sep=chr(10))
+    >>> rows = [["add", "9", "f32"], ["dot", "10", ""]]
+    >>> print(*align_columns(rows, right=[1]), sep=chr(10))
     add   9  f32
+    dot  10
+    >>> print(*align_columns(rows, right=[1], width=10), sep=chr(10))
+    add   9
+        f32
     dot  10
     """
     columns = list(zip(*rows, strict=True))
-    widths = [min(max_width, max(map(len, column))) for column in columns]
+    widths = [max(map(len, column)) for column in columns]
+    capped = [min(max_width, longest) for longest in widths]
+    folds = [[k for k, longest in enumerate(widths) if longest]]
+    if width is not None and sum(widths[k] + 2 for k in folds[0]) - 2 > width:
+        folds, capped = _folds(widths, width), widths
     for row in rows:
-        cells = [
-            cell.rjust(width) if k in right else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-            if width
-        ]
-        yield "  ".join(cells).rstrip()
+        for number, fold in enumerate(folds):
+            cells = [
+                row[k].rjust(capped[k]) if k in right else row[k].ljust(capped[k]) for k in fold
+            ]
+            line = "  ".join(cells).rstrip()
+            if line or not number:
+                yield " " * (INDENT if number else 0) + line
+
+
+def _folds(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Return the numbers of the columns of each line of a folded row."""
+    folds: list[list[int]] = [[]]
+    used = 0
+    for column, longest in enumerate(widths):
+        if longest and folds[-1] and used + longest > width:
+            folds.append([])
+        if longest:
+            used = (used if folds[-1] else INDENT if len(folds) > 1 else 0) + longest + 2
+            folds[-1].append(column)
+    return folds

@@ -54,12 +54,18 @@ class TrafficTable:
         """True if padding is moved."""
         return any(own.padding.upper != 0 for own in self.traffic.spaces.values())
 
-    def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
-        """Yield the lines of the text, with at most `top` instructions."""
+    def lines(self, top: int, paint: Paint = plain, width: int | None = None) -> Iterator[str]:
+        """Yield the lines of the text.
+
+        Args:
+            top: the maximum number of instructions.
+            paint: marks the name of the module.
+            width: the number of columns of a terminal: rows that are wider are folded.
+        """
         module = self.traffic.target
         assert isinstance(module, Module)
         yield f"{self.file}: HloModule {paint(module.name, 'name')}"
-        yield from [f"  {line}" for line in self.totals()]
+        yield from [f"  {line}" for line in self.totals(None if width is None else width - 2)]
         ranked = self.ranked
         if ranked:
             cells = [self.cells(each) for each in ranked[:top]]
@@ -67,24 +73,24 @@ class TrafficTable:
             head = [
                 name if has else "" for name, has in zip(TRAFFIC_COLUMNS, has_text, strict=True)
             ]
-            yield from align_columns([head, *cells], right=range(11), max_width=60)
+            yield from align_columns([head, *cells], range(11), 60, width)
         if len(ranked) > top:
             yield f"  … {len(ranked) - top:,} more"
         yield from _reasons(ranked)
 
-    def totals(self) -> Iterator[str]:
-        """Yield the figures of all instructions, a line each."""
+    def totals(self, width: int | None = None) -> Iterator[str]:
+        """Yield the figures of all instructions, a line each; tables are folded to `width`."""
         total = self.traffic.total
         yield f"{total.bytes} bytes: {total.read} read, {total.written} written"
         if total.needed != total.read:
             yield f"{total.needed} of the {total.read} bytes read are needed under masks"
-        yield from self._spaces()
+        yield from self._spaces(width)
         yield f"{total.requested} bytes requested by all reads"
         yield f"{total.flops} flops, {total.transcendentals} transcendentals"
         if self.peak is not None:
             yield self._total_time()
 
-    def _spaces(self) -> Iterator[str]:
+    def _spaces(self, width: int | None) -> Iterator[str]:
         """Yield the traffic with each memory space, if there are several or padding is moved."""
         module, spaces = self.traffic.target, self.traffic.spaces
         assert isinstance(module, Module)
@@ -93,7 +99,7 @@ class TrafficTable:
                 (space_name(number, module), *[getattr(own, name) for name in SPACE_COLUMNS[1:]])
                 for number, own in spaces.items()
             ]
-            yield from Table("", SPACE_COLUMNS, rows, right=range(1, 6)).lines()
+            yield from Table("", SPACE_COLUMNS, rows, right=range(1, 6)).lines(width)
 
     def _total_time(self) -> str:
         assert self.peak is not None

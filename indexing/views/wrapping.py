@@ -81,6 +81,35 @@ def wrap_units(units: Iterable[Unit], width: int, indent: int = INDENT) -> list[
     return [_join_lines(row, indent if number else 0) for number, row in enumerate(rows)]
 
 
+def wrap_lines(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines, with line breaks in place of spaces where they are wider than `width` cells.
+
+    Words are not divided, so that a longer path stays one, and lines with colours stay as they are.
+
+    Args:
+        lines: the lines; the spaces before a line are also before what continues it.
+        width: the number of columns of a terminal; None without a terminal.
+
+    >>> print(*wrap_lines(["  layout: `v` -> fusion `f`"], 20), sep=chr(10))
+      layout: `v` ->
+          fusion `f`
+    """
+    for line in lines:
+        if width is None or "\x1b" in line or cell_len(printable(line)) <= width:
+            yield line
+            continue
+        margin = " " * (len(line) - len(line.lstrip(" ")))
+        first, *words = printable(line).split()
+        part = margin + first
+        for word in words:
+            if cell_len(part) + 1 + cell_len(word) > width:
+                yield part
+                part = margin + " " * INDENT + word
+            else:
+                part += f" {word}"
+        yield part
+
+
 def _fits(unit: Unit, room: int) -> bool:
     """Return True if a line of `room` cells has room for `unit`."""
     return cell_len(printable(unit.text)) <= room

@@ -31,6 +31,7 @@ from tests.oracles import sampled
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))
 ATTENTION = str(ROOT / "examples" / "attention.opt.hlo")
+BUFFERS = "tests/memory/data/buffers/tpu_kv_cache_decode.hlo"
 WIDTHS = (60, 80, 120)
 COLOUR = re.compile(r"\x1b\[\d*m")
 ROWS = """\
@@ -294,6 +295,29 @@ def test_the_command_uses_the_width_of_its_terminal(width: int) -> None:
         batch = list(answer(fusion, query, ATTENTION))
         expected += [*lines(batch, "text", plain, Terminal(width, plain, names_file=False)), ""]
     assert plain_lines == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["memory", BUFFERS, "--device", "v5e"],
+        ["memory", BUFFERS, "--copies"],
+        ["bytes", BUFFERS, "--peak", "v5e"],
+        ["check", BUFFERS, "--in-place"],
+    ],
+)
+def test_tables_are_folded_to_the_width_of_the_terminal(
+    arguments: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert cli.run(arguments) == 0
+    text = capsys.readouterr().out
+    folded = terminal_output(arguments, 80, NO_COLOR="1")
+    assert max(map(cell_len, text.splitlines())) > 80
+    assert max(map(cell_len, folded.splitlines())) <= 80
+    assert folded.split() == text.split()
 
 
 def test_the_documentation_shows_the_output_on_a_terminal() -> None:

@@ -111,7 +111,7 @@ def command(
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
     if notation != "svg":
-        question = TrafficQuestion(peak, limit, values, notation)
+        question = TrafficQuestion(peak, limit, values, notation, reporter.width)
         answer_files(reporter, corpus, question)
         report_missed(reporter, question.conditions, len(corpus.files) == 1)
         return
@@ -133,12 +133,14 @@ class TrafficQuestion(ValidModules):
         limit: the number of instructions; None for the default of the format.
         values: of integer parameters of ENTRY, by name.
         notation: the output format.
+        width: the number of columns of a terminal; None without a terminal.
     """
 
     peak: Peak | None
     limit: int | None
     values: GivenValues
     notation: str
+    width: int | None
 
     @property
     def conditions(self) -> Sequence[Condition]:
@@ -152,8 +154,9 @@ class TrafficQuestion(ValidModules):
         from indexing.memory.movement.analysis import traffic
         from indexing.views.map_answers import given_values
         from indexing.views.traffic_tables import TrafficTable
+        from indexing.views.wrapping import wrap_lines
 
         counted = traffic(module, progress, given_values(module.entry, self.values))
         table = TrafficTable(module.filename, counted, self.peak)
-        lines = table.lines(self.limit or DEFAULT_ROWS, paint)
-        return lines, map(table.to_json, [self.limit])
+        lines = table.lines(self.limit or DEFAULT_ROWS, paint, self.width)
+        return wrap_lines(lines, self.width), map(table.to_json, [self.limit])

@@ -130,6 +130,7 @@ def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> No
     from hlo import verify
     from hlo.modules.shardings import sharding_warnings
     from indexing.views.in_place_lines import in_place_lines
+    from indexing.views.wrapping import wrap_lines
 
     for module in task.modules(reporter):
         with reporter.reporting(module.filename):
@@ -145,10 +146,11 @@ def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> No
                 reporter.note(line)
             size = reporter.count_instructions(module)
             outcome = counted_noun(len(errors), "error") if errors else "ok"
-            reporter.print(f"{module.filename}: {outcome}, {counted_noun(size, 'instruction')}")
+            lines = [f"{module.filename}: {outcome}, {counted_noun(size, 'instruction')}"]
             if shared is not None:
-                for line in in_place_lines(shared, question.limit):
-                    reporter.print(line)
+                lines += in_place_lines(shared, question.limit)
+            for line in wrap_lines(lines, reporter.width):
+                reporter.print(line)
 
 
 def check_as_json(reporter: Reporter, task: Task, question: CheckQuestion) -> None:

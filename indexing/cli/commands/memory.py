@@ -161,6 +161,7 @@ def command(
         not fresh,
         device or "",
         devices,
+        reporter.width,
     )
     if notation != "svg":
         answer_files(reporter, corpus, question)
@@ -209,6 +210,7 @@ class MemoryQuestion(ValidModules):
         uses_cache: take compilations from the cache.
         device: the device whose memories are compared with the peaks; "" for that of the target.
         devices: that of the target, by the name of the file.
+        width: the number of columns of a terminal; None without a terminal.
     """
 
     at_peak: bool
@@ -221,6 +223,7 @@ class MemoryQuestion(ValidModules):
     uses_cache: bool = True
     device: str = ""
     devices: Mapping[str, str] = field(default_factory=dict)
+    width: int | None = None
 
     def profile(self, module: Module) -> MemoryProfile | Unknown:
         """Return the buffers of a module, with the dumps of XLA that are given or beside it."""
@@ -241,18 +244,21 @@ class MemoryQuestion(ValidModules):
             unknown_lines,
             unknown_record,
         )
+        from indexing.views.wrapping import wrap_lines
         from simplifier.unknown import Unknown
 
         if self.copies:
             moved = CopyTable(module, copies(module), self._trial(module))
-            return moved.lines(self.limit or DEFAULT_ROWS, paint), map(moved.to_json, [self.limit])
+            lines = moved.lines(self.limit or DEFAULT_ROWS, paint)
+            return wrap_lines(lines, self.width), map(moved.to_json, [self.limit])
         profile = self.profile(module)
         if isinstance(profile, Unknown):
             known = module.filename, module, profile
             return unknown_lines(*known), iter([unknown_record(*known)])
         device = self.device or self.devices.get(module.filename, "")
         table = MemoryTable(module.filename, profile, self.at_peak, device)
-        return table.lines(self.limit or DEFAULT_ROWS, paint), map(table.to_json, [self.limit])
+        lines = table.lines(self.limit or DEFAULT_ROWS, paint, self.width)
+        return wrap_lines(lines, self.width), map(table.to_json, [self.limit])
 
     def _trial(self, module: Module) -> LayoutTrial | None:
         if self.requests is None:
