@@ -58,8 +58,14 @@ class AccessSubject:
         yield "output", self.output, self.instruction.name, self.shape, accesses.store
 
 
-def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plain) -> Iterator[str]:
-    """Yield a heading, a table with a row for each array, and notes."""
+def access_lines(
+    subject: AccessSubject, accesses: Accesses, paint: Paint = plain, width: int | None = None
+) -> Iterator[str]:
+    """Yield a heading, a table with a row for each array, and notes.
+
+    Args:
+        width: the number of columns of a terminal: rows that are wider are folded.
+    """
     instruction = subject.instruction
     threads = " x ".join(map(str, subject.threads))
     head = instruction_head(instruction, subject.shape, paint)
@@ -76,7 +82,8 @@ def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plai
             notes += [f"{role} {number} {name}: {note}" for note in _notes(access)]
         if role == "operand":
             notes += [f"{role} {number} {name}: {note}" for note in _mask_note(accesses, number)]
-    yield from (f"  {line}" for line in Table("", _COLUMNS, rows, notes, right=_RIGHT).lines())
+    table = Table("", _COLUMNS, rows, notes, right=_RIGHT)
+    yield from (f"  {line}" for line in table.lines(None if width is None else width - 2))
 
 
 def _cells(role: str, access: MemoryAccess) -> Iterator[str]:

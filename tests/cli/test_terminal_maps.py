@@ -304,6 +304,7 @@ def test_the_command_uses_the_width_of_its_terminal(width: int) -> None:
         ["memory", BUFFERS, "--copies"],
         ["bytes", BUFFERS, "--peak", "v5e"],
         ["check", BUFFERS, "--in-place"],
+        ["access", "examples/attention.opt.hlo", "-i", "ynn_fusion.3"],
     ],
 )
 def test_tables_are_folded_to_the_width_of_the_terminal(
