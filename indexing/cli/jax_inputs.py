@@ -256,6 +256,9 @@ def _check_question(source: FunctionInput, shapes: str) -> None:
 
 def _report(reporter: Reporter, name: str, message: str, has_shapes: bool) -> None:
     first, *rest = message.splitlines()
-    if not has_shapes and "required" in first:
-        rest.append("= help: give the arguments with --shapes 'f32[8,64],...'")
+    if "required positional argument" in first:
+        missing = "the missing arguments" if has_shapes else "the arguments"
+        rest.append(f"= help: give {missing} with --shapes 'f32[8,64],...', one shape for each")
+    if "RESOURCE_EXHAUSTED" in first:
+        rest.append("= help: `memory` with --stage lowered lists the arrays before compilation")
     reporter.error(f"error[jax]: {name}: {first}", *[f"  {line}" for line in rest])

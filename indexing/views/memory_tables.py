@@ -32,6 +32,7 @@ class SpaceSection:
     Attributes:
         title: the peak.
         shares: the bytes at the peak by kind, and those that are padding.
+        excess: why a peak beyond the memory may be less in fact; else nothing.
         columns: the names of `COLUMNS`; empty for a column without text.
         rows: the cells of each buffer.
         buffers: the buffers of the rows.
@@ -40,6 +41,7 @@ class SpaceSection:
 
     title: str
     shares: str
+    excess: str
     columns: list[str]
     rows: list[list[str]]
     buffers: tuple[HloBuffer, ...]
@@ -48,7 +50,7 @@ class SpaceSection:
     def lines(self, width: int | None = None) -> Iterator[str]:
         """Yield the lines of the text; on a terminal of `width` columns, rows are folded."""
         yield self.title
-        yield f"  {self.shares}"
+        yield from [f"  {line}" for line in (self.shares, self.excess) if line]
         room = None if width is None else width - 2
         table = align_columns([self.columns, *self.rows], range(2), 60, room)
         yield from [f"  {line}" for line in table]
@@ -126,6 +128,7 @@ class MemoryTable:
             f"{peak.name}: {peak.stored_bytes:,} bytes at step {peak.step}, `{step}`"
             f"{self._share_of_memory(peak)}",
             _shares(self.profile, peak),
+            self._excess(peak),
             head,
             rows,
             shown[:top],
@@ -136,7 +139,22 @@ class MemoryTable:
         size = self.sizes.get(peak.space)
         if size is None:
             return ""
-        return f"; {self.device} has {size:,} ({100 * peak.stored_bytes / size:.2g} %)"
+        percent = 100 * peak.stored_bytes / size
+        share = f"{percent:.2g}" if percent < 99 else f"{percent:,.0f}"
+        return f"; {self.device} has {size:,} ({share} %)"
+
+    def _excess(self, peak: SpacePeak) -> str:
+        """Return what a peak beyond the memory leaves open, if XLA's buffer assignment is missing.
+
+        XLA writes results over operands, which are counted apart without its assignment.
+        """
+        fits = peak.stored_bytes <= self.sizes.get(peak.space, peak.stored_bytes)
+        if fits or self.profile.assignment is not None:
+            return ""
+        return (
+            "too large, unless XLA writes results over operands: its buffer assignment tells "
+            "(`hlo-indexing dump`, or --assignment)"
+        )
 
     def _cells(self, buffer: HloBuffer) -> list[str]:
         padding = f"{buffer.padding:,}" if buffer.padding else ""

@@ -118,7 +118,7 @@ def test_a_pass_is_a_stage(run: Run) -> None:
             "'kernels' is a folder, and this command reads",
         ),
         ("jax:layers.py:product", 1, "= help: give the arguments with --shapes"),
-        ("jax:layers.py:product --shapes 'f32[3]'", 1, "missing 1 required positional argument"),
+        ("jax:layers.py:product --shapes 'f32[3]'", 1, "give the missing arguments with --shapes"),
     ],
 )
 def test_an_error_names_the_function(run: Run, line: str, status: int, message: str) -> None:

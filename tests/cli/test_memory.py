@@ -126,6 +126,27 @@ def test_peaks_are_compared_with_the_memories_of_a_device(
     assert "unknown device 'v5'" in capsys.readouterr().err
 
 
+def test_a_peak_beyond_the_memory_asks_for_the_assignment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both results may be one buffer; XLA's buffer assignment decides."""
+    file = tmp_path / "m.hlo"
+    array = "f32[40000,40000]{1,0:T(8,128)}"
+    file.write_text(f"""HloModule m, is_scheduled=true
+ENTRY e {{
+  p = {array} parameter(0)
+  n = {array} negate(p)
+  ROOT r = {array} exponential(n)
+}}
+""")
+    title, _, excess, *_ = printed(capsys, "memory", str(file), "--device", "v5e").splitlines()[1:]
+    size = 3 * 40_000 * 40_064 * 4  # 313 tiles of 128 columns
+    assert title == f"HBM: {size:,} bytes at step 2, `r`; v5e has 17,179,869,184 (112 %)"
+    assert "unless XLA writes results over operands" in excess
+    file.write_text(file.read_text().replace("40000", "20000"))
+    assert "unless XLA" not in printed(capsys, "memory", str(file), "--device", "v5e")
+
+
 def test_what_threads_hold_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     """The report counts it, too: scalars of reductions."""
     lines = printed(capsys, "memory", FILE, "--assignment", ASSIGNMENT, "--usage", USAGE)
