@@ -209,15 +209,24 @@ def _decide_update(
             other = array_name(ArrayRef(instruction, each))
             return Undecided(f"result {other} reads it, too", instruction)
     others = [
-        k for k, each in enumerate(update.operands) if k and base.instruction in needed_by([each])
+        k for k in range(1, len(update.operands)) if _reads_base(instruction, update, k, base)
     ]
     if not others:
         return Safe("values", note=KEPT)
     if not isinstance(update.op, DynamicUpdateSlice) or others != [1]:
         return Undecided(f"what decides the places of updates reads `{base.instruction.name}`")
-    shape = update.shape
+    return _decide_window(instruction, number, update, base)
+
+
+def _decide_window(
+    instruction: Instruction, number: int, update: Instruction, base: ArrayRef
+) -> Proved | Differs | Undecided:
+    """Decide on a dynamic-update-slice whose update reads its base."""
+    source, shape, is_whole = update.operands[1], update.shape, update is instruction
+    if is_whole and not _is_same_array(source, base.instruction):
+        return Undecided(f"`{source.name}` is a view of `{base.instruction.name}`", instruction)
     assert isinstance(shape, Shape)
-    violation = first_violation(_written_reads(update, base), Written(shape, shape))
+    violation = first_violation(_written_reads(update, base, is_whole), Written(shape, shape))
     if violation is None:
         return Safe("values", note=SAFE)
     if isinstance(violation, Undecided):
@@ -225,11 +234,36 @@ def _decide_update(
     return _hazard(instruction, number, 0, violation)
 
 
-def _written_reads(update: Instruction, base: ArrayRef) -> Iterator[IndexingMap]:
-    """Yield the maps from the elements that an update writes to those of the base that it reads."""
+def _reads_base(instruction: Instruction, update: Instruction, number: int, base: ArrayRef) -> bool:
+    """Return True if an operand of an update may be computed from its base while it is written.
+
+    In a fusion, it is, if it needs the base.  What an instruction of its own computes is complete
+    before the update: the update reads the base only if the operand is an array in its memory.
+    """
+    operand = update.operands[number]
+    if update is not instruction:
+        return base.instruction in needed_by([operand])
+    return viewed_array(ArrayRef(operand)) == viewed_array(base)
+
+
+def _is_same_array(source: Instruction, base: Instruction) -> bool:
+    """Return True if an array in the memory of a base has each element at the same place."""
+    here, there = source.shape, base.shape
+    assert isinstance(here, Shape)
+    assert isinstance(there, Shape)
+    same_sizes = here.dims == there.dims and here.element_bits == there.element_bits
+    return same_sizes and here.layout_or_default == there.layout_or_default
+
+
+def _written_reads(update: Instruction, base: ArrayRef, is_whole: bool) -> Iterator[IndexingMap]:
+    """Yield the maps from the elements that an update writes to those of the base that it reads.
+
+    Args:
+        is_whole: what is written is the base itself.
+    """
     source = update.operands[1]
     reads: Iterable[IndexingMap]
-    if base.instruction is source:
+    if is_whole or base.instruction is source:
         assert isinstance(source.shape, Shape)
         reads = (IndexingMap.identity(source.shape),)
     else:

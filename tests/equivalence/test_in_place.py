@@ -135,6 +135,34 @@ def test_updates_of_a_slice(start: str, op: str, expected: type) -> None:
     assert isinstance(verdict, expected), str(verdict)
 
 
+STEPS = """HloModule m, is_scheduled=true
+ENTRY e {{ x = f32[3,3]{{1,0}} parameter(0)  i = s32[] parameter(1)
+  p = f32[3,3]{{1,0}} {base}
+  {steps}
+  ROOT u = f32[3,3]{{1,0}} dynamic-update-slice(p, {update}, i, i) }}"""
+
+
+@pytest.mark.parametrize("base", ["copy(x)", "negate(x)"])
+@pytest.mark.parametrize(
+    ("steps", "update", "expected"),
+    [
+        ("s = f32[2,3]{1,0} slice(p), slice={[1:3], [0:3]}", "s", Proved),
+        ("s = f32[3,3]{1,0} reverse(p), dimensions={0}", "s", Proved),
+        ("", "p", Proved),
+        ("s = f32[3,3]{1,0} bitcast(p)", "s", Proved),
+        ("s = f32[3,3]{0,1} bitcast(p)", "s", Undecided),  # the transposed array
+    ],
+)
+def test_what_was_computed_before_an_update_is_an_array_of_its_own(
+    base: str, steps: str, update: str, expected: type
+) -> None:
+    """Each instruction is executed before the update: its result is not in the base's memory."""
+    module = hlo.parse(STEPS.format(base=base, steps=steps, update=update))
+    verdict = indexing.in_place(module.entry.root)
+    assert isinstance(verdict, expected), str(verdict)
+    assert not check_in_place(module).errors
+
+
 def test_a_gather_may_read_its_own_places_only() -> None:
     """With the indices 0, 1, 2, .. it would be safe."""
     module = hlo.parse("""
