@@ -58,7 +58,7 @@ class KernelDiffers:
             for name, values in names
             if values
         ]
-        at = f" of element {list(self.element)}" if self.element is not None else ""
+        at = f": element {list(self.element)}" if self.element is not None else ""
         return f"differs: {self.what}{at}{' at ' * bool(places)}{', '.join(places)}"
 
 

@@ -28,7 +28,7 @@ class KernelResult:
         access: the sectors that its warps touch; `Unknown` with the reason.
         device: the name of the GPU whose sectors are counted.
         fault: the error in the kernel's text, or None.
-        stages: for each stage that was compared, the pass that runs next and the verdict.
+        stages: the verdict of each stage that was compared, with the pass that runs next.
         wrong_stage: the first stage that differs, if stages were compared.
     """
 
@@ -37,7 +37,7 @@ class KernelResult:
     access: KernelAccesses | Unknown
     device: str
     fault: HloError | None = None
-    stages: tuple[tuple[str, str], ...] = ()
+    stages: tuple[tuple[str, KernelVerdict], ...] = ()
     wrong_stage: StageFault | None = None
 
     @property
@@ -60,6 +60,16 @@ def _word(verdict: KernelVerdict) -> str:
     return "undecided"
 
 
+def _what(verdict: KernelVerdict) -> str | None:
+    """Return the fault, or why the verdict is undecided; None if it is proved."""
+    match verdict:
+        case KernelProved():
+            return None
+        case KernelDiffers():
+            return verdict.what
+    return verdict.reason
+
+
 def checked_kernel(kernel: Kernel, stages: bool = False, device: str = "H100") -> KernelResult:
     """Return the verdict of a kernel; an error in its text makes it undecided.
 
@@ -72,9 +82,9 @@ def checked_kernel(kernel: Kernel, stages: bool = False, device: str = "H100") -
         if not stages:
             return KernelResult(kernel, check_kernel(kernel), access, device)
         every = list(check_stages(kernel))  # the first of them is the kernel's own
-        words = tuple([(stage.before, _word(each)) for stage, each in every])
+        verdicts = tuple([(stage.before, each) for stage, each in every])
         wrong = first_fault(every)
-        return KernelResult(kernel, every[0][1], access, device, None, words, wrong)
+        return KernelResult(kernel, every[0][1], access, device, None, verdicts, wrong)
     except HloError as error:
         verdict = KernelUndecided(error.message)
         return KernelResult(kernel, verdict, Unknown("the text is invalid"), device, error)
@@ -98,14 +108,17 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
         "verdict": result.word,
         "level": None,
         "premises": [],
-        "what": None,
+        "what": _what(verdict),
         "block": None,
         "thread": None,
         "iteration": None,
         "output": None,
         "element": None,
         "access": _access_record(result),
-        "stages": [{"pass": name, "verdict": word} for name, word in result.stages],
+        "stages": [
+            {"pass": name, "verdict": _word(each), "what": _what(each)}
+            for name, each in result.stages
+        ],
         "wrong_stage": _wrong_stage_record(result.wrong_stage),
         "shared_by": [
             {"fusion": other.instruction.name, "evidence": other.evidence}
@@ -119,7 +132,6 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
             record |= {"level": level, "premises": list(premises)}
         case KernelDiffers():
             record |= {
-                "what": verdict.what,
                 "block": dict(verdict.block),
                 "thread": dict(verdict.thread),
                 "iteration": dict(verdict.iteration),
@@ -127,7 +139,7 @@ def kernel_record(result: KernelResult) -> dict[str, Any]:
                 "element": None if verdict.element is None else list(verdict.element),
             }
         case KernelUndecided():
-            record |= {"level": verdict.level, "what": verdict.reason}
+            record |= {"level": verdict.level}
     return record
 
 
@@ -284,14 +296,18 @@ def _wrong_stage_record(wrong: StageFault | None) -> dict[str, Any] | None:
 
 
 def _stage_lines(result: KernelResult) -> Iterator[str]:
-    words = Counter(word for _, word in result.stages)
-    if words:
-        counts = ", ".join(f"{count} {word}" for word, count in words.items())
-        broken = next((name for name, word in result.stages if word != "proved"), None)
-        first = "" if broken is None else f"; the first that is not proved is before {broken}"
-        yield f"{result.kernel.name}: stages: {counts}{first}"
-    if result.wrong_stage is not None and result.wrong_stage.number:
-        yield f"{result.kernel.name}: {result.wrong_stage}"
+    """Yield how many stages are proved, and the first one that differs or is undecided."""
+    counts = Counter(_word(verdict) for _, verdict in result.stages)
+    if counts:
+        of_words = ", ".join(f"{count} {word}" for word, count in counts.items())
+        yield f"{result.kernel.name}: stages: {of_words}"
+    seen, after = {"proved", result.word}, ""
+    for number, (before, verdict) in enumerate(result.stages):
+        if _word(verdict) not in seen:
+            seen.add(_word(verdict))
+            yield f"  stage {number}, the result of {after}"
+            yield f"    {verdict}"
+        after = before
     for other in result.kernel.shared_by:
         yield f"{result.kernel.name}: {other}"
 

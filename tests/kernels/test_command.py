@@ -31,7 +31,7 @@ def test_proved_kernels_are_a_table_and_records(run: Run) -> None:
     assert lines[-1] == [name, "768", "768", "100", "768", "768", "100"]
     (record,) = valid_records(run, "kernels", f"{DATA / 'h100_transpose_2d'} --stages")
     assert (record["verdict"], record["level"], record["what"]) == ("proved", "values", None)
-    assert record["stages"] == [{"pass": "xla-simplify-arith", "verdict": "proved"}]
+    assert record["stages"] == [{"pass": "xla-simplify-arith", "verdict": "proved", "what": None}]
     counts = {"sectors": 768, "ideal_sectors": 768, "efficiency": 1.0, "grade": "exact"}
     access = record["access"]
     assert (access["device"], access["unknown"]) == ("H100", None)
@@ -133,8 +133,25 @@ def test_a_wrong_stage_is_named_by_the_pass_whose_result_it_is(
     assert status == 1
     assert (record["wrong_stage"]["number"], record["wrong_stage"]["after"]) == expected
     _, out, _ = run(f"{tmp_path} --stages")
-    maker = f"stage {expected[0]}, the result of {expected[1]}, differs: another value"
+    maker = f"  stage {expected[0]}, the result of {expected[1]}\n    differs: another value"
     assert (maker in out) == bool(expected[0])
+    assert "is written: element [" in out
+
+
+def test_the_first_undecided_stage_has_its_reason(run: Run, tmp_path: Path) -> None:
+    for file in (DATA / "h100_transpose_2d").iterdir():
+        text = log_of("h100_transpose_2d", frozenset()) if file.suffix == ".log" else ""
+        first, *others = text.split("math.exp")
+        changed = f"{first}math.exp{'math.unknown'.join(others)}"
+        (tmp_path / file.name).write_text(changed if text else file.read_text())
+    status, out, _ = run(f"{tmp_path} --stages")
+    assert status == 0
+    counts, stage, reason = out.splitlines()[2:5]
+    assert counts == "input_transpose_fusion: stages: 1 proved, 3 undecided"
+    assert stage == "  stage 1, the result of canonicalize"
+    assert reason.startswith("    undecided: `math.unknown`")
+    (record,) = valid_records(run, "kernels", f"{tmp_path} --stages")
+    assert [each["what"] is None for each in record["stages"]] == [True, False, False, False]
 
 
 def test_each_stage_is_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +165,7 @@ def test_each_stage_is_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "run_kernel", counted)
     (kernel,) = kernels_of(DATA / "cpu_loop_gelu")
     result = checked_kernel(kernel, stages=True)
-    assert [word for _, word in result.stages] == ["proved"]
+    assert [bool(verdict) for _, verdict in result.stages] == [True]
     assert executions == ["run"]
 
 
