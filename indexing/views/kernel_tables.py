@@ -204,7 +204,7 @@ def sector_reasons(result: KernelResult) -> tuple[str, ...]:
 
 
 def array_lines(result: KernelResult) -> Iterator[str]:
-    """Yield a table with the sectors of each array of a kernel, and why others are unknown."""
+    """Yield a table with the sectors of each array, then the worst warps, and what is unknown."""
     if not isinstance(result.access, KernelAccesses):
         return
     rows, notes = [], []
@@ -212,13 +212,14 @@ def array_lines(result: KernelResult) -> Iterator[str]:
         label = (f"{each.role} {each.number}", each.name)
         access = each.access
         if isinstance(access, Unknown):
-            rows.append((*label, "unknown", "", "", "", ""))
+            rows.append((*label, "unknown", "", "", ""))
             notes.append(f"{each.role} {each.number}: {access.reason}")
         else:
             widths = dict.fromkeys([load.bytes_per_lane for load in access.instructions])
             counts = SectorCount(access.sectors, access.ideal_sectors, access.grade == "exact")
-            worst = str(access.worst or "nothing is accessed")
-            rows.append((*label, *_counts(counts), ", ".join(map(str, widths)), worst))
+            rows.append((*label, *_counts(counts), ", ".join(map(str, widths))))
+            worst = "nothing is accessed" if access.worst is None else f"at worst {access.worst}"
+            notes.append(f"{each.role} {each.number}: {worst}")
     yield ""
     yield f"{_module_of(result)}: {result.kernel.name}"
     yield from align_columns([_ARRAYS, *rows], right=range(2, 6))
@@ -254,7 +255,7 @@ def kernel_table(kernel: Kernel) -> Table:
 
 _HEADER: Final = ("KERNEL", "FUSION", "KIND", "GRID", "THREADS", "VERDICT")
 _SECTORS: Final = ("KERNEL", "LOADED", "IDEAL", "%", "STORED", "IDEAL", "%")
-_ARRAYS: Final = ("ARRAY", "NAME", "SECTORS", "IDEAL", "%", "BYTES/LANE", "WORST WARP")
+_ARRAYS: Final = ("ARRAY", "NAME", "SECTORS", "IDEAL", "%", "BYTES/LANE")
 
 
 def _table(

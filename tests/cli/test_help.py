@@ -20,6 +20,7 @@ from indexing.frontends import compilation
 
 TYPES = {"f32": np.float32, "s32": np.int32}
 MODULE = Path(__file__).parents[2] / "examples" / "attention.opt.hlo"
+KERNELS = Path(__file__).parents[1] / "kernels" / "data" / "h100_loop_one_hot"
 
 
 def help_of(name: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -63,6 +64,8 @@ def test_the_examples_of_the_help_run(
         shutil.copy(MODULE.with_name(copied), copied)
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")
     write_dumps(Path("dumps"))
+    if name == "kernels":
+        shutil.copytree(KERNELS, "dumps", dirs_exist_ok=True)
     Path("m-buffer-assignment.txt").write_text("BufferAssignment:\n")
     arrays = {
         f"in{number}": np.zeros(parameter.shape.dims, TYPES[parameter.shape.element_type])
@@ -75,6 +78,8 @@ def test_the_examples_of_the_help_run(
     for line in lines:
         if "tpu:" in line and find_spec("libtpu") is None:
             continue  # its example needs a compiler that is an extra
+        if "gpu:" in line and find_spec("jax_cuda12_plugin") is None:
+            continue
         command = next(part for part in line.split(" | ") if "hlo-indexing" in part)
         assert name in command
         words = shlex.split(command)[1:]

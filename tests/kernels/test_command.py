@@ -77,15 +77,35 @@ def test_an_undecided_kernel_has_its_reason(run: Run, tmp_path: Path) -> None:
 
 def test_a_name_chooses_a_kernel(run: Run) -> None:
     status, out, _ = run(f"{DATA / 'h100_loop_slice_stride'} -i loop_slice_fusion")
-    assert (status, len(out.splitlines())) == (0, 11)
+    assert (status, len(out.splitlines())) == (0, 13)
     assert "jit_loop_slice_stride: loop_slice_fusion" in out.splitlines()
-    *_, head, load, store = out.splitlines()
-    assert head.split() == ["ARRAY", "NAME", "SECTORS", "IDEAL", "%", "BYTES/LANE", "WORST", "WARP"]
+    *_, head, load, store, worst, last = out.splitlines()
+    assert head.split() == ["ARRAY", "NAME", "SECTORS", "IDEAL", "%", "BYTES/LANE"]
+    assert (worst[:10], last[:9]) == ("operand 0:", "output 0:")
+    assert worst == "operand 0: at worst 25 sectors at bl_x 1, warp 0"
     assert load.split()[:7] == ["operand", "0", "x_0_.1", "135", "23", "17", "4"]
     assert store.split()[2:6] == ["loop_slice_fusion", "29", "29", "100"]
     status, out, err = run(f"{DATA} -i none")
     assert (status, out) == (1, "")
     assert "no kernel `none`" in err
+
+
+def test_a_folder_without_kernels_is_an_error_with_the_flags(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.hlo").write_text("HloModule m")
+    for notation in ("text", "json", "svg"):
+        status, out, err = run(f"{tmp_path} --format {notation}")
+        assert (status, out) == (1, "")
+        assert "no dumps of kernels; XLA_FLAGS=" in err
+    status, out, err = run(f"{tmp_path / 'none'}")
+    assert (status, out) == (1, "")
+    assert err.splitlines()[0].endswith("No such file or directory")
+    assert "no dumps" not in err
+
+
+def test_the_sectors_of_arrays_fit_80_columns(run: Run) -> None:
+    _, out, _ = run(f"{DATA / 'h100_reduce_all'} -i input_reduce_fusion")
+    assert "at worst 9 sectors at bl_x 0, warp 1, i0 0" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 PASSES = ("canonicalize", "cse", "xla-flatten-tensors", "xla-lower-tensors", "symbol-dce")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from indexing.drawing.figures import Figure
     from indexing.kernels.kernel import Kernel
     from indexing.views.kernel_tables import KernelResult
+
+_REPAIR: Final = (
+    "XLA_FLAGS='--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text --xla_dump_emitter_re=.*' writes those "
+    "that XLA emits as MLIR"
+)
 
 
 @click.command("kernels")
@@ -78,8 +84,8 @@ def command(
     With -i, each array has a row. `<=` marks an upper bound, of start indices that are unknown.
     SVG has the lanes of a warp and their sectors, or of other kernels the block of each element.
 
-    The exit status is 0 if all kernels are proved, 1 if a kernel differs or a text is invalid, and
-    3 if none differs but some are undecided.
+    The exit status is 0 if all kernels are proved, 1 if a kernel differs, a text is invalid or
+    DUMPDIR has no kernel, and 3 if none differs but some are undecided.
 
     \b
     Examples:
@@ -129,14 +135,16 @@ def _figure(result: KernelResult) -> Figure:
 
 
 def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel] | None:
-    """Return the kernels of a folder, or those of one fusion; report if none has this name."""
+    """Return the kernels of a folder, or those of one fusion; report if there are none."""
     from indexing.kernels.dumps import kernels_of
 
     listed: Sequence[Kernel] = ()
     with reporter.reporting(folder):
         listed = kernels_of(folder, max_bytes=reporter.input_limit)
+        if not listed:
+            raise FileNotFoundError(errno.ENOENT, f"no dumps of kernels; {_REPAIR}", folder)
     if not listed:
-        reporter.note(f"{folder}: no kernels: --xla_dump_emitter_re=.* writes them")
+        return None
     chosen = [each for each in listed if fusion is None or fusion in _names(each)]
     if listed and not chosen:
         names = ", ".join([each.name for each in listed[:8]])
