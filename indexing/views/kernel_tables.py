@@ -173,10 +173,13 @@ def kernel_lines(results: Sequence[KernelResult]) -> Iterator[str]:
         yield "no kernels"
         return
     yield from _table(_HEADER, results, _row)
+    has_several = len({_module_of(result) for result in results}) > 1
     for result in results:
-        if result.word == "differs":
-            yield f"{result.kernel.name}: {result.verdict}"
-        yield from _stage_lines(result)
+        module = f"{_module_of(result)}: " if has_several else ""
+        details = list(_detail_lines(result))
+        if details:
+            yield f"{module}{result.kernel.name}"
+            yield from [f"    {line}" for line in details]
     verdicts = [result.verdict for result in results]
     premises = [p for each in verdicts if isinstance(each, KernelProved) for p in each.premises]
     yield from _reason_lines("proved", [f"if {premise}" for premise in premises])
@@ -296,21 +299,21 @@ def _wrong_stage_record(wrong: StageFault | None) -> dict[str, Any] | None:
     return {"number": wrong.number, "after": wrong.after, "what": str(wrong.verdict)}
 
 
-def _stage_lines(result: KernelResult) -> Iterator[str]:
-    """Yield how many stages are proved, and the first one that differs or is undecided."""
+def _detail_lines(result: KernelResult) -> Iterator[str]:
+    """Yield the fault, the stages and the first ones not proved, and the other fusions."""
+    if result.word == "differs":
+        yield str(result.verdict)
     counts = Counter(_word(verdict) for _, verdict in result.stages)
     if counts:
-        of_words = ", ".join(f"{count} {word}" for word, count in counts.items())
-        yield f"{result.kernel.name}: stages: {of_words}"
+        yield f"stages: {', '.join(f'{count} {word}' for word, count in counts.items())}"
     seen, after = {"proved", result.word}, ""
     for number, (before, verdict) in enumerate(result.stages):
         if _word(verdict) not in seen:
             seen.add(_word(verdict))
-            yield f"  stage {number}, the result of {after}"
+            yield f"stage {number}, the result of {after}"
             yield f"    {verdict}"
         after = before
-    for other in result.kernel.shared_by:
-        yield f"{result.kernel.name}: {other}"
+    yield from map(str, result.kernel.shared_by)
 
 
 def _reason_lines(head: str, reasons: Sequence[str]) -> Iterator[str]:

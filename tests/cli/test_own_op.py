@@ -76,7 +76,10 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "run": (("m.hlo", "--inputs", "in.npz", "-o", "out.npz"), "1 array in out.npz"),
     "validate": (("m.hlo", "--no-xla", "--strict"), "4 ok, 0 skipped, 0 wrong"),
     "diff": (("m.hlo", "n.hlo"), "proved at level values"),
-    "kernels": ((str(ROOT / "tests/kernels/data/cpu_loop_gelu"),), "proved"),  # of a module without the op
+    "kernels": (
+        (str(ROOT / "tests/kernels/data/cpu_loop_gelu"),),
+        "proved",
+    ),  # of a module without the op
     "passes": (("dump",), "p     1        1"),
     "report": (("m.hlo", "-o", "report.html"), ""),
     "ops": (("acme-softsign",), "exact: identity"),

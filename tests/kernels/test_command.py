@@ -46,6 +46,10 @@ def test_a_kernel_that_differs_has_its_point(run: Run, tmp_path: Path) -> None:
         text = file.read_text()
         text = text.replace("math.exp", "math.tanh") if file.suffix == ".log" else text
         (tmp_path / file.name).write_text(text)
+    _, out, _ = run(f"{tmp_path}")
+    name, fault = out.splitlines()[2:4]
+    assert name == "input_transpose_fusion"
+    assert fault.startswith("    differs: another value than the instruction's is written: element")
     status, out, _ = run(f"{tmp_path} --format json")
     assert status == 1
     record = json.loads(out)
@@ -153,7 +157,7 @@ def test_a_wrong_stage_is_named_by_the_pass_whose_result_it_is(
     assert status == 1
     assert (record["wrong_stage"]["number"], record["wrong_stage"]["after"]) == expected
     _, out, _ = run(f"{tmp_path} --stages")
-    maker = f"  stage {expected[0]}, the result of {expected[1]}\n    differs: another value"
+    maker = f"    stage {expected[0]}, the result of {expected[1]}\n        differs: another"
     assert (maker in out) == bool(expected[0])
     assert "is written: element [" in out
 
@@ -166,10 +170,10 @@ def test_the_first_undecided_stage_has_its_reason(run: Run, tmp_path: Path) -> N
         (tmp_path / file.name).write_text(changed if text else file.read_text())
     status, out, _ = run(f"{tmp_path} --stages")
     assert status == 0
-    counts, stage, reason = out.splitlines()[2:5]
-    assert counts == "input_transpose_fusion: stages: 1 proved, 3 undecided"
-    assert stage == "  stage 1, the result of canonicalize"
-    assert reason.startswith("    undecided: `math.unknown`")
+    name, counts, stage, reason = [line.strip() for line in out.splitlines()[2:6]]
+    assert (name, counts) == ("input_transpose_fusion", "stages: 1 proved, 3 undecided")
+    assert stage == "stage 1, the result of canonicalize"
+    assert reason.startswith("undecided: `math.unknown`")
     (record,) = valid_records(run, "kernels", f"{tmp_path} --stages")
     assert [each["what"] is None for each in record["stages"]] == [True, False, False, False]
 
@@ -203,6 +207,8 @@ def test_kernels_of_several_modules_are_below_the_name_of_theirs(run: Run) -> No
     assert lines[0].split() == ["KERNEL", "KIND", "GRID", "THREADS", "VERDICT"]
     place = lines.index("jit_transpose_2d")
     assert lines[place + 1].split()[0] == "input_transpose_fusion"
+    shared = lines.index("jit_identical_loops: loop_add_fusion_1")
+    assert lines[shared + 1] == "    also computes loop_add_fusion, by its thunk"
     assert all(
         len(line) <= 80 for line in lines if not line.startswith(("undecided", "no ", "proved"))
     )

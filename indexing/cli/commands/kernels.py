@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from indexing.views.kernel_tables import KernelResult
 
 _REPAIR: Final = (
-    "XLA_FLAGS='--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text --xla_dump_emitter_re=.*' writes those "
-    "that XLA emits as MLIR"
+    "XLA_FLAGS='--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text --xla_dump_emitter_re=.*' writes "
+    "those that XLA emits as MLIR"
 )
 
 
@@ -92,6 +92,8 @@ def command(
       hlo-indexing kernels dumps
       hlo-indexing kernels dumps -i loop_add_fusion
       hlo-indexing kernels dumps --stages
+      hlo-indexing kernels jax:layers.py:mlp --shapes 'f32[8,64],f32[64,64]' \\
+        --target gpu:H100
     """
     from indexing.views.kernel_tables import (
         array_lines,
