@@ -12,7 +12,7 @@ from indexing.equivalence.values.formulas.numbering import NoFormula
 from indexing.equivalence.values.laws.reals import EXCESS
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
-from indexing.kernels.kernel import Kernel
+from indexing.kernels.kernel import NO_FUSION, Kernel
 from indexing.kernels.proofs import Proof
 from indexing.kernels.run import KernelRun, Launch, Program, run_kernel
 from indexing.kernels.sections import KernelStage
@@ -52,7 +52,7 @@ def check_kernel(
     if fusion is not None:
         return _checked(kernel, fusion, stage)
     if kernel.fusion is None:
-        return KernelUndecided("the module has no instruction of the kernel's name")
+        return KernelUndecided(NO_FUSION)
     verdict = _checked(kernel, kernel.fusion, stage)
     for other in kernel.shared_by:
         if verdict and other.evidence == "thunks":

@@ -25,6 +25,9 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.memory.warps.warp_classes import MAX_POINTS
 from simplifier.atoms import Variable
 
+NO_FUSION: Final = (
+    "no instruction of its name in the dumps: --xla_dump_hlo_as_text writes the module"
+)
 _CPU_KINDS: Final = {
     "loop_fusion_kernel_emitter": "loop",
     "concatenate_fusion_kernel_emitter": "concatenate",
@@ -114,7 +117,7 @@ class Kernel(Displayed):
             HloError: the text is invalid, with the place.
         """
         if self.fusion is None:
-            return Unknown(f"the module has no instruction `{self.name}`")
+            return Unknown(NO_FUSION)
         try:
             return run_kernel(self.module, Program.of(self.fusion), self.launch)
         except NotHandled as error:

@@ -290,7 +290,9 @@ def _module_of(result: KernelResult) -> str:
     fusion = result.kernel.fusion
     if fusion is not None:
         return fusion.computation.module.name
-    return os.path.basename(result.kernel.path).partition(result.kernel.name)[0].rstrip(".")
+    file = os.path.basename(result.kernel.path)
+    module = file.partition(result.kernel.name)[0].rstrip(".")
+    return module or ".".join(file.split(".")[:2])  # a text without an entry has the file's name
 
 
 def _wrong_stage_record(wrong: StageFault | None) -> dict[str, Any] | None:

@@ -275,6 +275,6 @@ def test_a_kernel_that_has_no_maps_is_printed_and_drawn_with_the_reason(tmp_path
     for file in (DATA / "cpu_loop_gelu").glob("*.log"):
         (tmp_path / file.name).write_text(file.read_text())
     (kernel,) = kernels_of(tmp_path)
-    assert "unknown: the module has no instruction" in str(kernel)
-    assert kernel_figure(kernel).notes[0].startswith("unknown: the module has no instruction")
+    assert "unknown: no instruction of its name" in str(kernel)
+    assert kernel_figure(kernel).notes[0].startswith("unknown: no instruction of its name")
     assert isinstance(kernel.reads, Unknown)

@@ -69,6 +69,11 @@ def test_a_kernel_that_is_no_text_of_mlir_is_an_error(run: Run, tmp_path: Path) 
     validator("kernels").validate(record)
     assert (record["read"], record["verdict"]) == (False, "undecided")
     assert "error[mlir-syntax]: expected a value such as `%0`" in err
+    (tmp_path / "module_0001.jit_f.cut.mlir-passes.log").write_text("")
+    status, out, err = run(f"{tmp_path}")
+    assert status == 1
+    assert "error[mlir-syntax]: expected `module`" in err
+    assert "module_0001.jit_f" in out.splitlines()
 
 
 def test_an_undecided_kernel_has_its_reason(run: Run, tmp_path: Path) -> None:
@@ -76,7 +81,10 @@ def test_an_undecided_kernel_has_its_reason(run: Run, tmp_path: Path) -> None:
         (tmp_path / file.name).write_text(file.read_text())
     status, out, _ = run(f"{tmp_path}")
     assert status == 3
-    assert "undecided, 1 kernel: the module has no instruction of the kernel's name" in out
+    reason = "no instruction of its name in the dumps: --xla_dump_hlo_as_text writes the module"
+    assert f"undecided, 1 kernel: {reason}" in out
+    _, out, _ = run(f"{tmp_path} -i multiply_multiply_fusion --format json")
+    assert reason in json.loads(out)["what"]
 
 
 def test_a_name_chooses_a_kernel(run: Run) -> None:
