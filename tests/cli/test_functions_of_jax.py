@@ -18,6 +18,7 @@ import jax.numpy as jnp
 print("printed by the program")
 def product(x, w): return jnp.maximum(x @ w, 0)
 def other(x, w): return x[::-1] @ w
+def ordered(x): return jnp.sort(x)
 def tree(p, x): return x @ p["w"] + p["b"]
 def wrong(x): raise RuntimeError("first line\\nsecond line")
 """
@@ -59,6 +60,16 @@ def test_stages_of_one_function_are_compared(run: Run) -> None:
     *_, last, gap, kernels = passed[1].splitlines()
     assert last.startswith("all")
     assert (gap, kernels) == ("", "kernels: 1 proved")
+
+
+@pytest.mark.slow
+def test_errors_about_kernels_name_the_function(run: Run) -> None:
+    status, out, err = run("kernels jax:layers.py:ordered --shapes 's32[7]' --target cpu")
+    assert (status, out) == (1, "")
+    assert "jax:layers.py:ordered: no kernels: XLA emits no instruction as MLIR" in err
+    assert "XLA_FLAGS" not in err
+    _, _, err = run(f"kernels jax:layers.py:product {SHAPES} --target cpu -i none")
+    assert "no kernel `none` in jax:layers.py:product" in err
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from indexing.kernels.kernel import Kernel
     from indexing.views.kernel_tables import KernelResult
 
+_NONE: Final = "no kernels: XLA emits no instruction as MLIR"
 _REPAIR: Final = (
     "XLA_FLAGS='--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text --xla_dump_emitter_re=.*' writes "
     "those that XLA emits as MLIR"
@@ -138,21 +139,22 @@ def _figure(result: KernelResult) -> Figure:
 
 def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel] | None:
     """Return the kernels of a folder, or those of one fusion; report if there are none."""
+    from indexing.frontends.function_names import is_function
     from indexing.kernels.dumps import kernels_of
 
     listed: Sequence[Kernel] = ()
-    with reporter.reporting(folder):
+    given = str(click.get_current_context().params["folder"])  # a function of JAX by its name
+    with reporter.reporting(given):
         listed = kernels_of(folder, max_bytes=reporter.input_limit)
         if not listed:
-            raise FileNotFoundError(errno.ENOENT, f"no dumps of kernels; {_REPAIR}", folder)
+            repair = _NONE if is_function(given) else f"no dumps of kernels; {_REPAIR}"
+            raise FileNotFoundError(errno.ENOENT, repair, folder)
     if not listed:
         return None
     chosen = [each for each in listed if fusion is None or fusion in _names(each)]
     if listed and not chosen:
         names = ", ".join([each.name for each in listed[:8]])
-        reporter.error(
-            f"error[name]: no kernel `{fusion}` in {folder}", f"  = help: it has {names}"
-        )
+        reporter.error(f"error[name]: no kernel `{fusion}` in {given}", f"  = help: it has {names}")
         return None
     return chosen
 
