@@ -158,9 +158,8 @@ class Proof:
 
     def _differs(self, promise: Promise, outcome: BrokenCondition) -> KernelDiffers:
         op = promise.op
-        what = (
-            f"{promise.what}, `{op.name}` in line {op.span.line}: {outcome.condition} does not hold"
-        )
+        fault = promise.what.replace(IN_BOUNDS, "out of bounds").replace("aligned", "not aligned")
+        what = f"{fault}, `{op.name}` in line {op.span.line}: {outcome.condition} does not hold"
         return self._at(what, outcome.point)
 
     def _at(

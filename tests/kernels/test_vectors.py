@@ -88,7 +88,7 @@ def test_a_vector_that_is_not_aligned_differs_at_its_thread(stores: str, before:
     kernel = kernel_of(stores, 3, before=before)
     verdict = indexing.check_kernel(kernel)
     assert isinstance(verdict, KernelDiffers), str(verdict)
-    assert "vector aligned to its 16 bytes" in verdict.what
+    assert "vector not aligned to its 16 bytes" in verdict.what
     assert verdict.thread == (("th_x", 1),)
     assert kernel.fusion is not None
     fault = executed_fault(kernel.module, kernel.fusion, kernel.launch)
