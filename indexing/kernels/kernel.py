@@ -194,7 +194,7 @@ class Kernel(Displayed):
         if self.target != "gpu":
             return Unknown("a CPU has no warps: its threads share no sectors")
         if self.kind == "triton":
-            return Unknown("Triton assigns elements of tiles to threads in passes after this text")
+            return Unknown("Triton assigns tiles to threads in passes after this text")
         if isinstance(self.run, Unknown):
             return self.run
         assert self.fusion is not None

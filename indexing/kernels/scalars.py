@@ -152,7 +152,7 @@ class Scalars:
         if name in _CASTS:
             return self._cast(name, terms[0], op)
         if name not in OPCODES or dialect not in ("arith", "math", "complex"):
-            raise NotHandled(f"`{op.name}`")
+            raise NotHandled(f"`{op.name}` has no rule")
         opcode, sign = OPCODES[name]
         if op.result.type.element == "i1" and opcode not in ("and", "or", "xor"):
             raise NotHandled(f"`{op.name}` of i1")

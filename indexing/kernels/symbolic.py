@@ -161,7 +161,7 @@ class Execution:
         elif op.results and op.results[0].type.kind in ("tensor", "vector"):
             results = self.handlers["elementwise"](self, op, values)
         elif not op.is_known or op.regions or len(op.results) != 1:
-            raise NotHandled(f"`{op.name}`")
+            raise NotHandled(f"`{op.name}` has no rule")
         elif op.results and op.result.type.element == "index" and not op.result.type.is_shaped:
             results = self.handlers["index"](self, op, values)
         else:

@@ -161,7 +161,7 @@ def test_a_strided_slice_loads_more_sectors_than_it_needs() -> None:
 
 REASONS = [
     ("cpu_loop_gelu", "a CPU has no warps"),
-    ("h100_softmax", "Triton assigns elements of tiles to threads"),
+    ("h100_softmax", "Triton assigns tiles to threads"),
 ]
 
 
