@@ -20,6 +20,8 @@ from indexing.frontends import compilation
 
 TYPES = {"f32": np.float32, "s32": np.int32}
 MODULE = Path(__file__).parents[2] / "examples" / "attention.opt.hlo"
+ASSIGNED = Path(__file__).parents[1] / "memory" / "data" / "buffers" / "gpu_kv_cache_decode"
+FILES = re.compile(r"\S*\*\S*\.(hlo|txt)")
 KERNELS = Path(__file__).parents[1] / "kernels" / "data" / "h100_loop_one_hot"
 
 
@@ -66,13 +68,15 @@ def test_the_examples_of_the_help_run(
     write_dumps(Path("dumps"))
     if name == "kernels":
         shutil.copytree(KERNELS, "dumps", dirs_exist_ok=True)
-    Path("m-buffer-assignment.txt").write_text("BufferAssignment:\n")
     arrays = {
         f"in{number}": np.zeros(parameter.shape.dims, TYPES[parameter.shape.element_type])
         for number, parameter in enumerate(hlo.load("m.hlo").entry.parameters)
         if isinstance(parameter.shape, Shape)
     }
     archive.write("in.npz", arrays)
+    if name == "memory":
+        shutil.copy(ASSIGNED.with_suffix(".hlo"), "m.hlo")
+        shutil.copy(ASSIGNED.with_suffix(".buffer-assignment.txt"), "m-buffer-assignment.txt")
     lines = examples(help_of(name, capsys))
     assert len(lines) >= (1 if name == "compose" else 2)
     for line in lines:
@@ -86,7 +90,9 @@ def test_the_examples_of_the_help_run(
         if line.strip().startswith("echo"):
             stdin = shlex.split(line)[1].encode()
             monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(stdin)))
-        arguments = [path for word in words for path in (glob(word) if word == "*.hlo" else [word])]
+        arguments = [
+            path for word in words for path in (glob(word) if FILES.fullmatch(word) else [word])
+        ]
         assert cli.run(arguments) == 0, line
         path = Path(words[words.index("-o") + 1]) if "-o" in words else None
         written = path is not None and (path.is_dir() or path.read_text())
