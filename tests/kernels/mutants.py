@@ -111,9 +111,17 @@ def _edits(text: str) -> Iterator[Edit]:
     for line in text.split("\n"):
         if "indexing_map =" not in line and (" = " in line or _PLAIN.match(line)):
             for kind, a, b, new in _line_edits(line):
-                yield kind, start + a, start + b, new
+                if kind != "another operand" or _have_one_type(text, start, line[a:b], new):
+                    yield kind, start + a, start + b, new
             yield from _dropped(text, line, start)
         start += len(line) + 1
+
+
+def _have_one_type(text: str, at: int, *arguments: str) -> bool:
+    """Return True if arguments of the function around a place have one type, as MLIR demands."""
+    header = text[max(text.rfind("func.func", 0, at), text.rfind("entry_func", 0, at)) : at]
+    types = [re.search(rf"{re.escape(name)}: ([^ ,)]+)", header) for name in arguments]
+    return None not in types and len({each[1] for each in types if each}) == 1
 
 
 # ------------------------------------------------------------------ maps
