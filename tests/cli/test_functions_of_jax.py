@@ -115,7 +115,7 @@ def test_a_pass_is_a_stage(run: Run) -> None:
         (
             "jax:layers.py:wrong --shapes 'f32[]'",
             1,
-            "layers.py:7: RuntimeError: first line\n  second line",
+            "layers.py:8: RuntimeError: first line\n  second line",
         ),
         ("jax:none.py:f", 1, "error[jax]: jax:none.py:f: FileNotFoundError"),
         ("jax:layers.py", 2, "names no function: write jax:FILE.py:FUNCTION"),

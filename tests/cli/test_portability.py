@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -242,7 +243,7 @@ LINES = [
     "validate m.hlo --no-xla",
     "diff m.hlo m.hlo",
     "passes dumps",
-    "kernels dumps",
+    "kernels emitted",
     "report m.hlo -o page.html",
     "ops dot",
     "explain syntax",
@@ -254,6 +255,7 @@ def test_commands_run_without_what_a_system_lacks(system: str, tmp_path: Path) -
     """The packages, and no other importers, get the names that the system has."""
     (tmp_path / "dumps").mkdir()
     (tmp_path / "m.hlo").write_text(MODULE)
+    copytree(ROOT / "examples" / "kernels" / "softmax", tmp_path / "emitted")
     (tmp_path / "old").touch()  # is replaced, with its permissions
     for number in (1, 2):
         (tmp_path / DUMP.format(number)).write_text(MODULE)

@@ -103,7 +103,7 @@ def test_a_kernel_without_its_module_has_no_fusion(tmp_path: Path) -> None:
     (kernel,) = indexing.kernels(tmp_path)
     assert kernel.fusion is None
     assert isinstance(kernel.reads, Unknown)
-    assert str(indexing.check_kernel(kernel)).startswith("undecided: the module has no instruction")
+    assert str(indexing.check_kernel(kernel)).startswith("undecided: no instruction of its name")
 
 
 def test_a_kernel_in_the_body_of_a_loop_has_its_launch(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def _generic_form(module_bytes: bytes) -> str | Unknown:
         end = run_worker("indexing.kernels.mosaic.generic_form", folder)
         text, error = folder / TEXT, folder / ERROR
         if text.exists():
-            return text.read_text()
-        return _unreadable(error.read_text() if error.exists() else f"jaxlib ended {end}")
+            return text.read_text("utf-8")
+        return _unreadable(error.read_text("utf-8") if error.exists() else f"jaxlib ended {end}")
 
 
 def _unreadable(reason: str) -> Unknown:

@@ -26,9 +26,10 @@ def main(folder: str) -> None:
         text = _generic_form(Path(folder, BODY).read_bytes())
     except Exception as error:  # of imports, of the parser or of the pass
         lines = str(error).splitlines()
-        Path(folder, ERROR).write_text(lines[0].rstrip(":") if lines else type(error).__name__)
+        reason = lines[0].rstrip(":") if lines else type(error).__name__
+        Path(folder, ERROR).write_text(reason, encoding="utf-8")
     else:
-        Path(folder, TEXT).write_text(text)
+        Path(folder, TEXT).write_text(text, encoding="utf-8")
 
 
 def _generic_form(module_bytes: bytes) -> str:
