@@ -186,6 +186,8 @@ def kernel_lines(results: Sequence[KernelResult]) -> Iterator[str]:
     yield from _reason_lines(
         "undecided", [each.reason for each in verdicts if isinstance(each, KernelUndecided)]
     )
+    sizes = [each.kernel.shared_bytes for each in results]
+    yield from _reason_lines("dynamic shared memory", [f"{n:,} bytes" for n in sizes if n])
     yield from _sector_lines(results)
 
 

@@ -331,3 +331,12 @@ def test_kernels_beside_a_module_are_those_of_its_dump() -> None:
     assert kernels_beside(log) == ()
     assert has_kernels(folder)
     assert not has_kernels(folder.parents[2] / "cli")
+
+
+def test_the_shared_memory_of_kernels_follows_the_table(run: Run) -> None:
+    for folder, shown in (("h100_layernorm", "8 bytes"), ("h100_reduce_row", "")):
+        _, out, _ = run(f"{DATA / folder}")
+        assert ("dynamic shared memory" in out) == bool(shown)
+        assert f"dynamic shared memory, 1 kernel: {shown}" in out or not shown
+        sizes = [kernel.shared_bytes for kernel in kernels_of(DATA / folder)]
+        assert [f"{size} bytes" for size in sizes if size] == ([shown] if shown else [])
