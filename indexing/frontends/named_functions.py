@@ -41,6 +41,8 @@ def load_function(name: str) -> Any:
         OSError: the file cannot be read.
         Exception: whatever importing the module raises.
     """
+    # bytecode of a file that is changed within a second, and keeps its size, is stale
+    sys.dont_write_bytecode = True
     place, function = split_name(name)
     module = _load_file(place) if place.endswith(".py") else _import(place)
     value: Any = module
