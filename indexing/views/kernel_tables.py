@@ -180,15 +180,20 @@ def kernel_lines(results: Sequence[KernelResult]) -> Iterator[str]:
         if details:
             yield f"{module}{result.kernel.name}"
             yield from [f"    {line}" for line in details]
+    yield from _verdict_lines(results)
+    yield from _sector_lines(results)
+
+
+def _verdict_lines(results: Sequence[KernelResult]) -> Iterator[str]:
+    """Yield the premises of proofs, why kernels are undecided, and their shared memory."""
     verdicts = [result.verdict for result in results]
     premises = [p for each in verdicts if isinstance(each, KernelProved) for p in each.premises]
     yield from _reason_lines("proved", [f"if {premise}" for premise in premises])
     yield from _reason_lines(
         "undecided", [each.reason for each in verdicts if isinstance(each, KernelUndecided)]
     )
-    sizes = [each.kernel.shared_bytes for each in results]
-    yield from _reason_lines("dynamic shared memory", [f"{n:,} bytes" for n in sizes if n])
-    yield from _sector_lines(results)
+    sizes = [f"{n:,} bytes" for each in results if (n := each.kernel.shared_bytes)]
+    yield from _reason_lines("dynamic shared memory", sizes)
 
 
 def _sector_lines(results: Sequence[KernelResult]) -> Iterator[str]:
