@@ -130,7 +130,7 @@ class Builder:
         >>> build.constant("s32[2,2]", [[1, 2], [3, 4]]), build.constant("pred[]", True)
         (<constant: s32[2,2]>, <constant.1: pred[]>)
         """
-        line = f"{_shape_text(shape)} constant({_literal(value)})"
+        line = f"{_shape_text(shape)} constant({literal_text(value)})"
         return self._add(name or "constant", line, [], [])
 
     @checked
@@ -340,7 +340,7 @@ def _shape_text(shape: AnyShape | str) -> str:
     return str(parse_shape(shape) if isinstance(shape, str) else shape)
 
 
-def _literal(value: Any) -> str:
+def literal_text(value: Any) -> str:
     """Return the text of a literal."""
     if hasattr(value, "tolist"):  # of NumPy
         value = value.tolist()
@@ -350,7 +350,7 @@ def _literal(value: Any) -> str:
         case bool():
             return str(value).lower()
         case list() | tuple():
-            return f"{{{', '.join(map(_literal, value))}}}"
+            return f"{{{', '.join(map(literal_text, value))}}}"
         case complex():
             return f"({value.real!r}, {value.imag!r})"
         case Mapping():

@@ -7,13 +7,15 @@ maps are those of the loop with the masks of each iteration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from hlo.formats.builder import literal_text
 from hlo.formats.parser import parse
+from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import bottom_up
 from indexing.dataflow.answering import to_parameters
@@ -33,6 +35,8 @@ Values: TypeAlias = Mapping[str, "np.ndarray[Any, Any]"]
 """Values of integer parameters of a computation, by name."""
 MAX_INSTRUCTIONS: Final = 10_000
 """Limit on a program that is read again with constants; beyond it, the answer stays."""
+MAX_COPIES: Final = 8
+"""Limit on the modules with constants that a computation keeps, for the last values."""
 
 
 def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
@@ -76,7 +80,9 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
         return answer
     computation = instruction.computation
     key = tuple([(name, value.tobytes()) for name, value in sorted(values.items())])
-    copy = computation.memoised((with_constants, key), lambda: _copy(computation, values))
+    copies: Memo[Hashable, Module | None]
+    copies = computation.memoised((with_constants,), lambda: Memo(MAX_COPIES))
+    copy = copies[key] if key in copies else copies.keep(key, _copy(computation, values))
     if copy is None:
         return answer
     inside = copy.computations[computation.name][instruction.name]
@@ -85,9 +91,11 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
 
 
 def _is_to_parameters(answer: Answer) -> bool:
+    """Return True for maps to different parameters; an operand that occurs twice has two parts."""
     operands = answer.operands
     is_backward = answer.direction == "output-to-input"
-    return is_backward and all(each.opcode == "parameter" for each in operands)
+    is_to_each_once = len(set(operands)) == len(operands)
+    return is_backward and is_to_each_once and all(e.opcode == "parameter" for e in operands)
 
 
 def _has_masked_loop(instruction: Instruction) -> bool:
@@ -123,16 +131,11 @@ def _copy(computation: Computation, values: Values) -> Module | None:
         name = line.strip().removeprefix("ROOT ").removeprefix("%").partition(" = ")[0]
         if name in values:
             shape = computation[name].shape
-            constant = line.partition(" = ")[0] + f" = {shape} constant({_literal(values[name])})"
+            constant = (
+                line.partition(" = ")[0] + f" = {shape} constant({literal_text(values[name])})"
+            )
             lines[k] = f"  %{name}.given = {line.partition(' = ')[2]}\n{constant}"
     return parse(str(module).replace(own, "\n".join(lines)), module.filename)
-
-
-def _literal(value: Any) -> str:
-    """Return the text of a literal with the elements of an array."""
-    if np.ndim(value) == 0:
-        return str(np.asarray(value).item()).lower()
-    return f"{{{', '.join(map(_literal, value))}}}"
 
 
 def _joined(answer: Answer, known: Answer, values: Values) -> Answer:

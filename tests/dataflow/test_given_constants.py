@@ -55,6 +55,24 @@ def test_an_answer_without_given_values_that_decide_it_stays() -> None:
     assert with_constants(other, {"pos": np.array(3)}, Options()) is other
 
 
+def test_a_parameter_that_is_two_operands_of_a_call_has_two_answers() -> None:
+    text = (FOLDER / "scan_with_resets.lowered.hlo").read_text()
+    inner = text.replace("ENTRY %main.8 {", "%called {")
+    module = hlo.parse(f"""{inner}
+    %both {{ x = f32[6] parameter(0)  y = f32[6] parameter(1)  p = pred[6] parameter(2)
+      s = f32[6] call(x, p), to_apply=called
+      ROOT r = f32[6] add(s, y) }}
+    ENTRY %e {{ x = f32[6] parameter(0)  p = pred[6] parameter(1)
+      ROOT r = f32[6] call(x, x, p), to_apply=both }}""")
+    answer = indexing.output_to_input(module.entry.root)
+    resets = {"p": np.array([False, False, True, False, False, False])}
+    assert with_constants(answer, resets, Options()) is answer
+    x, y, _ = answer.at(3, p=resets["p"])
+    assert (str(x), str(y)) == ("[0:4]", "[3]")
+    x, _ = indexing.to_parameters(module.entry.root).at(3, p=resets["p"])
+    assert str(x) == "[2:4]"
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_the_command_takes_an_array_of_predicates(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
