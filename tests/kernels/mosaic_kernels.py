@@ -449,18 +449,18 @@ def accumulating_cases() -> list[MosaicCase]:
             _call(first_or_more, (2, 3), [at], kept, _array(4, 2, 3)),
             ((12, 2, 3),),
         ),
-        MosaicCase(
-            "prefix",
-            _call(
-                prefix,
-                (4,),
-                [_block(cube, lambda i: (i, 0, 0))],
-                _block(cube, lambda i: (i, 0, 0)),
-                _array(8, 2, 3),
-                scratch=[pltpu.VMEM(cube, jnp.float32)],
-            ),
-            ((8, 2, 3),),
-        ),
+        *[
+            MosaicCase(
+                body.__name__,
+                _call(
+                    body, (4,), [_block(cube, lambda i: (i, 0, 0))],
+                    _block(cube, lambda i: (i, 0, 0)), _array(8, 2, 3),
+                    scratch=[pltpu.VMEM(cube, jnp.float32)],
+                ),
+                ((8, 2, 3),),
+            )
+            for body in (prefix, last_row)
+        ],
         MosaicCase(
             "inner_prefix",
             _call(
@@ -481,18 +481,6 @@ def accumulating_cases() -> list[MosaicCase]:
             )
             for body, rows in ((never_reset, 2), (half_reset, 2), (late_region, 1))
         ],
-        MosaicCase(
-            "last_row",
-            _call(
-                last_row,
-                (4,),
-                [_block(cube, lambda i: (i, 0, 0))],
-                _block(cube, lambda i: (i, 0, 0)),
-                _array(8, 2, 3),
-                scratch=[pltpu.VMEM(cube, jnp.float32)],
-            ),
-            ((8, 2, 3),),
-        ),
         MosaicCase(
             "column_sums",
             _call(
