@@ -63,7 +63,7 @@ def graded_edge(
     edge: AccessEdge, instruction: Instruction, needed: NeededOperands, *, reads_several: bool
 ) -> AccessEdge:
     """Return an edge with the grade of the reads of the called computation."""
-    if edge.operand in needed.accumulated:
+    if edge.operand in needed.certain:
         return replace(edge.change_maps(lambda m: [m.with_grade("exact")]), reasons=())
     obstacle = needed.obstacle(edge.operand, reads_several=reads_several)
     if not obstacle or all(m.grade == "may" for m in edge.maps):

@@ -30,12 +30,13 @@ class NeededOperands:
     Attributes:
         grades: the best possible grade of the maps to each needed operand.
         only_last: operands of which only the element that is reduced last is needed.
-        accumulated: operands whose elements are needed whatever is reduced with them.
+        certain: operands of which all elements are needed for some values, also where the op
+            alone does not tell: its maps are `may`.
     """
 
     grades: ParameterGrades
     only_last: frozenset[int] = frozenset()
-    accumulated: frozenset[int] = frozenset()
+    certain: frozenset[int] = frozenset()
 
     def obstacle(self, operand: int, *, reads_several: bool) -> str:
         """Return why maps of a needed operand are `may`; empty if they keep their grade.

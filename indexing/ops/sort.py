@@ -38,14 +38,16 @@ from simplifier.unknown import Unknown
 
 
 def along(start: Shape, end: Shape, dimension: int) -> IndexingMap:
-    """The map from an element to all elements of another array along `dimension`, graded "may".
+    """The map from an element to all elements of another array along `dimension`.
+
+    A change of any of them can move another element, or itself, to the place of the element.
 
     >>> print(along(Shape("f32", (3, 2)), Shape("f32", (3, 9)), 1))
     (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 2], d1 in [0, 1], s0 in [0, 8]
     """
     i, s = dims(start), ranges(end.dims[dimension])
     place = [s[0] if k == dimension else d for k, d in enumerate(i)]
-    return IndexingMap.of(i, place, ranges=s, grade="may")
+    return IndexingMap.of(i, place, ranges=s)
 
 
 @op(
@@ -62,6 +64,7 @@ class Sort(VariadicOp):
     """The operands sorted along one dimension: ``to_apply(later, earlier)`` is false.
 
     All operands are permuted in the same way: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
+    If the comparison reads an operand, every element of a row can come to every place.
     """
 
     depends_on_order: ClassVar[bool] = True
@@ -99,14 +102,18 @@ class Sort(VariadicOp):
         return arrays[0] if len(arrays) == 1 else TupleShape(arrays)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        return [along(out, out, self.dimensions[0])] * len(operands)
+        return [along(out, out, self.dimensions[0]).with_grade("may")] * len(operands)
 
     def needed_operands(
         self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
     ) -> NeededOperands:
         """Return the operands that the comparison reads, and the one that is permuted."""
-        compared = parameters_read(instruction.called_computations[0], 0)
-        return NeededOperands({**{n // 2: "may" for n in compared}, output_id: "may"})
+        read = parameters_read(instruction.called_computations[0], 0)
+        certain = {number // 2 for number, grade in read.items() if grade == "exact"}
+        if certain:
+            certain.add(output_id)
+        operands = sorted({output_id, *(number // 2 for number in read)})
+        return NeededOperands(dict.fromkeys(operands, "may"), certain=frozenset(certain))
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
@@ -192,7 +199,6 @@ class TopK(UnaryOp):
     depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
-    obstacle: ClassVar[str] = "the order of the elements depends on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)
@@ -232,7 +238,6 @@ class TopKCall(UnaryOp):
     """
 
     depends_on_order: ClassVar[bool] = True
-    obstacle: ClassVar[str] = TopK.obstacle
     rule: ClassVar[ElementRule] = TopK.rule
     shape: AnyShape = declared(any_shape=True)
 

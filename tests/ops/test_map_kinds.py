@@ -38,7 +38,7 @@ ROWS: list[tuple[str, Direction, set[str], set[str]]] = [
     ("reduce-window",       "output-to-input", {"exact"},        {"window"}),
     ("gather",              "output-to-input", {"exact"},        {"runtime"}),
     ("dynamic-update-slice", "output-to-input", {"exact", "may"}, {"pieces", "runtime"}),
-    ("sort",                "output-to-input", {"may"},          set()),
+    ("sort",                "output-to-input", {"exact"},        {"affine"}),
     ("iota",                "output-to-input", {"exact"},        {"nothing"}),
     ("broadcast",           "input-to-output", {"exact"},        {"everything"}),
     ("fusion",              "input-to-output", {"exact"},        {"identity"}),
