@@ -7,7 +7,7 @@ reads the array; later phases have them without loads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
@@ -116,31 +116,6 @@ def bytes_of(array: ArrayRef, elements: int) -> int:
     shape = array.array_shape
     assert shape is not None
     return -(-elements * shape.element_bits // 8)
-
-
-def bytes_read_in_one_phase(
-    phases: Sequence[LoopPhase], loads: Callable[[PhaseReads], int | Unknown]
-) -> int | Unknown:
-    """Return the bytes that are loaded of arrays, each of which is read in one phase.
-
-    Args:
-        loads: returns the elements of an array that are loaded.
-    """
-    total = 0
-    read: set[ArrayRef] = set()
-    for phase in phases:
-        for each in phase.arrays:
-            if each.array in read:
-                return Unknown(
-                    f"`{each.array.instruction.name}` is read in several phases: which elements "
-                    "stay between them is not modelled"
-                )
-            own = loads(each)
-            if isinstance(own, Unknown):
-                return own
-            total += bytes_of(each.array, own)
-        read |= {each.array for each in phase.arrays}
-    return total
 
 
 @dataclass

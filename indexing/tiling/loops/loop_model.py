@@ -36,6 +36,8 @@ class LoopModel:
         graph: the tiles.
         nests: the nests, each after those that it needs; the epilogue is last.
         loops: the loops, in the order of `tile_analysis`.
+        to: "operands" or "parameters": where the tiles of arrays end.
+        output_id: the number of the output.
     """
 
     instruction: Instruction
@@ -44,6 +46,8 @@ class LoopModel:
     graph: TileGraph
     nests: tuple[BlockNest, ...]
     loops: tuple[TileLoop, ...]
+    to: Target
+    output_id: int
     _tables: dict[ArrayRef, SetTable] = field(default_factory=dict)
     _online: dict[tuple[BlockNest, BlockNest], bool] = field(default_factory=dict)
 
@@ -196,4 +200,5 @@ def loop_model(
     nests = nests_of(graph)
     if isinstance(nests, Unknown):
         return nests
-    return LoopModel(instruction, array, shape, graph, nests, tuple(graph.loops))
+    loops = tuple(graph.loops)
+    return LoopModel(instruction, array, shape, graph, nests, loops, to, output_id)

@@ -18,11 +18,13 @@ from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
-from indexing.tiling.computations.tile_boxes import TileBox, concrete_box
+from indexing.tiling.computations.tile_boxes import concrete_box
 from indexing.tiling.loops.accumulators import accumulator_registers
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures, PhaseFigures
 from indexing.tiling.loops.loop_model import LoopModel
+from indexing.tiling.loops.loop_parts import LoopRead as LoopRead
+from indexing.tiling.loops.loop_parts import TilingLoop as TilingLoop
 from indexing.tiling.loops.nests import NestRead, waits_for
 from indexing.tiling.loops.phases import LoopPhase
 from indexing.tiling.loops.sequential import sequential_loads
@@ -31,44 +33,6 @@ from indexing.tiling.loops.waves import wave_bytes
 from indexing.tiling.sets.tile_grid import TileGrid
 from indexing.tiling.sizes.tile_sizes import dimension_of
 from simplifier.unknown import Unknown
-
-
-@dataclass(frozen=True, slots=True)
-class TilingLoop:
-    """A loop of a block.
-
-    Attributes:
-        name: the name, such as ``k``; see `indexing.tiling.loops.loop_names`.
-        size: the number of elements.
-        step: the elements of one step.
-        instructions: the names of the instructions that reduce or contract the dimension.
-    """
-
-    name: str
-    size: int
-    step: int
-    instructions: tuple[str, ...]
-
-    @property
-    def steps(self) -> int:
-        """The number of steps."""
-        return -(-self.size // self.step)
-
-
-@dataclass(frozen=True, slots=True)
-class LoopRead:
-    """The elements of an array that a block reads in each step of a phase.
-
-    Attributes:
-        array: the array.
-        phase: the number of the phase.
-        box: the elements, by the index ``tid_k`` of the tile or step in each dimension of the tile
-            space; or the reason why they are no box.
-    """
-
-    array: ArrayRef
-    phase: int
-    box: TileBox | Unknown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,23 +47,29 @@ class LoopTiling(Displayed):
         sizes: the size of a tile in each dimension.
         loops: the loops.
         split_k: the number of blocks that share the loop of one tile.
+        model: the nests.
+        axes: the tiled dimensions and loops, each cut into tiles or steps.
+        serial: the tiled dimensions through which a block walks.
+        loop_phases: the nests of each phase.
+        allows_online: True if a reduction may run in step with a statistic that it needs.
     """
 
     instruction: Instruction
     sizes: tuple[int, ...]
     loops: tuple[TilingLoop, ...]
     split_k: int
-    _model: LoopModel
-    _axes: Axes
-    _serial: frozenset[int]
-    _phases: tuple[LoopPhase, ...]
+    model: LoopModel
+    axes: Axes
+    serial: frozenset[int]
+    loop_phases: tuple[LoopPhase, ...]
+    allows_online: bool
 
     # ------------------------------------------------------------ the grid and the loops
 
     @property
     def shape(self) -> Shape:
         """The shape of the tiled array."""
-        return self._model.shape
+        return self.model.shape
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -119,13 +89,13 @@ class LoopTiling(Displayed):
     @property
     def loop_sizes(self) -> tuple[int, ...]:
         """The step of each loop, in the order of `TileAnalysis.dimensions`."""
-        rank = self._model.rank
-        return tuple([self._axes[rank + k].step for k in range(len(self._model.loops))])
+        rank = self.model.rank
+        return tuple([self.axes[rank + k].step for k in range(len(self.model.loops))])
 
     @property
     def steps(self) -> int:
         """The number of steps of a block, in all phases with loops; at least 1."""
-        pairs = zip(self._phases, self._own_steps, strict=True)
+        pairs = zip(self.loop_phases, self._own_steps, strict=True)
         return max(1, sum([steps for phase, steps in pairs if phase.has_loops]))
 
     @property
@@ -133,7 +103,7 @@ class LoopTiling(Displayed):
         """The number of phases with loops, and of an epilogue that reads what they read."""
         seen: set[ArrayRef] = set()
         count = 0
-        for phase in self._phases:
+        for phase in self.loop_phases:
             arrays = {each.array for each in phase.arrays}
             count += phase.has_loops or bool(arrays & seen)
             seen |= arrays
@@ -144,7 +114,7 @@ class LoopTiling(Displayed):
         """True if a reduction runs in step with a statistic that it needs, and is rescaled."""
         return any(
             other in phase.nests
-            for phase in self._phases
+            for phase in self.loop_phases
             for nest in phase.nests
             for other in waits_for(nest)
         )
@@ -178,7 +148,7 @@ class LoopTiling(Displayed):
     @property
     def compulsory(self) -> int | Unknown:
         """Bytes with each element loaded or stored once."""
-        touched = self._model.touched
+        touched = self.model.touched
         return touched if isinstance(touched, Unknown) else touched + self.shape.bytes
 
     @checked
@@ -203,9 +173,9 @@ class LoopTiling(Displayed):
                 f"sms={sms!r}, occupancy={occupancy}: expected positive numbers, or one of {known}"
             )
         numbers = methods.BlockOrder.parse(order, self.grid).numbers
-        blocks = frozenset(range(self._model.rank)) - self._serial
+        blocks = frozenset(range(self.model.rank)) - self.serial
         loaded = wave_bytes(
-            self._phases, self._axes, blocks, self._model.tables, numbers, count * occupancy
+            self.loop_phases, self.axes, blocks, self.model.tables, numbers, count * occupancy
         )
         return loaded if isinstance(loaded, Unknown) else loaded + self.shape.bytes
 
@@ -220,7 +190,7 @@ class LoopTiling(Displayed):
         Raises:
             ValueError: the order is not known, or the blocks share loops by `split_k`.
         """
-        rank = self._model.rank
+        rank = self.model.rank
         known = {"row": range(rank), "column": range(rank - 1, -1, -1)}
         axes = known.get(order) if isinstance(order, str) else order
         if axes is None or sorted(axes) != list(range(rank)) or self.split_k > 1:
@@ -228,8 +198,8 @@ class LoopTiling(Displayed):
                 f'order={order!r}, split_k={self.split_k}: expected "row", "column" or each of '
                 f"{rank} dimensions once, and no shared loops"
             )
-        blocks = [axis for axis in axes if axis not in self._serial]
-        loaded = sequential_loads(self._phases, self._axes, blocks, self._model.tables)
+        blocks = [axis for axis in axes if axis not in self.serial]
+        loaded = sequential_loads(self.loop_phases, self.axes, blocks, self.model.tables)
         return loaded if isinstance(loaded, Unknown) else loaded + self.shape.bytes
 
     @property
@@ -288,28 +258,28 @@ class LoopTiling(Displayed):
             return figures
         if isinstance(registers, Unknown):
             return registers
-        return vmem_of(self._model, self._axes, figures.phases, registers)
+        return vmem_of(self.model, self.axes, figures.phases, registers)
 
     @cached_property
     def accumulator_registers(self) -> int | Unknown:
         """Elements of accumulators of a block, each of which fills a 32-bit register."""
-        return accumulator_registers(self._model, self._phases, self._axes)
+        return accumulator_registers(self.model, self.loop_phases, self.axes)
 
     # ------------------------------------------------------------ elements
 
     @property
     def arrays(self) -> tuple[ArrayRef, ...]:
         """The arrays that are read, in the order of the regions of `at`."""
-        return self._model.arrays
+        return self.model.arrays
 
     @property
     def operands(self) -> tuple[LoopRead, ...]:
         """The box of each read in each step, by phase."""
-        steps = [self._axes[k].step for k in range(len(self._model.sizes))]
+        steps = [self.axes[k].step for k in range(len(self.model.sizes))]
         return tuple(
             [
-                LoopRead(read.array, number, concrete_box(read.needed, steps, self._model.sizes))
-                for number, phase in enumerate(self._phases)
+                LoopRead(read.array, number, concrete_box(read.needed, steps, self.model.sizes))
+                for number, phase in enumerate(self.loop_phases)
                 for nest in phase.nests
                 for read in nest.reads
             ]
@@ -339,13 +309,13 @@ class LoopTiling(Displayed):
     def _chosen(self, step: int | None) -> list[tuple[LoopPhase, dict[int, int]]]:
         """Return the phase of a step, and the step of each of its loops; or all phases."""
         if step is None:
-            return [(phase, {}) for phase in self._phases]
+            return [(phase, {}) for phase in self.loop_phases]
         rest = step
-        for phase, count in zip(self._phases, self._all_steps, strict=True):
+        for phase, count in zip(self.loop_phases, self._all_steps, strict=True):
             if 0 <= rest < count:
                 index: dict[int, int] = {}
                 for axis in reversed(phase.all_loops):
-                    rest, index[axis] = divmod(rest, self._axes[axis].count)
+                    rest, index[axis] = divmod(rest, self.axes[axis].count)
                 return [(phase, index)]
             rest -= count
         raise IndexError(f"step={step}: a block has {sum(self._all_steps)} steps, from 0")
@@ -358,12 +328,10 @@ class LoopTiling(Displayed):
             axis = dimension_of(d)
             axis = phase.renamed.get(axis, axis)
             if axis in own:
-                start = own[axis] * self._axes[axis].step
-                point.append(
-                    slice(start, min(start + self._axes[axis].step, self._axes[axis].size))
-                )
+                start = own[axis] * self.axes[axis].step
+                point.append(slice(start, min(start + self.axes[axis].step, self.axes[axis].size)))
             else:
-                point.append(block[axis] if axis < self._model.rank else slice(0, d.upper + 1))
+                point.append(block[axis] if axis < self.model.rank else slice(0, d.upper + 1))
         return point
 
     # ------------------------------------------------------------ parts
@@ -374,7 +342,7 @@ class LoopTiling(Displayed):
 
     @property
     def _all_steps(self) -> list[int]:
-        return [phase.steps(self._axes) for phase in self._phases]
+        return [phase.steps(self.axes) for phase in self.loop_phases]
 
     @property
     def _own_steps(self) -> list[int]:
@@ -383,7 +351,7 @@ class LoopTiling(Displayed):
 
     @cached_property
     def _figures(self) -> BlockFigures | Unknown:
-        return self._model.measure(self._axes, self._phases, self._serial, self.split_k)
+        return self.model.measure(self.axes, self.loop_phases, self.serial, self.split_k)
 
     def __str__(self) -> str:
         return methods.loop_tiling_text(self)

@@ -65,6 +65,7 @@ def tiling_of_model(
         axes,
         chosen.serial,
         phases,
+        online,
     )
 
 

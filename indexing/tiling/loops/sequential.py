@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from indexing.maps.arrays import ArrayRef
 from indexing.tiling.loops.axes import Axes, count_points
-from indexing.tiling.loops.block_figures import bytes_read_in_one_phase
-from indexing.tiling.loops.phases import LoopPhase, PhaseReads
+from indexing.tiling.loops.block_figures import bytes_of
+from indexing.tiling.loops.phases import LoopPhase
 from indexing.tiling.loops.set_tables import MAX_GRID, SetTable
+from indexing.tiling.loops.step_loads import step_loads
 from simplifier.unknown import Unknown
 
 
@@ -25,15 +26,15 @@ def sequential_loads(
         order: the axes of the blocks, the outermost first; the loops of a phase run inside of them.
     """
 
-    def loads(each: PhaseReads) -> int | Unknown:
-        sets = tables[each.array].union(each.reads, axes)
-        if isinstance(sets, Unknown):
-            return sets
-        along = [axis for axis in (*order, *each.loops) if axes[axis].count > 1]
-        while along and along[-1] not in sets.axes:
+    loads = step_loads(phases, axes, tables)
+    if isinstance(loads, Unknown):
+        return loads
+    total = 0
+    for each in loads:
+        along = [axis for axis in (*order, *each.reads.loops) if axes[axis].count > 1]
+        while along and along[-1] not in each.sets.axes:
             del along[-1]
         if count_points(axes, along) > MAX_GRID:
             return Unknown(f"budget: more than {MAX_GRID:,} steps of the grid")
-        return sets.loaded(along)
-
-    return bytes_read_in_one_phase(phases, loads)
+        total += bytes_of(each.array, each.sets.loaded(along))
+    return total

@@ -281,6 +281,11 @@ class PointUnion(StepSets):
         sizes: list[int] = np.maximum(high - low + 1, 0).max(axis=0, initial=0).tolist()
         return tuple(sizes[: len(self._dims)])
 
+    def elements_by_tile(self) -> list[IntArray]:
+        """Return the row-major numbers of the elements of each tile, ascending."""
+        starts = np.searchsorted(self.pairs, np.arange(prod(self.shape) + 1) * self._elements)
+        return [self.pairs[a:b] % self._elements for a, b in pairwise(starts.tolist())]
+
     def elements_of(self, tiles: Sequence[int]) -> int:
         """Return the number of elements that some tiles, by row-major number, have together."""
         starts = np.searchsorted(self.pairs, np.array(tiles) * self._elements)
@@ -294,8 +299,7 @@ class PointUnion(StepSets):
         spread = np.broadcast_to(OverAxes(self.axes, numbers).along(joint), counts)
         shape = (*counts[:rank], prod(counts[rank:]))
         rows = spread.reshape(-1, shape[-1])
-        starts = np.searchsorted(self.pairs, np.arange(prod(self.shape) + 1) * self._elements)
-        sets = [self.pairs[a:b] % self._elements for a, b in pairwise(starts.tolist())]
+        sets = self.elements_by_tile()
         same = np.ones((rows.shape[0], shape[-1] - 1), bool)
         for row, tiles in enumerate(rows.tolist()):
             for step, (before, here) in enumerate(pairwise(tiles)):

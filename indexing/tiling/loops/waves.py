@@ -9,9 +9,10 @@ import numpy as np
 
 from indexing.maps.arrays import ArrayRef
 from indexing.tiling.loops.axes import Axes, IntArray, StepAxis
-from indexing.tiling.loops.block_figures import bytes_read_in_one_phase
+from indexing.tiling.loops.block_figures import bytes_of
 from indexing.tiling.loops.phases import LoopPhase, PhaseReads
 from indexing.tiling.loops.set_tables import SetTable
+from indexing.tiling.loops.step_loads import StepLoads, step_loads
 from indexing.tiling.loops.step_sets import StepSets
 from simplifier.unknown import Unknown
 
@@ -34,27 +35,29 @@ def wave_bytes(
     counts = [axes[axis].count if axis in blocks else 1 for axis in sorted({*blocks})]
     index = np.stack(np.unravel_index(order, counts or [1]))
     place = {axis: index[k] for k, axis in enumerate(sorted(blocks))}
-    return bytes_read_in_one_phase(
-        phases, lambda each: _loads(each, axes, tables[each.array], place, wave)
-    )
+    loads = step_loads(phases, axes, tables)
+    if isinstance(loads, Unknown):
+        return loads
+    total = 0
+    for each in loads:
+        own = _loads(each, axes, tables[each.array], place, wave)
+        if isinstance(own, Unknown):
+            return own
+        total += bytes_of(each.array, own)
+    return total
 
 
 def _loads(
-    each: PhaseReads, axes: Axes, table: SetTable, place: Mapping[int, IntArray], wave: int
+    each: StepLoads, axes: Axes, table: SetTable, place: Mapping[int, IntArray], wave: int
 ) -> int | Unknown:
     """Return the elements of one array that all waves load."""
-    sets = table.union(each.reads, axes)
-    if isinstance(sets, Unknown):
-        return sets
-    changing = [k for k in each.loops if axes[k].count > 1 and k in sets.axes]
-    last = max([each.loops.index(axis) for axis in changing], default=-1)
-    along = tuple([k for k in each.loops[: last + 1] if axes[k].count > 1])
+    sets, along = each.sets, each.along
     own = [axis for axis in sets.axes if axis in place]
     numbers = np.zeros(len(next(iter(place.values()), np.zeros(1))), np.int64)
     for axis in own:
         numbers = numbers * axes[axis].count + place[axis]
-    if not _is_disjoint(sets, each, axes, table, own):
-        return _listed_loads(each, axes, table, own, along, numbers, wave)
+    if not _is_disjoint(sets, each.reads, axes, table, own):
+        return _listed_loads(each.reads, axes, table, own, along, numbers, wave)
     changed = sets.changes(along)
     loads = sets.count().along(changed.axes) * changed.values
     others = tuple([k for k, axis in enumerate(changed.axes) if axis not in own])
