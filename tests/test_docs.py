@@ -180,6 +180,34 @@ def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             exec(compile("\n" * (line - 1) + text, str(page), "exec"), names)
 
 
+def test_expressions_in_the_text_need_only_the_package() -> None:
+    """`indexing.f(x)` or `indexing.a.TABLE["x"]` in a sentence works after `import indexing`.
+
+    Names in the text without a call or an index, such as those of modules, only say where to look.
+    """
+    span = re.compile(r"`((?:hlo|indexing|simplifier)(?:\.[A-Za-z_]\w*)+)[(\[]")
+    named = {name: page.name for page in PAGES for name in span.findall(prose(page))}
+    pages = {name: page for name, page in named.items() if page != "CHANGELOG.md"}
+    assert len(pages) > 20
+    code = (
+        "import sys, hlo, indexing, simplifier\n"
+        "for name in sys.argv[1:]:\n"
+        "    try:\n"
+        "        eval(name)\n"
+        "    except AttributeError:\n"
+        "        print(name)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, *pages],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not {pages[name]: name for name in run.stdout.split()}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files(page: Path) -> None:
     text = re.sub(r"`[^`\n]+`", "", page.read_text())  # a code span is no link
