@@ -14,6 +14,7 @@ from indexing.cli.reporter import Reporter
 from indexing.cli.selected import place_of
 
 if TYPE_CHECKING:
+    from indexing.tiling.loops.loop_tiling import LoopTiling
     from indexing.tiling.sets.tiling import Tiling
     from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
@@ -50,11 +51,13 @@ class CacheOptions:
     capacity: int | None
     orders: str | None
     line: int | None
+    wave: int | None
 
     def check(self, has_sizes: bool, excluded: Mapping[str, bool]) -> None:
         """Raise `click.UsageError` if an option needs another or excludes it, or no line fits."""
         if self.capacity is None:
-            for option, value in (("--order", self.orders), ("--line", self.line)):
+            needing = {"--order": self.orders, "--line": self.line, "--wave": self.wave}
+            for option, value in needing.items():
                 if value is not None:
                     raise click.UsageError(f"{option} needs --cache")
             return
@@ -92,27 +95,38 @@ def cache_options(command: F) -> F:
             type=IntegerRange(min=1),
             help="With --cache: the bytes of a line; by default, 128",
         ),
+        click.option(
+            "--wave",
+            metavar="N",
+            type=IntegerRange(min=1),
+            help="With --cache: let N tiles run in lockstep, such as the 132 multiprocessors of an "
+            "H100 times the blocks of each; with --loops, through each step together",
+        ),
     ]
     return with_options(gather_options("cache", lambda: CacheOptions)(command), options)
 
 
 def cached_answer(
-    reporter: Reporter, subject: TileSubject, tiling: Tiling, capacity: int, options: CacheOptions
+    reporter: Reporter,
+    subject: TileSubject,
+    tiling: Tiling | LoopTiling,
+    capacity: int,
+    options: CacheOptions,
 ) -> TileAnswer | None:
     """Return the misses in each order; report orders that the grid does not have."""
     from indexing.memory.caches.orders import BlockOrder, block_orders
     from indexing.memory.caches.search import best_block_orders
     from indexing.views.tile_answers import misses_answer
 
-    line = options.line or DEFAULT_LINE
+    line, wave = options.line or DEFAULT_LINE, options.wave or 1
     names = [] if options.orders is None else options.orders.split(",")
     try:
         orders = [BlockOrder.parse(name.strip(), tiling.grid) for name in names]
-        best = best_block_orders(tiling, capacity, orders or block_orders(tiling), line)
+        best = best_block_orders(tiling, capacity, orders or block_orders(tiling), line, wave)
     except ValueError as error:  # of an order
         reporter.error(
             f"error[order]: {place_of(subject.instruction)}: {error}",
             f"  = help: the grid is {list(tiling.grid)}",
         )
         return None
-    return misses_answer(subject, capacity, line, best)
+    return misses_answer(subject, capacity, line, wave, best)

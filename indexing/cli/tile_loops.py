@@ -15,8 +15,10 @@ from indexing.cli.selected import place_of
 from indexing.cli.tile_options import LoopSizesText
 
 if TYPE_CHECKING:
+    from indexing.tiling.loops.loop_tiling import LoopTiling
     from indexing.views.loop_tables import LoopAnswer
     from indexing.views.tile_subjects import TileSubject
+    from simplifier.unknown import Unknown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,10 +41,18 @@ class LoopOptions:
             raise click.UsageError("--split-k needs --loops")
         if self.device is not None and not search:
             raise click.UsageError("--device needs --search")
-        given = "--loops" if self.loops is not None else "--device"
-        for option, is_given in others.items():
-            if is_given and (self.loops is not None or self.device is not None):
-                raise click.UsageError(f"{given} cannot be used with {option}")
+        excluded = [option for option, is_given in others.items() if is_given]
+        if self.split_k is None and self.loops is not None:  # the misses of blocks in steps
+            excluded = [option for option in excluded if option != "--cache"]
+        if excluded and (given := self._given):
+            raise click.UsageError(f"{given} cannot be used with {excluded[0]}")
+
+    @property
+    def _given(self) -> str:
+        """The option that decides about loops; empty if there is none."""
+        if self.loops is None:
+            return "" if self.device is None else "--device"
+        return "--loops" if self.split_k is None else "--split-k"
 
 
 def loop_options(command: F) -> F:
@@ -71,15 +81,14 @@ def loop_options(command: F) -> F:
     return with_options(gather_options("looped", lambda: LoopOptions)(command), options)
 
 
-def looped_answer(
+def looped_tiling(
     reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...], options: LoopOptions
-) -> LoopAnswer | None:
+) -> LoopTiling | Unknown | None:
     """Return the tiling with loops; report loops that do not exist."""
     from indexing.tiling.sets.tiling import tile
-    from indexing.views.loop_tables import LoopAnswer
 
     try:
-        tiling = tile(
+        return tile(
             subject.instruction,
             sizes,
             subject.to,
@@ -90,7 +99,6 @@ def looped_answer(
     except ValueError as error:
         reporter.error(f"error[tile]: {place_of(subject.instruction)}: {error}")
         return None
-    return LoopAnswer.of(subject, tiling)
 
 
 def searched_loops(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from indexing.maps.assumed_map import assuming_text
 from indexing.memory.caches.search import BestBlockOrders
+from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.sets.tiling import Tiling
 from indexing.views.map_tables import Paint, path_text, plain, shape_text
@@ -199,13 +200,13 @@ def best_answer(subject: TileSubject, best: BestTilings | Unknown) -> TileAnswer
 
 
 def misses_answer(
-    subject: TileSubject, capacity: int, line: int, best: BestBlockOrders | Unknown
+    subject: TileSubject, capacity: int, line: int, wave: int, best: BestBlockOrders | Unknown
 ) -> TileAnswer:
     """Return the misses of a cache in each order, the fewest first; then those that are unknown."""
     if isinstance(best, Unknown):
         return unknown_answer(subject, best)
     sizes = best.tiling.sizes
-    head = {"tile_sizes": sizes, "capacity": capacity, "line": line}
+    head = {"tile_sizes": sizes, "capacity": capacity, "line": line, "wave": wave}
     rows: list[tuple[str, dict[str, Any]]] = []
     for rank, misses in enumerate(best.ranked, 1):
         arrays = [
@@ -233,6 +234,11 @@ def misses_answer(
     for order, reason in best.unknown:
         rows.append(("cache", head | {"order": order.name, "unknown": reason.reason}))
     title = f"tiles {list(sizes)}, LRU cache of {capacity:,} bytes, lines of {line} bytes"
+    if isinstance(best.tiling, LoopTiling):
+        loops = ", ".join([f"{loop.name}={loop.step}" for loop in best.tiling.loops])
+        title += f", steps {loops}" if loops else ""
+    if wave > 1:
+        title += f", {wave} tiles in lockstep"
     return TileAnswer(subject, title, rows, body=str(best).splitlines())
 
 

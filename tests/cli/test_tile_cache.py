@@ -73,6 +73,21 @@ def test_misses_are_those_of_python(run: Run, orders: tuple[str, ...], line: int
         assert [a["misses"] for a in record["arrays"]] == [a.misses for a in own.arrays]
 
 
+def test_blocks_in_lockstep_are_those_of_python(run: Run) -> None:
+    looped = (*DOT, "--loops", "k=8", *CACHE, "--wave", "5", "--order", "row,column")
+    status, out, _ = run(*looped)
+    tiling = indexing.tile(hlo.parse(PROGRAM).entry["dot"], (16, 16), loop_sizes={"k": 8})
+    expected = indexing.best_block_orders(tiling, 8192, ["row", "column"], wave=5)
+    head, *lines = out.splitlines()
+    assert status == 0
+    assert head.endswith("lines of 128 bytes, steps k=8, 5 tiles in lockstep")
+    assert lines == [f"  {row}" for row in str(expected).splitlines()]
+    for row in run(*looped, "--format", "json")[1].splitlines():
+        record = json.loads(row)
+        validator("tile").validate(record)
+        assert record["wave"] == 5
+
+
 def test_elements_at_runtime_values_are_unknown(run: Run) -> None:
     status, out, _ = run("-i", "slice", "--sizes", "4,32", *CACHE)
     assert status == 0
@@ -88,6 +103,7 @@ ERRORS = [
     (("-i", "dot", *CACHE),                    2,      "--cache needs --sizes"),
     ((*DOT, "--order", "row"),                 2,      "--order needs --cache"),
     ((*DOT, "--line", "64"),                   2,      "--line needs --cache"),
+    ((*DOT, "--wave", "4"),                    2,      "--wave needs --cache"),
     ((*DOT, *CACHE, "--at", "0,0"),            2,      "--cache cannot be used with --at"),
     ((*DOT, *CACHE, "--explain"),              2,      "--cache cannot be used with --explain"),
     ((*DOT, "--cache", "many"),                2,      "expected a size such as 40MiB, or one of"),

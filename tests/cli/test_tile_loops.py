@@ -61,6 +61,7 @@ REFUSED = [
     ("--device H100",                      2, "--device needs --search"),
     ("--sizes 8,8 --loops k=0",            2, "is not a list of positive steps"),
     ("--sizes 8,8 --loops k=8 --at 0,0",   2, "--loops cannot be used with --at"),
+    ("--sizes 8,8 --loops k=8 --split-k 2 --cache 1MiB", 2, "--split-k cannot be used with"),
     ("--sizes 8,8 --loops j=8",            1, "no loop 'j'"),
     ("--search --device H10",              1, "did you mean `H100`?"),
 ]

@@ -22,6 +22,7 @@ from indexing.memory.caches.distances import reuse_distances
 from indexing.memory.caches.lines import units_by_access
 from indexing.memory.caches.orders import OrderLoop
 from indexing.memory.caches.profile import trace_profile
+from indexing.memory.caches.tile_accesses import tile_accesses
 from tests.memory import lru
 from tests.oracles import fuzz
 
@@ -244,9 +245,10 @@ def test_the_closed_form_of_a_product_is_its_trace(
     profile = indexing.reuse_profile(tiling, order, line)
     assert isinstance(profile, indexing.ReuseProfile)
     assert profile.method == method
-    accesses = tiled.tiled_accesses(tiling)
+    accesses = tile_accesses(tiling)
     assert not isinstance(accesses, Unknown)
-    traced = trace_profile(tiling, profile.order, line, accesses, units_by_access(accesses, line))
+    units = units_by_access(accesses.listed, line)
+    traced = trace_profile(accesses, profile.order, line, 1, units)
     for mine, other in zip(profile.arrays, traced.arrays, strict=True):
         assert mine.distances.tolist() == other.distances.tolist()
         assert (mine.lines.tolist(), mine.first) == (other.lines.tolist(), other.first)

@@ -26,7 +26,7 @@ from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import place_of, selected_instructions
 from indexing.cli.tile_cache import CacheOptions, cache_options, cached_answer
-from indexing.cli.tile_loops import LoopOptions, loop_options, looped_answer, searched_loops
+from indexing.cli.tile_loops import LoopOptions, loop_options, looped_tiling, searched_loops
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
 from indexing.cli.tile_search import SearchOptions, search_options, searched_answer
 from indexing.cli.unused_options import note_unused
@@ -171,7 +171,8 @@ def command(
     contracted dimension, w a window, c a loop that runs only within others, d1 dimension 1 of the
     result walked serially; several have numbers. With --search --device, steps are searched, too.
     With --cache, print how many cache lines miss while the tiles are computed in several orders;
-    an order that visits the tiles as an earlier one does has no row.
+    an order that visits the tiles as an earlier one does has no row. With --wave, the blocks of a
+    wave run in lockstep, through the steps of --loops if they are given.
 
     --limits takes a GPU (H100), the limits by which XLA prunes tilings (xla:H100), or single ones:
     min-elements=N, elements=N, working-set=SIZE, registers=N, shared-memory=SIZE, tiles=N.
@@ -303,6 +304,7 @@ def _answer(
     Without sizes, it is the symbolic tile of each array.
     """
     from indexing.views import tile_answers
+    from indexing.views.loop_tables import LoopAnswer
     from simplifier.unknown import Unknown
 
     if looped.device is not None:
@@ -317,7 +319,12 @@ def _answer(
     if isinstance(tiling, Unknown):
         return tile_answers.unknown_answer(subject, tiling)
     if looped.loops is not None:
-        return looped_answer(reporter, subject, tiling.sizes, looped)
+        steps = looped_tiling(reporter, subject, tiling.sizes, looped)
+        if steps is None:
+            return None
+        if cache.capacity is None or isinstance(steps, Unknown):
+            return LoopAnswer.of(subject, steps)
+        return cached_answer(reporter, subject, steps, cache.capacity, cache)
     if cache.capacity is not None:
         return cached_answer(reporter, subject, tiling, cache.capacity, cache)
     if options.blocks is not None:

@@ -111,31 +111,37 @@ def tiled_accesses(tiling: Tiling) -> tuple[TiledAccess, ...] | Unknown:
             if isinstance(access, Unknown):
                 return access
             others.append(access)
-        own = _own_tiles(tiling, "write" if is_output else "read")
+        array = _tiled_array(tiling)
+        own_kind: AccessKind = "write" if is_output else "read"
+        own = own_tiles(array, own_kind, tiling.shape, tiling.grid, tiling.sizes)
     except CacheBudgetError as error:
         return Unknown(str(error), tiling.instruction)
     return (*others, own) if is_output else (own, *others)
 
 
-def _own_tiles(tiling: Tiling, kind: AccessKind) -> TiledAccess:
-    """The tiles of the tiled array itself; each tile is one translate of the full or a part."""
-    grid, sizes = tiling.grid, tiling.sizes
+def own_tiles(
+    array: ArrayRef, kind: AccessKind, shape: Shape, grid: tuple[int, ...], tile: Sequence[int]
+) -> TiledAccess:
+    """Return the tiles of the tiled array itself; each is one translate of the full or a part.
+
+    Args:
+        grid: the number of tiles along each dimension.
+        tile: their sizes.
+    """
+    sizes = np.array(tile, np.int64)[:, None]
     index = np.indices(grid, np.int64).reshape(len(grid), prod(grid))
-    dims = np.array(tiling.shape.dims, np.int64)[:, None]
-    shifts = index * np.array(sizes, np.int64)[:, None]
-    extents = np.minimum(dims - shifts, np.array(sizes, np.int64)[:, None])
+    shifts = index * sizes
+    extents = np.minimum(np.array(shape.dims, np.int64)[:, None] - shifts, sizes)
     if grid:
         set_of, table = number_rows(list(extents))
     else:
         set_of, table = np.zeros(1, np.int64), np.zeros((1, 0), np.int64)
-    minor = _minor_dim(tiling.shape)
+    minor = minor_dim(shape)
     zero = (0,) * len(grid)
     boxes = [Box(zero, tuple(extent), (1,) * len(grid)) for extent in table.tolist()]
-    sets = tuple([_rows_of_boxes([box], tuple(range(len(grid))), minor) for box in boxes])
     every = tuple(range(len(grid)))
-    return TiledAccess(
-        _tiled_array(tiling), kind, grid, every, np.arange(prod(grid)), sets, set_of, shifts.T
-    )
+    sets = tuple([rows_of_boxes([box], every, minor) for box in boxes])
+    return TiledAccess(array, kind, grid, every, np.arange(prod(grid)), sets, set_of, shifts.T)
 
 
 def _tiled_array(tiling: Tiling) -> ArrayRef:
@@ -210,12 +216,12 @@ def _product(
             shifts[:, k] = s.shifts[own, column]
     zero = np.zeros(prod(shape), np.int64)
     set_at, combinations = number_rows([zero, *classes])
-    minor = _minor_dim(operand.shape)
+    minor = minor_dim(operand.shape)
     sets = [_product_set(factors, chosen[1:], rank, minor) for chosen in combinations.tolist()]
-    return _without_repetitions(array, kind, grid.counts, dims, sets, set_at, shifts)
+    return without_repetitions(array, kind, grid.counts, dims, sets, set_at, shifts)
 
 
-def _without_repetitions(
+def without_repetitions(
     array: ArrayRef,
     kind: AccessKind,
     grid: tuple[int, ...],
@@ -260,7 +266,7 @@ def _without_repetitions(
     )
 
 
-def _minor_dim(shape: Shape) -> int | None:
+def minor_dim(shape: Shape) -> int | None:
     """The dimension whose neighbours are adjacent in memory; `None` in tiled layouts."""
     layout = shape.layout_or_default
     return None if layout.tiles or not shape.rank else layout.minor_to_major[0]
@@ -286,14 +292,14 @@ def _rows(region: Region, places: tuple[int, ...], minor: int | None) -> Rows:
     """The elements of a region of some dimensions of an array."""
     boxes = region.boxes()
     if boxes is not None:
-        return _rows_of_boxes(boxes, places, minor)
+        return rows_of_boxes(boxes, places, minor)
     elements = region.elements()
     if isinstance(elements, Unknown):
         raise CacheBudgetError(f"budget: {elements}")
     return Rows(elements, np.ones(len(elements), np.int64))
 
 
-def _rows_of_boxes(boxes: Sequence[Box], places: tuple[int, ...], minor: int | None) -> Rows:
+def rows_of_boxes(boxes: Sequence[Box], places: tuple[int, ...], minor: int | None) -> Rows:
     along = places.index(minor) if minor in places else None
     starts = [np.zeros((0, len(places)), np.int64)]
     lengths = [np.zeros(0, np.int64)]

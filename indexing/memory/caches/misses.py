@@ -8,7 +8,17 @@ from fractions import Fraction
 from indexing.maps.arrays import ArrayRef, array_name
 from indexing.memory.caches.accesses import AccessKind
 from indexing.memory.caches.orders import BlockOrder
+from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.sets.tiling import Tiling
+
+
+def order_text(order: BlockOrder, wave: int) -> str:
+    """Return the name of an order, and the number of tiles in lockstep.
+
+    >>> order_text(BlockOrder.parse("row", (2, 2)), 4)
+    'row order, 4 tiles in lockstep'
+    """
+    return f"{order.name} order" if wave == 1 else f"{order.name} order, {wave} tiles in lockstep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +64,16 @@ class CacheMisses:
         line: bytes of a line; `None` if each element is a line.
         arrays: the misses of each operand, and of the result.
         method: "closed form" or "trace"; both are exact.
+        wave: number of tiles that are computed in lockstep.
     """
 
-    tiling: Tiling
+    tiling: Tiling | LoopTiling
     order: BlockOrder
     capacity: int
     line: int | None
     arrays: tuple[ArrayMisses, ...]
     method: str
+    wave: int = 1
 
     @property
     def misses(self) -> int:
@@ -91,7 +103,7 @@ class CacheMisses:
     def __str__(self) -> str:
         unit = "elements" if self.line is None else f"lines of {self.line} bytes"
         head = (
-            f"{self.order.name} order, LRU cache of {self.capacity:,} bytes, {unit}: "
+            f"{order_text(self.order, self.wave)}, LRU cache of {self.capacity:,} bytes, {unit}: "
             f"{self.misses:,} of {self.touches:,} touches miss, {self.bytes:,} bytes"
         )
         return "\n".join([head, *[f"  {array}" for array in self.arrays]])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hlo.arguments import checked, integers
 from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.sets.tiling import Tiling
 from simplifier.linear import as_expr
 
@@ -186,7 +187,7 @@ class BlockOrder:
 
 
 @checked
-def block_orders(tiling: Tiling) -> tuple[BlockOrder, ...]:
+def block_orders(tiling: Tiling | LoopTiling) -> tuple[BlockOrder, ...]:
     """Return the orders of the tiles of a tiling that `best_block_orders` compares.
 
     Orders that visit the tiles as an earlier one does are left out.

@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 
 from hlo.arguments import checked
 from indexing.maps.arrays import ArrayRef, array_name
-from indexing.memory.caches.accesses import (
-    AccessKind,
-    CacheBudgetError,
-    TiledAccess,
-    tiled_accesses,
-)
+from indexing.memory.caches.accesses import AccessKind, CacheBudgetError, TiledAccess
 from indexing.memory.caches.closed_forms import CarriedReuse, LoopAccess, carried_reuses
 from indexing.memory.caches.distances import reuse_distances
 from indexing.memory.caches.lines import Units, distinct, line_bits, units_by_access
-from indexing.memory.caches.misses import ArrayMisses, CacheMisses
+from indexing.memory.caches.misses import ArrayMisses, CacheMisses, order_text
 from indexing.memory.caches.orders import BlockOrder, OrderLoop
+from indexing.memory.caches.tile_accesses import TileAccesses, tile_accesses
 from indexing.memory.caches.trace import cache_trace
+from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
@@ -75,14 +72,16 @@ class ReuseProfile:
         arrays: the reuse distances of each operand, and of the result.
         method: "closed form" or "trace"; both are exact.
         carried: in closed form, the loops that carry the reuses of each array.
+        wave: number of tiles that are computed in lockstep.
     """
 
-    tiling: Tiling
+    tiling: Tiling | LoopTiling
     order: BlockOrder
     line: int | None
     arrays: tuple[ArrayReuse, ...]
     method: Method
     carried: tuple[CarriedReuse, ...] = ()
+    wave: int = 1
 
     @checked
     def misses(self, capacity: int) -> CacheMisses:
@@ -94,18 +93,18 @@ class ReuseProfile:
         if capacity < 0:
             raise ValueError(f"the capacity of a cache is not negative: {capacity} bytes")
         arrays = tuple([array.misses(capacity) for array in self.arrays])
-        return CacheMisses(self.tiling, self.order, capacity, self.line, arrays, self.method)
+        return CacheMisses(
+            self.tiling, self.order, capacity, self.line, arrays, self.method, self.wave
+        )
 
     def __str__(self) -> str:
         unit = "elements" if self.line is None else f"lines of {self.line} bytes"
-        lines = [f"{self.order.name} order, {unit}, {self.method}:"]
+        lines = [f"{order_text(self.order, self.wave)}, {unit}, {self.method}:"]
         for number, own in enumerate(self.arrays):
             name = f"{own.kind} {array_name(own.array)}"
             lines.append(f"  {name}: {own.touches:,} touches, {own.first:,} first ones")
-            if self.method == "trace":
-                lines += [f"    {_reuse_text(int(own.lines.sum()), own.distances)}"] * (
-                    len(own.lines) > 0
-                )
+            if self.method == "trace" and len(own.lines):
+                lines.append(f"    {_reuse_text(int(own.lines.sum()), own.distances)}")
             for reuse in self.carried:
                 if reuse.access == number:
                     tiles = reuse.tiles * len(reuse.distances)
@@ -128,9 +127,12 @@ def _reuse_text(touches: int, distances: NDArray[Any]) -> str:
 
 @checked
 def reuse_profile(
-    tiling: Tiling, order: BlockOrder | str = "row", line: int | None = 128
+    tiling: Tiling | LoopTiling,
+    order: BlockOrder | str = "row",
+    line: int | None = 128,
+    wave: int = 1,
 ) -> ReuseProfile | Unknown:
-    """Return the reuse distances of the lines that tiles touch, one tile after the other.
+    """Return the reuse distances of the lines that tiles touch.
 
     A tile touches each line that it needs once: first the lines of its operands, in the order of
     the operands, then those of its result; the lines of one array in the order of addresses.  Each
@@ -138,15 +140,22 @@ def reuse_profile(
     passed twice is one array.  Distances count all lines touched in between, so they do not depend
     on a capacity.
 
+    A block of a tiling with loops touches the lines that it loads in a step, step after step, then
+    those of its result.  The tiles of a wave run in lockstep: each of them touches the lines of one
+    step, in their order, before the next step begins.  A tiling without loops has one step.
+
     Args:
         tiling: the tiles.
         order: the order of the tiles, or its name; see `BlockOrder.parse`.
         line: bytes of a line; `None` if each element is a line of its own size.
+        wave: number of tiles that are computed in lockstep, such as the multiprocessors of a GPU
+            times the blocks of each.
     Returns:
         The distances; `Unknown` if elements are over-approximated or depend on runtime values, or
-        exceed a budget.
+        exceed a budget, or if several loops read one array.
     Raises:
-        ValueError: the order is not one of the grid of the tiling, or `line` is not positive.
+        ValueError: the order is not one of the grid of the tiling, `line` or `wave` is not
+            positive, or the blocks share loops by `split_k`.
 
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
@@ -162,20 +171,23 @@ def reuse_profile(
     """
     chosen = order_of(tiling, order)
     check_line(line)
-    accesses = tiled_accesses(tiling)
+    check_wave(wave)
+    accesses = tile_accesses(tiling)
     if isinstance(accesses, Unknown):
         return accesses
     try:
-        units = units_by_access(accesses, line)
-        closed = closed_profile(tiling, chosen, line, accesses, units)
-        return closed or trace_profile(tiling, chosen, line, accesses, units)
+        return profile_of(accesses, chosen, line, wave, units_by_access(accesses.listed, line))
     except CacheBudgetError as error:
         return Unknown(str(error), tiling.instruction)
 
 
 @checked
 def cache_misses(
-    tiling: Tiling, capacity: int, order: BlockOrder | str = "row", line: int | None = 128
+    tiling: Tiling | LoopTiling,
+    capacity: int,
+    order: BlockOrder | str = "row",
+    line: int | None = 128,
+    wave: int = 1,
 ) -> CacheMisses | Unknown:
     """Return the misses of an LRU cache while the tiles of a tiling are computed in an order.
 
@@ -187,12 +199,13 @@ def cache_misses(
         capacity: bytes of the cache.
         order: the order of the tiles, or its name; see `BlockOrder.parse`.
         line: bytes of a line; `None` if each element is a line of its own size.
+        wave: number of tiles that are computed in lockstep; see `reuse_profile`.
     Returns:
         The misses; `Unknown` if elements are over-approximated or depend on runtime values, or
-        exceed a budget.
+        exceed a budget, or if several loops read one array.
     Raises:
-        ValueError: the order is not one of the grid of the tiling, `line` is not positive, or the
-            capacity is negative.
+        ValueError: the order is not one of the grid of the tiling, `line` or `wave` is not
+            positive, the capacity is negative, or the blocks share loops by `split_k`.
 
     >>> import hlo, indexing
     >>> dot = hlo.parse('''ENTRY e {
@@ -209,12 +222,21 @@ def cache_misses(
       write dot: 8,192 of 8,192 touches miss, 8,192 of them compulsory, 1,048,576 bytes
     >>> cache_misses(tiling, capacity=512 * 1024, order="grouped:4").misses
     20480
+
+    With loops, blocks that run in lockstep need only the steps of one wave at the same time:
+
+    >>> looped = indexing.tile(dot, (64, 64), loop_sizes={"k": 32})
+    >>> for wave in (1, 16):
+    ...     misses = cache_misses(looped, capacity=128 * 1024, order="grouped:4", wave=wave)
+    ...     print(misses.order.name, wave, misses.misses)
+    grouped:4 1 73728
+    grouped:4 16 24576
     """
-    profile = reuse_profile(tiling, order, line)
+    profile = reuse_profile(tiling, order, line, wave)
     return profile if isinstance(profile, Unknown) else profile.misses(capacity)
 
 
-def order_of(tiling: Tiling, order: BlockOrder | str) -> BlockOrder:
+def order_of(tiling: Tiling | LoopTiling, order: BlockOrder | str) -> BlockOrder:
     """Return the order of a name, or an order that belongs to the grid of the tiling.
 
     Raises:
@@ -235,6 +257,34 @@ def check_line(line: int | None) -> None:
     """
     if line is not None and line < 1:
         raise ValueError(f"line={line}: expected at least 1 byte, or None for elements")
+
+
+def check_wave(wave: int) -> None:
+    """Refuse waves without tiles.
+
+    Raises:
+        ValueError: `wave` is not positive.
+    """
+    if wave < 1:
+        raise ValueError(f"wave={wave}: expected at least 1 tile")
+
+
+def profile_of(
+    accesses: TileAccesses,
+    order: BlockOrder,
+    line: int | None,
+    wave: int,
+    units: Sequence[Units],
+) -> ReuseProfile:
+    """Return the distances, in closed form where there is one.
+
+    Raises:
+        CacheBudgetError: the trace is too long.
+    """
+    closed = None
+    if wave == 1 and isinstance(accesses.tiling, Tiling):
+        closed = closed_profile(accesses.tiling, order, line, accesses.listed, units)
+    return closed or trace_profile(accesses, order, line, wave, units)
 
 
 # ---------------------------------------------------------------- closed form
@@ -301,10 +351,10 @@ def _array_reuse(
 
 
 def trace_profile(
-    tiling: Tiling,
+    accesses: TileAccesses,
     order: BlockOrder,
     line: int | None,
-    accesses: Sequence[TiledAccess],
+    wave: int,
     units: Sequence[Units],
 ) -> ReuseProfile:
     """Return the distances in the trace.
@@ -312,13 +362,13 @@ def trace_profile(
     Raises:
         CacheBudgetError: the trace has more than `MAX_TOUCHES`.
     """
-    trace = cache_trace(order, line, accesses, units)
+    trace = cache_trace(accesses.touching(order, wave), line, accesses.listed, units)
     distances = reuse_distances(trace.unit, trace.bits)
     lines = trace.lines[trace.unit]
     arrays = []
-    for k, access in enumerate(accesses):
+    for k, access in enumerate(accesses.listed):
         again = (trace.access == k) & (distances >= 0)
         first = int(lines[(trace.access == k) & (distances < 0)].sum())
         bits = line_bits(access, line)
         arrays.append(_array_reuse(access, bits, distances[again], lines[again], first))
-    return ReuseProfile(tiling, order, line, tuple(arrays), "trace")
+    return ReuseProfile(accesses.tiling, order, line, tuple(arrays), "trace", (), wave)

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import overload
 
 from hlo.arguments import checked
-from indexing.memory.caches.accesses import CacheBudgetError, tiled_accesses
+from indexing.memory.caches.accesses import CacheBudgetError
 from indexing.memory.caches.lines import units_by_access
 from indexing.memory.caches.misses import CacheMisses
 from indexing.memory.caches.orders import BlockOrder, block_orders
 from indexing.memory.caches.profile import (
     check_line,
-    closed_profile,
+    check_wave,
     order_of,
-    trace_profile,
+    profile_of,
 )
+from indexing.memory.caches.tile_accesses import tile_accesses
+from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
@@ -31,7 +33,7 @@ class BestBlockOrders(Sequence[CacheMisses]):
         unknown: the orders whose misses are not known, with the reason.
     """
 
-    tiling: Tiling
+    tiling: Tiling | LoopTiling
     ranked: tuple[CacheMisses, ...]
     unknown: tuple[tuple[BlockOrder, Unknown], ...]
 
@@ -65,10 +67,11 @@ class BestBlockOrders(Sequence[CacheMisses]):
 
 @checked
 def best_block_orders(
-    tiling: Tiling,
+    tiling: Tiling | LoopTiling,
     capacity: int,
     orders: Sequence[BlockOrder | str] | None = None,
     line: int | None = 128,
+    wave: int = 1,
 ) -> BestBlockOrders | Unknown:
     """Return orders of the tiles by the misses of an LRU cache, the fewest first.
 
@@ -79,12 +82,13 @@ def best_block_orders(
         capacity: bytes of the cache.
         orders: the orders to compare, or their names; by default, those of `block_orders`.
         line: bytes of a line; `None` if each element is a line of its own size.
+        wave: number of tiles that are computed in lockstep; see `reuse_profile`.
     Returns:
         The misses in each order; `Unknown` if elements are over-approximated or depend on runtime
-        values, or exceed a budget in all orders.
+        values, or exceed a budget in all orders, or if several loops read one array.
     Raises:
-        ValueError: an order is not one of the grid of the tiling, `line` is not positive, or the
-            capacity is negative.
+        ValueError: an order is not one of the grid of the tiling, `line` or `wave` is not positive,
+            the capacity is negative, or the blocks share loops by `split_k`.
 
     >>> import hlo, indexing
     >>> dot = hlo.parse('''ENTRY e {
@@ -102,23 +106,23 @@ def best_block_orders(
     column     45,056  5,767,168     38.9%  closed form
     """
     check_line(line)
+    check_wave(wave)
     if orders is None:
         chosen = block_orders(tiling)
     else:
         chosen = tuple([order_of(tiling, order) for order in orders])
-    accesses = tiled_accesses(tiling)
+    accesses = tile_accesses(tiling)
     if isinstance(accesses, Unknown):
         return accesses
     try:
-        units = units_by_access(accesses, line)
+        units = units_by_access(accesses.listed, line)
     except CacheBudgetError as error:
         return Unknown(str(error), tiling.instruction)
     ranked: list[CacheMisses] = []
     unknown: list[tuple[BlockOrder, Unknown]] = []
     for order in chosen:
         try:
-            closed = closed_profile(tiling, order, line, accesses, units)
-            profile = closed or trace_profile(tiling, order, line, accesses, units)
+            profile = profile_of(accesses, order, line, wave, units)
         except CacheBudgetError as error:
             unknown.append((order, Unknown(str(error), tiling.instruction)))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +37,42 @@ class CacheTrace:
     bits: NDArray[Any]
 
 
+class Touching(NamedTuple):
+    """The blocks of accesses in the order in which they are touched.
+
+    Attributes:
+        tile: the position of the tile in its order, for each block.
+        access: the number of the access.
+        block: the number of its block.
+    """
+
+    tile: NDArray[Any]
+    access: NDArray[Any]
+    block: NDArray[Any]
+
+
+def touching_of(order: BlockOrder, accesses: Sequence[TiledAccess], wave: int = 1) -> Touching:
+    """Return the blocks that tiles touch in an order: what they read, then what they write.
+
+    Args:
+        wave: the number of tiles that are computed in lockstep: all of them read before the first
+            of them writes.
+    """
+    width, tiles = len(accesses), len(order.numbers)
+    blocks = np.zeros((tiles, width), np.int64)
+    for k, access in enumerate(accesses):
+        blocks[:, k] = access.blocks_at(order.numbers)
+    tile = np.repeat(np.arange(tiles), width)
+    number = np.tile(np.arange(width), tiles)
+    kind = np.array([access.kind == "write" for access in accesses], np.int64)[number]
+    sequence = np.lexsort((number, tile, kind, tile // wave))
+    return Touching(tile[sequence], number[sequence], blocks.reshape(-1)[sequence])
+
+
 def cache_trace(
-    order: BlockOrder, line: int | None, accesses: Sequence[TiledAccess], units: Sequence[Units]
+    touching: Touching, line: int | None, accesses: Sequence[TiledAccess], units: Sequence[Units]
 ) -> CacheTrace:
-    """Return the touches of the tiles in an order.
+    """Return the touches of units, block by block.
 
     Raises:
         CacheBudgetError: there are more than `MAX_TOUCHES`.
@@ -53,25 +85,25 @@ def cache_trace(
             offsets[access.array] = sum(map(len, lines))
             lines.append(own.lines)
             bits.append(own.lines * line_bits(access, line))
-    starts, counts, numbers = [], [], []
+    start = np.zeros(len(touching.tile), np.int64)
+    count = np.zeros(len(touching.tile), np.int64)
+    numbers = []
     held = 0
-    for access, own in zip(accesses, units, strict=True):
-        blocks = access.blocks_at(order.numbers)
-        starts.append(own.first[blocks] + held)
-        counts.append(own.first[blocks + 1] - own.first[blocks])
+    for k, (access, own) in enumerate(zip(accesses, units, strict=True)):
+        mine = touching.access == k
+        blocks = touching.block[mine]
+        start[mine] = own.first[blocks] + held
+        count[mine] = own.first[blocks + 1] - own.first[blocks]
         numbers.append(own.numbers + offsets[access.array])
         held += len(own.numbers)
-    count = np.stack(counts, axis=1).reshape(-1)  # for each tile, one access after the other
     if (total := int(count.sum())) > MAX_TOUCHES:
         raise CacheBudgetError(
             f"budget: {total} touches of lines in all tiles, more than {MAX_TOUCHES}"
         )
-    place = ranges(np.stack(starts, axis=1).reshape(-1), count)
-    tiles, width = len(order.numbers), len(accesses)
     return CacheTrace(
-        np.repeat(np.repeat(np.arange(tiles), width), count),
-        np.repeat(np.tile(np.arange(width), tiles), count),
-        np.concatenate(numbers)[place],
+        np.repeat(touching.tile, count),
+        np.repeat(touching.access, count),
+        np.concatenate(numbers)[ranges(start, count)],
         np.concatenate(lines),
         np.concatenate(bits),
     )

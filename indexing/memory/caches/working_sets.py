@@ -16,7 +16,7 @@ from indexing.memory.caches.distances import previous_touches
 from indexing.memory.caches.lines import units_by_access
 from indexing.memory.caches.orders import BlockOrder
 from indexing.memory.caches.profile import check_line, order_of
-from indexing.memory.caches.trace import CacheTrace, cache_trace
+from indexing.memory.caches.trace import CacheTrace, cache_trace, touching_of
 from indexing.tiling.sets.tiling import Tiling
 from simplifier.unknown import Unknown
 
@@ -129,7 +129,9 @@ def working_set(
     if isinstance(accesses, Unknown):
         return accesses
     try:
-        trace = cache_trace(chosen, line, accesses, units_by_access(accesses, line))
+        trace = cache_trace(
+            touching_of(chosen, accesses), line, accesses, units_by_access(accesses, line)
+        )
     except CacheBudgetError as error:
         return Unknown(str(error), tiling.instruction)
     tiles = len(chosen.numbers)
