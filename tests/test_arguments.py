@@ -77,6 +77,7 @@ TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
 assert isinstance(TILING, indexing.Tiling)
 LOOPED = indexing.tile(DOT, (2, 2), loop_sizes={"k": 1})
 assert isinstance(LOOPED, indexing.LoopTiling)
+COMPILED = indexing.CompiledTiling(DOT, "__triton", ((2, 2),), (), 1, 1, 1)
 FORWARD = indexing.tile(DOT, (2, 2))
 assert isinstance(FORWARD, indexing.Tiling)
 BLOCKS = FORWARD.blocks(0, 2)
@@ -141,6 +142,9 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "tuple[PlannedCollective, ...]": ((),              ""),
     "tuple[RankedPlan, ...]":       ((),               ""),
     "BlockOrder | str":             (ORDER,            "str"),
+    "Tiling | LoopTiling":          (TILING,           ""),
+    "CompiledTiling":               (COMPILED,         ""),
+    "LoopModel":                    (LOOPED.model,     ""),
     "Callable[[Tiling], bool] | None": (None,          "None map"),
     "Collection[Facet]":            ((),               ""),
     "Computation":                  (ENTRY,            ""),
@@ -329,6 +333,7 @@ INSTANCES: dict[str, Any] = {
     "indexing.drawing.Drawing": indexing.Drawing(()),
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
+    "indexing.tiling.CompiledTiling": COMPILED,
     "indexing.tiling.LoopTiling": LOOPED,
     "indexing.tiling.Tiling": TILING,
     "indexing.tiling.TiledBlocks": BLOCKS,
@@ -364,6 +369,7 @@ MADE_BY_QUERIES = {
     "indexing.tiling.RankComparison",
     *(f"indexing.tiling.{name}" for name in ("BestLoopTilings", "LoopCandidate", "LoopRead")),
     *("indexing.tiling.LoopTiling", "indexing.tiling.TilingLoop"),
+    *("indexing.tiling.CompiledTiling", "indexing.tiling.RankedChoice"),
     *("indexing.memory.Accesses", "indexing.memory.MemoryAccess"),
     *("indexing.memory.BestBlockOrders", "indexing.memory.CacheMisses"),
     *("indexing.memory.ReuseProfile", "indexing.memory.WorkingSet", "indexing.memory.BlockOrder"),

@@ -12,13 +12,14 @@ from indexing.cli.integers import IntegerRange
 from indexing.cli.options import gather_options, with_options
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import place_of
+from indexing.cli.tile_cache import CacheOptions, cached_answer
 from indexing.cli.tile_options import LoopSizesText
+from indexing.cli.tile_search import SearchOptions
 
 if TYPE_CHECKING:
-    from indexing.tiling.loops.loop_tiling import LoopTiling
     from indexing.views.loop_tables import LoopAnswer
+    from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
-    from simplifier.unknown import Unknown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,17 +31,28 @@ class LoopOptions:
     loops: dict[str, int] | None
     split_k: int | None
     device: str | None
+    as_compiled: bool
 
     def check(
         self, sizes: tuple[int, ...] | None, search: bool, others: Mapping[str, bool]
     ) -> None:
         """Raise `click.UsageError` if options contradict each other."""
-        if self.loops is not None and sizes is None:
-            raise click.UsageError("--loops needs --sizes")
-        if self.split_k is not None and self.loops is None:
-            raise click.UsageError("--split-k needs --loops")
-        if self.device is not None and not search:
-            raise click.UsageError("--device needs --search")
+        has_sizes, is_compiled = sizes is not None, self.as_compiled
+        for is_wrong, message in (
+            (is_compiled and has_sizes, "--as-compiled cannot be used with --sizes"),
+            (is_compiled and search, "--as-compiled cannot be used with --search"),
+            (self.loops is not None and not has_sizes, "--loops needs --sizes"),
+            (self.split_k is not None and self.loops is None, "--split-k needs --loops"),
+            (
+                self.device is not None and not (search or is_compiled),
+                "--device needs --search or --as-compiled",
+            ),
+        ):
+            if is_wrong:
+                raise click.UsageError(message)
+        self._check_others(others)
+
+    def _check_others(self, others: Mapping[str, bool]) -> None:
         excluded = [option for option, is_given in others.items() if is_given]
         if self.split_k is None and self.loops is not None:  # the misses of blocks in steps
             excluded = [option for option in excluded if option != "--cache"]
@@ -50,9 +62,13 @@ class LoopOptions:
     @property
     def _given(self) -> str:
         """The option that decides about loops; empty if there is none."""
-        if self.loops is None:
-            return "" if self.device is None else "--device"
-        return "--loops" if self.split_k is None else "--split-k"
+        given = {
+            "--as-compiled": self.as_compiled,
+            "--split-k": self.split_k is not None,
+            "--loops": self.loops is not None,
+            "--device": self.device is not None,
+        }
+        return next((option for option, is_given in given.items() if is_given), "")
 
 
 def loop_options(command: F) -> F:
@@ -75,20 +91,32 @@ def loop_options(command: F) -> F:
             "--device",
             metavar="DEVICE",
             help="With --search: choose steps of loops, too, and keep the rules of a GPU such as "
-            "H100, or of a TPU such as v5e",
+            "H100, or of a TPU such as v5e; with --as-compiled: the GPU, by default H100",
+        ),
+        click.option(
+            "--as-compiled",
+            is_flag=True,
+            help="Tile as XLA:GPU compiled the fusion: with the sizes, steps, warps and stages in "
+            "its backend_config; print the rules of --device that they violate",
         ),
     ]
     return with_options(gather_options("looped", lambda: LoopOptions)(command), options)
 
 
-def looped_tiling(
-    reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...], options: LoopOptions
-) -> LoopTiling | Unknown | None:
-    """Return the tiling with loops; report loops that do not exist."""
+def looped_answer(
+    reporter: Reporter,
+    subject: TileSubject,
+    sizes: tuple[int, ...],
+    options: LoopOptions,
+    cache: CacheOptions,
+) -> LoopAnswer | TileAnswer | None:
+    """Return the tiling with loops, or the misses of its blocks; report loops that do not exist."""
     from indexing.tiling.sets.tiling import tile
+    from indexing.views.loop_tables import LoopAnswer
+    from simplifier.unknown import Unknown
 
     try:
-        return tile(
+        tiling = tile(
             subject.instruction,
             sizes,
             subject.to,
@@ -99,9 +127,38 @@ def looped_tiling(
     except ValueError as error:
         reporter.error(f"error[tile]: {place_of(subject.instruction)}: {error}")
         return None
+    if cache.capacity is None or isinstance(tiling, Unknown):
+        return LoopAnswer.of(subject, tiling)
+    return cached_answer(reporter, subject, tiling, cache.capacity, cache)
 
 
-def searched_loops(
+def chosen_loops(
+    reporter: Reporter, subject: TileSubject, options: LoopOptions, searched: SearchOptions
+) -> LoopAnswer | None:
+    """Return the tiling of XLA, or the best ones for a device; report a device without rules."""
+    if options.as_compiled:
+        return _compiled(reporter, subject, options)
+    assert options.device is not None
+    return _searched(reporter, subject, options.device, searched.top, searched.accept)
+
+
+def _compiled(reporter: Reporter, subject: TileSubject, options: LoopOptions) -> LoopAnswer | None:
+    """Return the tiling of XLA; report a device or an output without one."""
+    from indexing.tiling.loops.compiled_tilings import compiled_tiling
+    from indexing.views.loop_tables import LoopAnswer
+    from simplifier.unknown import Unknown
+
+    compiled = compiled_tiling(subject.instruction)
+    if isinstance(compiled, Unknown):
+        return LoopAnswer.of(subject, compiled)
+    try:
+        return LoopAnswer.of_compiled(subject, compiled, options.device or "H100")
+    except ValueError as error:
+        reporter.error(f"error[tile]: {place_of(subject.instruction)}: {error}")
+        return None
+
+
+def _searched(
     reporter: Reporter, subject: TileSubject, device: str, top: int | None, accept: str | None
 ) -> LoopAnswer | None:
     """Return the best tilings with loops; report a device that is not known."""

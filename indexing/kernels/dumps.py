@@ -80,7 +80,7 @@ def module_kernels(
             continue
         module = load(files.text, max_bytes) if files.text else None
         fusions = _instructions(module)
-        launches = _launches(files.thunks, max_bytes)
+        launches = thunk_launches(_text(files.thunks, max_bytes)) if files.thunks else {}
         own = [_kernel(path, fusions, launches, max_bytes) for path in files.kernels]
         yield files.module, tuple(_shared(own, module, files.thunks, max_bytes))
 
@@ -168,11 +168,13 @@ def _rank(path: str) -> int:
     return next(k for k, suffix in enumerate(_ORDER) if path.endswith(suffix))
 
 
-def _launches(path: str, max_bytes: int) -> dict[str, Launch]:
-    """Return the launches of a thunk sequence by the kernel's name."""
-    if not path:
-        return {}
-    text = _text(path, max_bytes)
+def thunk_launches(text: str) -> dict[str, Launch]:
+    """Return the launches of a thunk sequence by the kernel's name.
+
+    >>> text = "001: kCustomKernel [source] dot_1 grid: [8, 1, 1] threads: [64, 1, 1] "
+    >>> thunk_launches(text + " shared_memory: 768 bytes")["dot_1"].shared_bytes
+    768
+    """
     return {
         match["name"]: Launch(
             _sizes(match["grid"]), _sizes(match["threads"]), int(match["bytes"])

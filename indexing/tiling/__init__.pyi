@@ -10,12 +10,16 @@ from .gathering import Gather as Gather
 from .gathering import GatherError as GatherError
 from .gathering import gather as gather
 from .gathering import gather_of as gather_of
+from .loops.compiled_tilings import CompiledTiling as CompiledTiling
+from .loops.compiled_tilings import compiled_tiling as compiled_tiling
 from .loops.loop_objectives import LoopCandidate as LoopCandidate
 from .loops.loop_objectives import LoopObjective as LoopObjective
 from .loops.loop_search import BestLoopTilings as BestLoopTilings
+from .loops.loop_search import RankedChoice as RankedChoice
 from .loops.loop_tiling import LoopRead as LoopRead
 from .loops.loop_tiling import LoopTiling as LoopTiling
 from .loops.loop_tiling import TilingLoop as TilingLoop
+from .loops.triton_memory import triton_shared_bytes as triton_shared_bytes
 from .search.candidates import BestTilings as BestTilings
 from .search.candidates import best_tilings as best_tilings
 from .search.candidates import valid_tilings as valid_tilings

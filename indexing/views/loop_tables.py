@@ -8,9 +8,12 @@ from typing import Any, Final
 
 from hlo.text.names import counted_noun
 from indexing.tiling.loops.block_figures import PhaseFigures
-from indexing.tiling.loops.loop_search import BestLoopTilings
+from indexing.tiling.loops.block_rules import DeviceRules
+from indexing.tiling.loops.compiled_tilings import CompiledTiling
+from indexing.tiling.loops.loop_search import BestLoopTilings, RankedChoice
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.loops.tpu_rules import TpuRules
+from indexing.tiling.loops.triton_memory import triton_shared_bytes
 from indexing.views.map_tables import Paint, plain
 from indexing.views.tables import ANY_WIDTH, Table
 from indexing.views.tile_subjects import TileSubject
@@ -80,6 +83,10 @@ def _number(value: int | Unknown) -> str:
     return "unknown" if isinstance(value, Unknown) else f"{value:,}"
 
 
+def _known(value: int | Unknown) -> int | None:
+    return None if isinstance(value, Unknown) else value
+
+
 def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
     """Return the figures of a tiling as JSON; an unknown figure is null."""
     figures = {
@@ -108,7 +115,7 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
         "passes": tiling.passes,
         "online": tiling.online,
         "grade": tiling.grade,
-        **{k: None if isinstance(v, Unknown) else v for k, v in figures.items()},
+        **{k: None if v is None else _known(v) for k, v in figures.items()},
         "phases": [
             {
                 "steps": phase.steps,
@@ -133,7 +140,8 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
 # ---------------------------------------------------------------- the best tilings
 
 LOOP_COLUMNS: Final = (
-    *("sizes", "steps", "split", "blocks", "bytes", "resident", "stages", "shared", "worse by"),
+    *("sizes", "steps", "split", "blocks", "bytes", "resident", "stages", "shared", "warps"),
+    "worse by",
 )
 """The columns of the table of the best tilings with loops on a GPU."""
 TPU_COLUMNS: Final = ("sizes", "steps", "blocks", "bytes", "VMEM", "worse by")
@@ -152,8 +160,10 @@ def best_loop_tilings_table(best: BestLoopTilings) -> Table:
         steps = ",".join([f"{loop.name}={loop.step}" for loop in tiling.loops]) or "-"
         sizes = "[" + ",".join(map(str, tiling.sizes)) + "]"
         worse = worse_by(best.keys[number - 1], best.keys[number], is_tpu) if number else ""
-        rows.append((sizes, steps, *_device_figures(tiling, is_tpu), worse))
+        rows.append((sizes, steps, *_device_figures(tiling, best.rules), worse))
     notes = [f"{best.measured:,} measured of {best.candidates:,}", *map(str, best.refused)]
+    if best.compiled is not None:
+        notes += choice_lines(best.compiled, best)
     if best.incomplete:
         notes.append(f"better tilings may exist: {best.incomplete}")
     return Table(
@@ -167,13 +177,27 @@ def best_loop_tilings_table(best: BestLoopTilings) -> Table:
     )
 
 
-def _device_figures(tiling: LoopTiling, is_tpu: bool) -> tuple[str | int, ...]:
+def choice_lines(choice: RankedChoice, best: BestLoopTilings) -> Iterator[str]:
+    """Yield XLA's choice, how many of the best tilings are better, and the rules it violates."""
+    line = f"XLA's choice: {choice.compiled}: {_number(choice.tiling.bytes)} bytes"
+    if choice.better:
+        worse = worse_by(best.keys[0], choice.key)
+        line += f", {worse} worse than the best; better: {choice.better} of {len(best)}"
+    elif best.keys:
+        line += ", as good as the best" if choice.key == best.keys[0] else ", better than these"
+    yield line
+    yield from [f"XLA's choice: {reason}" for reason in choice.violations]
+
+
+def _device_figures(tiling: LoopTiling, rules: DeviceRules) -> tuple[str | int, ...]:
     """Return the figures between the steps and the last column."""
-    if is_tpu:
+    if isinstance(rules, TpuRules):
         return tiling.blocks, _number(tiling.sequential_bytes()), _number(tiling.vmem_bytes)
     moved, resident = _number(tiling.bytes), _number(tiling.resident_bytes)
     shared = _number(tiling.shared_bytes())
-    return tiling.split_k, tiling.blocks, moved, resident, tiling.stages, shared
+    warps = tiling.warps(rules.name)
+    own = "-" if warps is None else _number(warps)
+    return tiling.split_k, tiling.blocks, moved, resident, tiling.stages, shared, own
 
 
 def worse_by(better: tuple[int, ...], key: tuple[int, ...], is_tpu: bool = False) -> str:
@@ -216,6 +240,37 @@ class LoopAnswer:
     rows: tuple[tuple[str, dict[str, Any]], ...]
 
     @classmethod
+    def of_compiled(cls, subject: TileSubject, compiled: CompiledTiling, device: str) -> LoopAnswer:
+        """Return the answer with the tiling that XLA chose, and the rules of a GPU.
+
+        Raises:
+            ValueError: the device is no known GPU, or XLA chose no tile of the output.
+        """
+        tiling = compiled.tiling(subject.to, subject.output)
+        if isinstance(tiling, Unknown):
+            return cls.of(subject, tiling)
+        shared = triton_shared_bytes(compiled, device, subject.output)
+        violated = tiling.violations(device, compiled.stages, compiled.warps)
+        lines = [
+            f"XLA's choice: {compiled}",
+            f"{_number(shared)} bytes of shared memory, by the model of Triton on {device}",
+        ]
+        if not isinstance(violated, Unknown):
+            lines += [f"violates a rule of {device}: {reason}" for reason in violated]
+        compiled_fields = {
+            "kind": compiled.kind,
+            "warps": compiled.warps,
+            "stages": compiled.stages,
+            "ctas": compiled.ctas,
+            "device": device,
+            "shared_bytes": _known(shared),
+            "violations": None if isinstance(violated, Unknown) else violated,
+        }
+        row = ("loops", loop_tiling_record(tiling) | {"compiled": compiled_fields})
+        body = (*loop_tiling_lines(tiling), *lines)
+        return cls(subject, loop_tiling_title(tiling), body, (row,))
+
+    @classmethod
     def of(cls, subject: TileSubject, answer: LoopTiling | BestLoopTilings | Unknown) -> LoopAnswer:
         """Return the answer with a tiling, or with the best ones."""
         if isinstance(answer, Unknown):
@@ -239,6 +294,15 @@ class LoopAnswer:
             "refused": refused,
             "incomplete": answer.incomplete,
         }
+        if answer.compiled is not None:
+            effort["compiled"] = {
+                "tile_sizes": answer.compiled.tiling.sizes,
+                "bytes": _known(answer.compiled.tiling.bytes),
+                "warps": answer.compiled.compiled.warps,
+                "stages": answer.compiled.compiled.stages,
+                "better": answer.compiled.better,
+                "violations": answer.compiled.violations,
+            }
         title = f"best tilings with loops on {answer.rules.name}"
         return cls(subject, title, table, (*rows, ("search", effort)))
 

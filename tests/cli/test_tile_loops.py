@@ -48,6 +48,35 @@ def test_loops_over_dense_arrays_have_no_line_about_vmem(run: Run) -> None:
     assert "VMEM" not in run("--sizes 128,64 --loops k=32")[1]
 
 
+GEMM = (
+    Path(__file__).parents[1]
+    / "kernels/data/h100_mlp_gemm/module_17913.jit_mlp_gemm.sm_9.0a_gpu_after_optimizations.txt"
+)
+
+
+def test_a_fusion_is_tiled_as_it_was_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    tiled = runner(capsys, "tile", str(GEMM), "-i", "gemm_fusion_dot")
+    status, out, _ = tiled("--as-compiled")
+    assert status == 0
+    assert "tiles [1, 16, 8], grid [8, 8, 32], 2,048 blocks, steps k=16 (2 of 32)" in out
+    assert "XLA's choice: [1, 16, 8], dot.1=16, 2 warps, 1 stage" in out
+    assert "768 bytes of shared memory, by the model of Triton on H100" in out
+    assert "violates" not in out
+    (record,) = valid_records(tiled, "tile", "--as-compiled --device A100")
+    chosen = record["compiled"]
+    assert (chosen["device"], chosen["warps"], chosen["shared_bytes"]) == ("A100", 2, 768)
+    *_, effort = valid_records(tiled, "tile", "--search --device H100 --top 3")
+    assert (effort["compiled"]["tile_sizes"], effort["compiled"]["better"]) == ([1, 16, 8], 3)
+    status, out, _ = tiled("--search --device H100 --top 3")
+    assert "bytes worse than the best; better: 3 of 3" in out
+
+
+def test_an_instruction_without_a_choice_says_so(run: Run) -> None:
+    status, out, _ = run("--as-compiled")
+    assert status == 0
+    assert "unknown: the module states no tiling of `" in out
+
+
 def test_a_search_for_a_device_chooses_steps(run: Run) -> None:
     best, effort = valid_records(run, "tile", "--search --device H100 --top 1")
     assert (best["result"], best["rank"], effort["result"]) == ("loops", 1, "search")
@@ -59,6 +88,9 @@ REFUSED = [
     ("--loops k=32",                       2, "--loops needs --sizes"),
     ("--sizes 8,8 --split-k 2",            2, "--split-k needs --loops"),
     ("--device H100",                      2, "--device needs --search"),
+    ("--as-compiled --sizes 8,8",          2, "--as-compiled cannot be used with --sizes"),
+    ("--as-compiled --search",             2, "--as-compiled cannot be used with --search"),
+    ("--as-compiled --explain",            2, "--as-compiled cannot be used with --explain"),
     ("--sizes 8,8 --loops k=0",            2, "is not a list of positive steps"),
     ("--sizes 8,8 --loops k=8 --at 0,0",   2, "--loops cannot be used with --at"),
     ("--sizes 8,8 --loops k=8 --split-k 2 --cache 1MiB", 2, "--split-k cannot be used with"),

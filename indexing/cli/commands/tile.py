@@ -26,7 +26,7 @@ from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import place_of, selected_instructions
 from indexing.cli.tile_cache import CacheOptions, cache_options, cached_answer
-from indexing.cli.tile_loops import LoopOptions, loop_options, looped_tiling, searched_loops
+from indexing.cli.tile_loops import LoopOptions, chosen_loops, loop_options, looped_answer
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
 from indexing.cli.tile_search import SearchOptions, search_options, searched_answer
 from indexing.cli.unused_options import note_unused
@@ -170,6 +170,7 @@ def command(
     With --loops, print what a block loads and holds in each step of its loops: k is a reduced or
     contracted dimension, w a window, c a loop that runs only within others, d1 dimension 1 of the
     result walked serially; several have numbers. With --search --device, steps are searched, too.
+    With --as-compiled, sizes and steps are those with which XLA:GPU compiled the fusion.
     With --cache, print how many cache lines miss while the tiles are computed in several orders;
     an order that visits the tiles as an earlier one does has no row. With --wave, the blocks of a
     wave run in lockstep, through the steps of --loops if they are given.
@@ -205,6 +206,7 @@ def command(
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --blocks 16
       hlo-indexing tile m.hlo -i ynn_fusion.3 --sizes 1,4,16,16 --loops k=8
+      hlo-indexing tile m.hlo -i gemm_fusion_dot.1 --as-compiled --device H100
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
@@ -304,11 +306,10 @@ def _answer(
     Without sizes, it is the symbolic tile of each array.
     """
     from indexing.views import tile_answers
-    from indexing.views.loop_tables import LoopAnswer
     from simplifier.unknown import Unknown
 
-    if looped.device is not None:
-        return searched_loops(reporter, subject, looped.device, searched.top, searched.accept)
+    if looped.as_compiled or looped.device is not None:
+        return chosen_loops(reporter, subject, looped, searched)
     if searched.search:
         return searched_answer(subject, searched)
     if options.sizes is None:
@@ -319,12 +320,7 @@ def _answer(
     if isinstance(tiling, Unknown):
         return tile_answers.unknown_answer(subject, tiling)
     if looped.loops is not None:
-        steps = looped_tiling(reporter, subject, tiling.sizes, looped)
-        if steps is None:
-            return None
-        if cache.capacity is None or isinstance(steps, Unknown):
-            return LoopAnswer.of(subject, steps)
-        return cached_answer(reporter, subject, steps, cache.capacity, cache)
+        return looped_answer(reporter, subject, tiling.sizes, looped, cache)
     if cache.capacity is not None:
         return cached_answer(reporter, subject, tiling, cache.capacity, cache)
     if options.blocks is not None:

@@ -9,14 +9,19 @@ from math import prod
 from typing import TypeAlias
 
 from hlo.arguments import checked_constructor
-from hlo.shapes.shape import Shape
 from indexing.devices.gpus import PROCESSORS, gpu
-from indexing.maps.arrays import ArrayRef
-from indexing.ops.dot import Dot
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures
+from indexing.tiling.loops.dot_tiles import (
+    DotTile,
+    contiguous_bytes,
+    dot_tiles,
+    has_dots,
+    read_extents,
+)
 from indexing.tiling.loops.loop_model import LoopModel
 from indexing.tiling.loops.phases import LoopPhase
+from indexing.tiling.loops.warps import MAX_THREAD_REGISTERS, warps_of_dots, warps_of_rows
 from indexing.tiling.search.limits import XLA_REGISTER_SHARE, padded_size
 from simplifier.unknown import Unknown
 
@@ -47,6 +52,12 @@ class DeviceRules(ABC):
     ) -> int | Unknown:
         """Return the bytes that all blocks load."""
 
+    def warps(
+        self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int
+    ) -> int | None:
+        """Return the number of warps of a block; None on devices without warps."""
+        return None
+
     @abstractmethod
     def too_small(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
         """Yield violations of sizes that finer tilings violate, too."""
@@ -55,15 +66,41 @@ class DeviceRules(ABC):
     def too_large(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
         """Yield violations of sizes that coarser tilings violate, too."""
 
+    def too_short(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
+        """Yield what the search refuses although compilers accept it; finer tilings are worse."""
+        yield from ()
+
     @abstractmethod
     def of_figures(
-        self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int
+        self,
+        model: LoopModel,
+        axes: Axes,
+        figures: BlockFigures,
+        accumulators: int,
+        stages: int | None = None,
+        warps: int | None = None,
     ) -> Iterator[Violation]:
         """Yield violations of what a block holds.
 
         Args:
             accumulators: elements of 32 bits of accumulators.
+            stages: the stages of the loops; by default, those of `PhaseFigures.default_stages`.
+            warps: the number of warps of a block; by default, those of `warps`.
         """
+
+    def violations(
+        self,
+        model: LoopModel,
+        axes: Axes,
+        figures: BlockFigures,
+        accumulators: int,
+        stages: int | None = None,
+        warps: int | None = None,
+    ) -> Iterator[Violation]:
+        """Yield all violations of a tiling; see `of_figures`."""
+        yield from self.too_small(model, axes)
+        yield from self.too_large(model, axes)
+        yield from self.of_figures(model, axes, figures, accumulators, stages, warps)
 
 
 @checked_constructor
@@ -82,8 +119,10 @@ class BlockRules(DeviceRules):
             at least 128 bits, too.
         max_dot_size: most indices of a dot's operand along one dimension.
         max_elements: most elements of the tile of the result, padded to powers of two.
-        min_run: least bytes of adjacent elements of a tile, or a whole row.
+        min_run: least bytes of adjacent elements of a tile that the search accepts, or a whole row.
         max_blocks: most blocks of a launch.
+        threads_per_warp: threads of a warp.
+        max_threads: most threads of a block.
 
     Source: XLA ``xla/backends/gpu/codegen/triton``, ``VerifyTritonConstraints`` and
     ``TilingSpace::GetValidTilings``, 2026 (256, 2^20, 0.4 of the registers); Triton,
@@ -105,6 +144,8 @@ class BlockRules(DeviceRules):
     max_elements: int = 1 << 20
     min_run: int = 64
     max_blocks: int = 2**31 - 1
+    threads_per_warp: int = 32
+    max_threads: int = 1024
 
     @classmethod
     def of_gpu(cls, name: str) -> BlockRules:
@@ -124,6 +165,7 @@ class BlockRules(DeviceRules):
             shared_memory=model.shared_memory_per_block,
             registers=model.registers_per_block,
             max_blocks=model.max_blocks,
+            threads_per_warp=model.threads_per_warp,
         )
 
     @property
@@ -146,16 +188,30 @@ class BlockRules(DeviceRules):
         """Return the bytes that all blocks load, each from nothing."""
         return figures.loaded
 
+    def warps(self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int) -> int:
+        """Return the number of warps of a block: see `indexing.tiling.loops.warps`."""
+        dots = list(dot_tiles(model, axes))
+        if dots:
+            rows = max([padded_size(dot.rows[0]) for dot in dots])
+            return warps_of_dots(rows, accumulators, self.name)
+        tiles = [prod(map(padded_size, [axes[k].step for k in range(model.rank)]))]
+        extents = [tile.extents for phase in figures.phases for tile in phase.tiles]
+        tiles += [prod(map(padded_size, sizes)) for sizes in extents]
+        return warps_of_rows(max(*tiles, accumulators))
+
     # ------------------------------------------------------------ violations
 
     def too_small(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
         """Yield violations of sizes that are too small."""
+        for dot in dot_tiles(model, axes):
+            yield from self._of_dot(dot)
+
+    def too_short(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
+        """Yield the arrays whose tiles have too few adjacent bytes for efficient transfers."""
         steps = [axes[k].step for k in range(model.rank)]
         run = contiguous_bytes(model.shape, steps)
         if run is not None and run < self.min_run:
             yield "run", f"{run} adjacent bytes of the result: at least {self.min_run} required"
-        for dot in dot_tiles(model, axes):
-            yield from self._of_dot(dot)
         for array, extents, uncut in read_extents(model, axes):
             shape = array.array_shape
             run = None if shape is None else contiguous_bytes(shape, extents, uncut)
@@ -209,10 +265,16 @@ class BlockRules(DeviceRules):
         axes: Axes,  # figures suffice
         figures: BlockFigures,
         accumulators: int,
+        stages: int | None = None,
+        warps: int | None = None,
     ) -> Iterator[Violation]:
         """Yield violations of what a block holds."""
         if figures.blocks > self.max_blocks:
             yield "blocks", f"{figures.blocks:,} blocks: at most {self.max_blocks:,} allowed"
+        chosen = self.warps(model, axes, figures, accumulators) if warps is None else warps
+        threads = chosen * self.threads_per_warp
+        if threads > self.max_threads:
+            yield "threads", f"{threads:,} threads: at most {self.max_threads:,} allowed"
         if has_dots(model):
             if accumulators > self.max_accumulators:
                 yield (
@@ -220,97 +282,15 @@ class BlockRules(DeviceRules):
                     f"{accumulators:,} accumulator registers: at most {self.max_accumulators:,} "
                     "allowed, half of a block's",
                 )
-            shared = max(phase.shared_bytes() for phase in figures.phases)
+            elif -(-accumulators // threads) > MAX_THREAD_REGISTERS:
+                yield (
+                    "registers",
+                    f"{-(-accumulators // threads):,} accumulator registers of each of "
+                    f"{threads:,} threads: at most {MAX_THREAD_REGISTERS} allowed",
+                )
+            shared = max(phase.shared_bytes(stages) for phase in figures.phases)
             if shared > self.shared_memory:
                 yield (
                     "shared memory",
                     f"{shared:,} bytes of shared memory: at most {self.shared_memory:,} allowed",
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class DotTile:
-    """The tile of a dot: sizes with those of the whole dimensions.
-
-    Attributes:
-        name: the instruction.
-        bits: bits of an element of the left operand.
-        rows, columns, contracted: the size of the tile, and of the array.
-        largest: the most indices of the tile of an operand along one dimension.
-    """
-
-    name: str
-    bits: int
-    rows: tuple[int, int]
-    columns: tuple[int, int]
-    contracted: tuple[int, int]
-    largest: int
-
-
-def read_extents(
-    model: LoopModel, axes: Axes
-) -> Iterator[tuple[ArrayRef, tuple[int, ...], tuple[int, ...]]]:
-    """Yield the most indices of a step along each dimension of an array, for each of its reads.
-
-    The last sizes are those of a single tile and step, which no rule can ask to exceed.
-    """
-    for array, reads in model.distinct_reads:
-        for read in reads:
-            sets = model.table(array).union([read], axes)
-            whole = model.table(array).union([read], model.whole_axes)
-            if not isinstance(sets, Unknown) and not isinstance(whole, Unknown):
-                yield array, sets.extents, whole.extents
-
-
-def has_dots(model: LoopModel) -> bool:
-    """Return True if a block computes a dot."""
-    keys = [key for nest in model.nests for key in nest.computed]
-    return any(isinstance(key.array.instruction.op, Dot) for key in keys)
-
-
-def dot_tiles(model: LoopModel, axes: Axes) -> Iterator[DotTile]:
-    """Yield the tiles of all dots."""
-    for key in dict.fromkeys([key for nest in model.nests for key in nest.computed]):
-        instruction = key.array.instruction
-        op, shape, left = instruction.op, key.array.array_shape, instruction.operands[0].shape
-        if not isinstance(op, Dot) or shape is None or not isinstance(left, Shape):
-            continue
-        sets = model.sets(key.array, key.map, axes)
-        if isinstance(sets, Unknown):
-            continue
-        batch = len(op.lhs_batch_dims)
-        rows = left.rank - len(op.lhs_contracting_dims)
-        extents = sets.extents
-        steps = [
-            (axes[model.rank + k].step, axes[model.rank + k].size)
-            for k, loop in enumerate(model.loops)
-            if loop.array == key.array
-        ]
-        yield DotTile(
-            instruction.name,
-            left.element_bits,
-            (prod(extents[batch:rows]), prod(shape.dims[batch:rows])),
-            (prod(extents[rows:]), prod(shape.dims[rows:])),
-            (prod([step for step, _ in steps]), prod([size for _, size in steps])),
-            max([*extents[batch:], *[step for step, _ in steps]], default=1),
-        )
-
-
-def contiguous_bytes(
-    shape: Shape, extents: Sequence[int], uncut: Sequence[int] | None = None
-) -> int | None:
-    """Return the bytes of adjacent elements of a tile; None if it has whole rows.
-
-    Args:
-        uncut: what all tiles have of each dimension; by default, the sizes of the array.
-
-    >>> contiguous_bytes(Shape("bf16", (64, 64)), (16, 16))
-    32
-    >>> contiguous_bytes(Shape("bf16", (64, 64)), (16, 64))
-    """
-    for dim in shape.layout_or_default.minor_to_major:
-        if shape.dims[dim] > 1:
-            if extents[dim] >= (shape.dims if uncut is None else uncut)[dim]:
-                return None
-            return extents[dim] * shape.element_bits // 8
-    return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import prod
 from typing import Final, overload
 
@@ -20,13 +21,13 @@ from indexing.maps.displayed import Displayed
 from indexing.tiling.loops.accumulators import accumulator_registers
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures
-from indexing.tiling.loops.block_rules import DeviceRules, has_dots
+from indexing.tiling.loops.block_rules import BlockRules, DeviceRules
+from indexing.tiling.loops.compiled_tilings import CompiledTiling, compiled_tiling
+from indexing.tiling.loops.loop_choices import SizeChoices, choices_of
 from indexing.tiling.loops.loop_model import LoopModel, loop_model
-from indexing.tiling.loops.loop_names import LoopName, named_loops
 from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate, LoopObjective
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.loops.looped import tiling_of_model
-from indexing.tiling.loops.nests import axes_of
 from indexing.tiling.loops.phases import LoopPhase
 from indexing.tiling.loops.rules import rules_of
 from indexing.tiling.search.refusals import AcceptedKind, Refusals
@@ -37,8 +38,25 @@ MAX_MEASURED: Final = 20_000
 """Limit on the tilings that a search measures; beyond it, the answer is incomplete."""
 MAX_POINTS: Final = 1 << 26
 """Limit on the points of maps that a search enumerates, for sets of elements that are no boxes."""
-MAX_NESTED: Final = 256
-"""Most elements of a loop that runs within others for which the whole is the only step tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChoice:
+    """XLA's choice beside the best tilings.
+
+    Attributes:
+        compiled: what XLA chose.
+        tiling: the tiling.
+        key: its key by the objective.
+        better: the number of ranked tilings with a smaller key.
+        violations: how it violates rules of the device, in words.
+    """
+
+    compiled: CompiledTiling
+    tiling: LoopTiling
+    key: tuple[int, ...]
+    better: int
+    violations: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,6 +73,7 @@ class BestLoopTilings(Displayed, Sequence[LoopTiling]):
         measured: the number of tilings, or bounds of branches, that were measured.
         refused: the tilings that were visited and are not legal, by rule.
         incomplete: the reason why better tilings may exist; empty if none do.
+        compiled: XLA's choice, if the module states one and the device is a GPU.
     """
 
     shape: Shape
@@ -66,6 +85,7 @@ class BestLoopTilings(Displayed, Sequence[LoopTiling]):
     measured: int
     refused: tuple[Refusals, ...]
     incomplete: str
+    compiled: RankedChoice | None
 
     def __len__(self) -> int:
         return len(self.ranked)
@@ -84,14 +104,6 @@ class BestLoopTilings(Displayed, Sequence[LoopTiling]):
         return f"<the {len(self.ranked)} best tilings of {self.instruction.name!r} with loops>"
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """The sizes to try along axes that have one size, the coarsest first."""
-
-    axes: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-
 @dataclass(order=True)
 class _Found:
     key: tuple[int, ...]
@@ -106,7 +118,7 @@ class _LoopSearch:
     def __init__(
         self,
         model: LoopModel,
-        choices: Sequence[_Choice],
+        choices: Sequence[SizeChoices],
         rules: DeviceRules,
         objective: LoopObjective,
         accept: AcceptedKind,
@@ -158,7 +170,8 @@ class _LoopSearch:
             for axis in choice.axes:
                 finest[axis] = choice.sizes[-1]
         model, rules = self.model, self.rules
-        small = next(rules.too_small(model, model.axes(steps)), None)
+        coarse = model.axes(steps)
+        small = next(chain(rules.too_small(model, coarse), rules.too_short(model, coarse)), None)
         violation = small or next(rules.too_large(model, model.axes(finest)), None)
         if violation is not None:
             self._refuse(*violation, steps if small else tuple(finest))
@@ -265,79 +278,26 @@ class _LoopSearch:
                 return
             split *= 2
 
+    def choice_of_xla(self, output_id: int) -> RankedChoice | None:
+        """Return the tiling with which XLA compiled the instruction, with its rank."""
+        model = self.model
+        compiled = compiled_tiling(model.instruction)
+        if isinstance(compiled, Unknown) or output_id >= len(compiled.output_tiles):
+            return None
+        sizes, loops = compiled.sizes_of(output_id, model.rank), compiled.loop_sizes(model)
+        tiling = tiling_of_model(model, sizes, loops, online=True, split_k=1)
+        steps = tuple([tiling.axes[k].step for k in range(len(model.sizes))])
+        figures = self.figures(steps)
+        violated = tiling.violations(self.rules.name, compiled.stages, compiled.warps)
+        if isinstance(figures, Unknown) or isinstance(violated, Unknown):
+            return None
+        key = self.objective.key(self._candidate(steps, figures, 1))
+        better = sum([each.key < key for each in self.best])
+        return RankedChoice(compiled, tiling, key, better, violated)
+
     def _refuse(self, rule: str, reason: str, steps: tuple[int, ...]) -> None:
         known = self.refused.setdefault(rule, Refusals(rule, 0, steps, reason))
         self.refused[rule] = replace(known, count=known.count + 1)
-
-
-# ---------------------------------------------------------------- sizes to try
-
-
-def powers(size: int, least: int = 1, most: int | None = None) -> tuple[int, ...]:
-    """Return the whole size and powers of two below it, the coarsest first.
-
-    >>> powers(20), powers(64, 16), powers(20, 1, 8)
-    ((20, 16, 8, 4, 2, 1), (64, 32, 16), (8, 4, 2, 1))
-    """
-    sizes = [1 << k for k in range(size.bit_length()) if least <= 1 << k < size]
-    if most is not None:
-        sizes = [n for n in sizes if n <= most]
-    if most is None or size <= most or not sizes:
-        sizes.append(size)
-    return tuple(sizes[::-1])
-
-
-def _choices(
-    model: LoopModel,
-    sizes: Sequence[Sequence[int]] | None,
-    loop_sizes: Mapping[str, Sequence[int]] | Sequence[Sequence[int]] | None,
-) -> list[_Choice]:
-    """Return the sizes to try along each dimension, then along each loop."""
-    names = named_loops(model)
-    given: Mapping[str, Sequence[int]]
-    if isinstance(loop_sizes, Mapping):
-        given = loop_sizes
-    else:
-        given = dict(zip([each.name for each in names], loop_sizes or (), strict=False))
-    is_known = {each.name for each in names}.issuperset(given)
-    has_surplus = len(loop_sizes or ()) > len(names)
-    has_all = sizes is None or len(sizes) == model.rank
-    if not (is_known and has_all) or has_surplus:
-        listed = "; ".join(map(str, names)) or "none"
-        raise ValueError(
-            f"expected sizes for each of {model.rank} dimensions and loops of {listed}, got "
-            f"sizes={sizes} and loop_sizes={loop_sizes}"
-        )
-    choices = [
-        _Choice((k,), _dimension_choice(model, k, None if sizes is None else sizes[k]))
-        for k in range(model.rank)
-    ]
-    return choices + [_Choice(name.axes, _loop_choice(name, given)) for name in names]
-
-
-def _dimension_choice(model: LoopModel, axis: int, given: Sequence[int] | None) -> tuple[int, ...]:
-    size = model.sizes[axis]
-    if given is not None:
-        return tuple(sorted({min(size, n) for n in given}, reverse=True))
-    return (1,) if has_dots(model) and _is_batch(model, axis) else powers(size)
-
-
-def _loop_choice(name: LoopName, given: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
-    if name.name in given:
-        return tuple(sorted({min(name.size, n) for n in given[name.name]}, reverse=True))
-    if name.name.startswith("c"):
-        return powers(name.size, MAX_NESTED, MAX_NESTED)
-    return powers(name.size)
-
-
-def _is_batch(model: LoopModel, axis: int) -> bool:
-    """Return True if tiles of one index along a dimension read nothing twice, in any array.
-
-    All reads depend on the dimension, so that coarser tiles load as much, and hold more.
-    """
-    reads = [read for nest in model.nests for read in nest.reads]
-    minor = axis == model.rank - 1
-    return not minor and all(axis in axes_of(read.read) for read in reads)
 
 
 def best_loop_tilings(
@@ -368,7 +328,7 @@ def best_loop_tilings(
     model = loop_model(instruction, to, output_id, masks)
     if isinstance(model, Unknown):
         return model
-    choices = _choices(model, sizes, loop_sizes)
+    choices = choices_of(model, sizes, loop_sizes)
     search = _LoopSearch(
         model, choices, rules, objective or FewestBytes(rules.processors), accept, top
     )
@@ -388,4 +348,5 @@ def best_loop_tilings(
         search.measured,
         tuple(search.refused.values()),
         search.over,
+        search.choice_of_xla(output_id) if isinstance(rules, BlockRules) else None,
     )

@@ -27,6 +27,7 @@ from indexing.tiling.loops.loop_parts import LoopRead as LoopRead
 from indexing.tiling.loops.loop_parts import TilingLoop as TilingLoop
 from indexing.tiling.loops.nests import NestRead, waits_for
 from indexing.tiling.loops.phases import LoopPhase
+from indexing.tiling.loops.rules import rules_of
 from indexing.tiling.loops.sequential import sequential_loads
 from indexing.tiling.loops.tpu_rules import vmem_of
 from indexing.tiling.loops.waves import wave_bytes
@@ -253,17 +254,47 @@ class LoopTiling(Displayed):
 
         Blocks are padded to tiles, as Mosaic stores them.
         """
-        figures, registers = self._figures, self.accumulator_registers
-        if isinstance(figures, Unknown):
-            return figures
-        if isinstance(registers, Unknown):
-            return registers
-        return vmem_of(self.model, self.axes, figures.phases, registers)
+        held = self._held
+        if isinstance(held, Unknown):
+            return held
+        return vmem_of(self.model, self.axes, held[0].phases, held[1])
 
     @cached_property
     def accumulator_registers(self) -> int | Unknown:
         """Elements of accumulators of a block, each of which fills a 32-bit register."""
         return accumulator_registers(self.model, self.loop_phases, self.axes)
+
+    # ------------------------------------------------------------ devices
+
+    @checked
+    def warps(self, device: str = "H100") -> int | Unknown | None:
+        """Return the number of warps of a block on a GPU; None on a TPU.
+
+        Raises:
+            ValueError: the device is not known.
+        """
+        rules, held = rules_of(device), self._held
+        return held if isinstance(held, Unknown) else rules.warps(self.model, self.axes, *held)
+
+    @checked
+    def violations(
+        self, device: str = "H100", stages: int | None = None, warps: int | None = None
+    ) -> tuple[str, ...] | Unknown:
+        """Return how the tiling violates rules of a device and of the compiler of its kernels.
+
+        The search refuses tiles of few adjacent bytes, too; compilers accept them.
+
+        Args:
+            device: a GPU such as "H100", or a TPU such as "v5e".
+            stages, warps: those of the kernel; by default, `stages` and `warps`.
+        Raises:
+            ValueError: the device is not known.
+        """
+        rules, held = rules_of(device), self._held
+        if isinstance(held, Unknown):
+            return held
+        violated = rules.violations(self.model, self.axes, *held, stages, warps)
+        return tuple([reason for _, reason in violated])
 
     # ------------------------------------------------------------ elements
 
@@ -297,7 +328,8 @@ class LoopTiling(Displayed):
             ValueError: the number of indices is not the rank.
         """
         block = self._grid.slices(integers("LoopTiling", "index", index))
-        regions = {a: Region.of_boxes((), _rank(a)) for a in self.arrays}
+        ranks = {a: a.array_shape.rank if a.array_shape else 0 for a in self.arrays}
+        regions = {a: Region.of_boxes((), rank) for a, rank in ranks.items()}
         for phase, own in self._chosen(step):
             for nest in phase.nests:
                 for read in nest.reads:
@@ -353,13 +385,16 @@ class LoopTiling(Displayed):
     def _figures(self) -> BlockFigures | Unknown:
         return self.model.measure(self.axes, self.loop_phases, self.serial, self.split_k)
 
+    @property
+    def _held(self) -> tuple[BlockFigures, int] | Unknown:
+        """Figures, and elements of accumulators."""
+        figures, registers = self._figures, self.accumulator_registers
+        if isinstance(figures, Unknown):
+            return figures
+        return registers if isinstance(registers, Unknown) else (figures, registers)
+
     def __str__(self) -> str:
         return methods.loop_tiling_text(self)
 
     def __repr__(self) -> str:
         return f"<tiling of {self.instruction.name!r} with loops: sizes {self.sizes}>"
-
-
-def _rank(array: ArrayRef) -> int:
-    shape = array.array_shape
-    return 0 if shape is None else shape.rank

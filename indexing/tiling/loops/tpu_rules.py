@@ -11,7 +11,8 @@ from hlo.shapes.shape import Shape
 from indexing.devices.tpus import LANES, padded_bytes, tile_rows, vmem_capacity
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures, PhaseFigures
-from indexing.tiling.loops.block_rules import DeviceRules, Violation, read_extents
+from indexing.tiling.loops.block_rules import DeviceRules, Violation
+from indexing.tiling.loops.dot_tiles import read_extents
 from indexing.tiling.loops.loop_model import LoopModel
 from indexing.tiling.loops.phases import LoopPhase
 from indexing.tiling.loops.sequential import sequential_loads
@@ -83,7 +84,13 @@ class TpuRules(DeviceRules):
                 yield "VMEM", f"{needed:,} bytes of {name}: at most {self.vmem:,} allowed"
 
     def of_figures(
-        self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int
+        self,
+        model: LoopModel,
+        axes: Axes,
+        figures: BlockFigures,
+        accumulators: int,
+        stages: int | None = None,  # two buffers of each block
+        warps: int | None = None,
     ) -> Iterator[Violation]:
         """Yield violations of sizes that are no multiples of a tile, and of VMEM."""
         for name, shape, extents, uncut in _blocks(model, axes):

@@ -1,0 +1,188 @@
+"""XLA's choice of tiles for the fusions of modules that XLA:GPU compiled, beside the best tilings.
+
+    python -m benchmarks.compiled_tilings [--device H100] [--top 10] PATH...
+
+reads optimized modules: files, or folders of dumps with ``*after_optimizations.txt`` or
+``*.opt.hlo``.  For each fusion with a ``block_level_fusion_config`` it prints the choice, the rules
+of the device that it violates, its rank among the best tilings, the shared memory by the model of
+Triton beside that of the launch, and the number of warps beside that of the rules; then the sums.
+The launch is that of ``*.thunk_sequence.txt`` beside the module; without it there is none.
+
+XLA measures tiles of dots on the GPU.  Compiled without one, it takes a default, 16 x 8 in steps of
+16; with ``--xla_gpu_experimental_cost_model_gemm_tiling_options=top=1``, it takes the best one by
+its cost model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import hlo
+import indexing
+from hlo.modules.module import Instruction
+from indexing.kernels.dumps import thunk_launches
+from indexing.tiling.loops.compiled_tilings import CompiledTiling
+from indexing.tiling.loops.loop_search import BestLoopTilings, best_loop_tilings
+from simplifier.unknown import Unknown
+
+OPTIMIZED = "_gpu_after_optimizations.txt"
+
+
+@dataclass(frozen=True)
+class ComparedChoice:
+    """XLA's choice for one fusion, compared.
+
+    Attributes:
+        name: the fusion.
+        compiled: the choice.
+        violations: the rules that it violates; None if that is unknown.
+        rank: the number of better tilings of the best ones; None if that is unknown.
+        shared: shared memory by the model, and of the launch; None if unknown.
+        warps: the number of warps by the rules.
+        seconds: the time of the search.
+        note: the reason why something is unknown.
+    """
+
+    name: str
+    compiled: CompiledTiling
+    violations: tuple[str, ...] | None
+    rank: int | None
+    shared: tuple[int | None, int | None]
+    warps: int | None
+    seconds: float
+    note: str
+
+    @property
+    def has_dot(self) -> bool:
+        """True if the fusion has a dot."""
+        return bool(self.compiled.steps)
+
+
+def modules(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files of optimized modules."""
+    for path in paths:
+        if path.is_dir():
+            yield from sorted([*path.rglob(f"*{OPTIMIZED}"), *path.rglob("*.opt.hlo")])
+        else:
+            yield path
+
+
+def launched_bytes(path: Path) -> dict[str, int]:
+    """Return the bytes of shared memory of each kernel of a module, by its name."""
+    name = path.name
+    if not name.endswith(OPTIMIZED):
+        return {}
+    start = name.removesuffix(OPTIMIZED).rpartition(".sm_")[0]
+    thunks = path.with_name(f"{start}.thunk_sequence.txt")
+    if not thunks.is_file():
+        return {}
+    return {k: v.shared_bytes for k, v in thunk_launches(thunks.read_text()).items()}
+
+
+def compared(
+    instruction: Instruction, device: str, top: int, launches: dict[str, int]
+) -> ComparedChoice | None:
+    """Return the comparison of a fusion; None if XLA chose no tiles."""
+    compiled = indexing.compiled_tiling(instruction)
+    if isinstance(compiled, Unknown):
+        return None
+    tiling = compiled.tiling()
+    start = perf_counter()
+    best = best_loop_tilings(instruction, device, top, masks=False)
+    seconds = perf_counter() - start
+    note = ""
+    violations: tuple[str, ...] | None = None
+    warps = None
+    if isinstance(tiling, Unknown):
+        note = tiling.reason
+    else:
+        violated = tiling.violations(device, compiled.stages, compiled.warps)
+        if isinstance(violated, Unknown):
+            note = violated.reason
+        else:
+            violations = violated
+        own = tiling.warps(device)
+        warps = None if isinstance(own, Unknown) else own
+    rank = None
+    if isinstance(best, BestLoopTilings) and best.compiled is not None:
+        rank = best.compiled.better
+    shared = indexing.triton_shared_bytes(compiled, device)
+    launched = launches.get(instruction.name.replace(".", "_").replace("-", "_"))
+    pair = (None if isinstance(shared, Unknown) else shared, launched)
+    return ComparedChoice(instruction.name, compiled, violations, rank, pair, warps, seconds, note)
+
+
+def line(choice: ComparedChoice, top: int) -> str:
+    """Return the row of a fusion."""
+    if choice.violations is None:
+        legal = f"unknown: {choice.note}"
+    else:
+        legal = "; ".join(choice.violations) or "legal"
+    if choice.rank is None:
+        rank = "no rank"
+    else:
+        rank = f"rank {choice.rank + 1}" if choice.rank < top else f"rank beyond {top}"
+    own, launched = choice.shared
+    shared = f"shared {own} of {'-' if launched is None else launched}"
+    return f"{choice.name}: {choice.compiled}: {legal}, {rank}, {shared}, warps {choice.warps}"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a number of a whole, with its share."""
+    return f"{part} of {whole} ({part / whole:.1%})" if whole else "none"
+
+
+def sums(choices: Sequence[ComparedChoice], top: int) -> Iterator[str]:
+    """Yield the sums for fusions with and without dots."""
+    for title, own in (
+        ("all", list(choices)),
+        ("with dots", [c for c in choices if c.has_dot]),
+        ("without dots", [c for c in choices if not c.has_dot]),
+    ):
+        legal = sum([c.violations == () for c in own])
+        ranked = sum([c.rank is not None and c.rank < top for c in own])
+        launched = [c for c in own if c.shared[1] is not None]
+        equal = sum([c.shared[0] == c.shared[1] for c in launched])
+        warps = sum([c.warps == c.compiled.warps for c in own])
+        yield (
+            f"{title}: legal {share(legal, len(own))}, within the {top} best "
+            f"{share(ranked, len(own))}, shared memory equal {share(equal, len(launched))}, "
+            f"warps equal {share(warps, len(own))}"
+        )
+    slowest = max([choice.seconds for choice in choices], default=0)
+    yield f"slowest search {slowest:.1f} s"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table and the sums."""
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("paths", type=Path, nargs="+")
+    parser.add_argument("--device", default="H100")
+    parser.add_argument("--top", type=int, default=10)
+    options = parser.parse_args(arguments)
+    choices: list[ComparedChoice] = []
+    kinds: Counter[str] = Counter()
+    for path in modules(options.paths):
+        launches = launched_bytes(path)
+        for computation in hlo.load(path).computations.values():
+            for instruction in computation.instructions:
+                choice = compared(instruction, options.device, options.top, launches)
+                if choice is not None:
+                    choices.append(choice)
+                    kinds[choice.compiled.kind] += 1
+                    print(f"{path.name[:40]}: {line(choice, options.top)}", flush=True)
+    print(", ".join([f"{count} {kind}" for kind, count in sorted(kinds.items())]))
+    for row in sums(choices, options.top):
+        print(row)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
