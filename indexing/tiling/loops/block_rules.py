@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from hlo.arguments import checked_constructor
 from indexing.devices.gpus import PROCESSORS, gpu
@@ -35,12 +35,14 @@ class DeviceRules(ABC):
     Attributes:
         name: the device.
         processors: the number of blocks that run at once.
+        keeps_tiles: True if a block finds the tiles of the block before it.
     """
 
     __slots__ = ()
 
     name: str
     processors: int
+    keeps_tiles: ClassVar[bool] = False
 
     @abstractmethod
     def loaded(

@@ -82,6 +82,8 @@ def _loop_choice(name: LoopName, given: Mapping[str, Sequence[int]]) -> tuple[in
         return tuple(sorted({min(name.size, n) for n in given[name.name]}, reverse=True))
     if name.name.startswith("c"):
         return powers(name.size, MAX_NESTED, MAX_NESTED)
+    if name.name.startswith("w"):  # other steps of windows with strides are no progressions
+        return tuple([step for step in powers(name.size) if name.size % step == 0])
     return powers(name.size)
 
 

@@ -13,6 +13,9 @@ from indexing.dataflow.soundness import require_sound
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import Options
+from indexing.ops.control import While
+from indexing.ops.element import ElementOp
+from indexing.ops.scan import Scan
 from indexing.tiling.computations.tile_graph import TileGraph, TileLoop, computed_array
 from indexing.tiling.loops.axes import Axes, StepAxis
 from indexing.tiling.loops.block_figures import BlockFigures, bytes_of, measure
@@ -22,6 +25,8 @@ from indexing.tiling.loops.rescaling import can_rescale
 from indexing.tiling.loops.set_tables import PlacedRead, SetTable, place_read
 from indexing.tiling.loops.step_sets import StepSets
 from indexing.tiling.sets.tiled_answers import Target
+from indexing.tiling.sizes.tile_sizes import dimension_of
+from simplifier.linear import Expr
 from simplifier.unknown import Unknown
 
 
@@ -70,6 +75,36 @@ class LoopModel:
     def whole_axes(self) -> Axes:
         """The axes of one tile and one step."""
         return self.axes(self.sizes)
+
+    @cached_property
+    def whole_dimensions(self) -> Mapping[int, str]:
+        """The axes that no block cuts, each with the reason.
+
+        They are dimensions whose elements an instruction computes together, such as those that it
+        sorts, or those of a recurrence: a block with a part of them would have to compute the
+        others, too.
+        """
+        reasons: dict[int, str] = {}
+        for node in self.graph.nodes():
+            instruction = node.array.instruction
+            if node.map is None or not node.operands or not _computes_together(instruction):
+                continue
+            reads = [operand.map for _, operand in node.operands if operand.map is not None]
+            for place, result in enumerate(node.map.results):
+                if any(_keeps(read, result) for read in reads):
+                    continue
+                for variable in set(result.variables()).intersection(node.map.dims):
+                    reason = f"`{instruction.name}` computes dimension {place} as a whole"
+                    reasons.setdefault(dimension_of(variable), reason)
+        return reasons
+
+    def cut_dimension(self, axes: Axes) -> str:
+        """Return the reason why a block may not cut a dimension as it does; empty if it may."""
+        for axis, reason in sorted(self.whole_dimensions.items()):
+            if axes[axis].count > 1:
+                own = axes[axis]
+                return f"{reason}: a tile has {own.step} of {own.size} indices; write {own.size}"
+        return ""
 
     @cached_property
     def arrays(self) -> tuple[ArrayRef, ...]:
@@ -135,6 +170,20 @@ class LoopModel:
             total += bytes_of(array, int(sets.count().values.sum()))
         return total
 
+    def has_disjoint_tiles(self, axes: Axes, phases: Sequence[LoopPhase]) -> bool:
+        """Return True if the tiles of each array in a phase have no element in common.
+
+        Then a tile has the elements of the one before, or none of them.
+        """
+        for each in [each for phase in phases for each in phase.arrays]:
+            sets = self.table(each.array).union(each.reads, axes)
+            whole = self.table(each.array).union(each.reads, self.whole_axes)
+            if isinstance(sets, Unknown) or isinstance(whole, Unknown):
+                return False
+            if sets.loaded(()) != whole.loaded(()):
+                return False
+        return True
+
     @cached_property
     def distinct_reads(self) -> tuple[tuple[ArrayRef, tuple[PlacedRead, ...]], ...]:
         """All reads by array."""
@@ -155,6 +204,21 @@ class LoopModel:
             return 0
         sets = self.sets(array, to_array, axes)
         return sets if isinstance(sets, Unknown) else int(sets.count().values.max(initial=0))
+
+
+def _computes_together(instruction: Instruction) -> bool:
+    """Return True if elements along dimensions that an instruction does not keep need each other.
+
+    So do those of a recurrence, which carries a value from step to step.
+    """
+    op = instruction.op
+    return isinstance(op, Scan | While) or (isinstance(op, ElementOp) and op.computes_slices)
+
+
+def _keeps(read: IndexingMap, result: Expr) -> bool:
+    """Return True if a read has one index for each index of a result, without constraints."""
+    constrained = {v for c in read.constraints for v in c.expr.variables()}
+    return result in read.results and constrained.isdisjoint(result.variables())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

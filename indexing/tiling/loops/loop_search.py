@@ -2,7 +2,8 @@
 
 Sizes are chosen axis by axis.  The bytes with all other axes as coarse as possible are a lower
 bound: the elements that a tile reads are those of the finer tiles that it consists of, so coarser
-tiles load at most as much.  A branch whose bound is worse than the worst of the best tilings ends.
+tiles load at most as much, unless the tiles of steps share elements (`_least`).  A branch whose
+bound is worse than the worst of the best tilings ends.
 """
 
 from __future__ import annotations
@@ -171,23 +172,42 @@ class _LoopSearch:
                 finest[axis] = choice.sizes[-1]
         model, rules = self.model, self.rules
         coarse = model.axes(steps)
-        small = next(chain(rules.too_small(model, coarse), rules.too_short(model, coarse)), None)
+        cut = model.cut_dimension(coarse)
+        too_small = chain(rules.too_small(model, coarse), rules.too_short(model, coarse))
+        small = ("whole dimension", cut) if cut else next(too_small, None)
         violation = small or next(rules.too_large(model, model.axes(finest)), None)
         if violation is not None:
             self._refuse(*violation, steps if small else tuple(finest))
             return True
         if len(self.best) < self.top:
             return False
-        figures = self.figures(steps)
-        if isinstance(figures, Unknown):
+        coarsest = self._least(steps)
+        if coarsest is None:
             return False
         pairs = zip(self.model.sizes, finest, strict=True)
         counts = [-(-n // step) for n, step in pairs]
         splits = prod(counts[self.model.rank :]) if self._splittable else 1
         most = prod(counts[: self.model.rank]) * splits
-        bound = self.objective.bound(self._candidate(steps, figures, 1), most)
+        bound = self.objective.bound(coarsest, most)
         worst = self.best[-1].key
         return bound > worst[: len(bound)]
+
+    def _least(self, steps: tuple[int, ...]) -> LoopCandidate | None:
+        """Return figures that no finer tiling is below; None if they are unknown.
+
+        Where the tiles of an array share elements, a finer step may find those of the step before,
+        and move less than a coarser one: then each element is loaded once by a block, or by a core.
+        """
+        model = self.model
+        is_apart = model.has_disjoint_tiles(model.axes(steps), self.phases(steps))
+        chosen = steps if is_apart else (*steps[: model.rank], *model.sizes[model.rank :])
+        figures = self.figures(chosen)
+        if isinstance(figures, Unknown):
+            return None
+        candidate = self._candidate(chosen, figures, 1)
+        if is_apart or not self.rules.keeps_tiles or isinstance(model.touched, Unknown):
+            return candidate
+        return replace(candidate, bytes=min(candidate.bytes, model.touched + model.shape.bytes))
 
     # ------------------------------------------------------------ one tiling
 

@@ -40,7 +40,9 @@ def loop_tiling(
     model = loop_model(instruction, to, output_id, masks)
     if isinstance(model, Unknown):
         return model
-    return tiling_of_model(model, sizes, loop_sizes, online, split_k)
+    tiling = tiling_of_model(model, sizes, loop_sizes, online, split_k)
+    cut = model.cut_dimension(tiling.axes)
+    return Unknown(cut, instruction) if cut else tiling
 
 
 def tiling_of_model(

@@ -238,7 +238,7 @@ def _limits(
     """Return bounds of a result for each tile that a constraint gives.
 
     The other variables of the constraint must be in no other one: then there are values of them for
-    each result within the bounds.
+    each result within the bounds, if the bounds are at least as wide as the gaps between values.
     """
     own = set(result.variables())
     for sign in (1, -1):
@@ -248,7 +248,8 @@ def _limits(
             continue
         taken |= others
         span = ranges.span(rest)
-        if span is None or (span.stride != 1 and np.any(span.high > span.low)):
+        width = constraint.upper - constraint.lower + 1
+        if span is None or (span.stride > width and np.any(span.high > span.low)):
             return None
         is_empty = span.high < span.low
         if sign == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from hlo.arguments import checked_constructor
 from hlo.shapes.shape import Shape
@@ -42,6 +43,7 @@ class TpuRules(DeviceRules):
     128
     """
 
+    keeps_tiles: ClassVar[bool] = True
     name: str
     vmem: int
     processors: int = 1

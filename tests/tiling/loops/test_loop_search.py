@@ -8,7 +8,7 @@ import pytest
 
 import hlo
 import indexing
-from indexing.tiling.loops.loop_objectives import LoopCandidate, LoopObjective
+from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate, LoopObjective
 from indexing.tiling.loops.loop_search import BestLoopTilings
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from simplifier.unknown import Unknown
@@ -119,6 +119,46 @@ def test_no_visited_tiling_is_better(name: str) -> None:
     best, every = searched(problem), searched(problem, objective=NoBound())
     assert best.keys == every.keys
     assert best.measured <= every.measured
+
+
+def test_finer_steps_may_find_elements_of_the_step_before() -> None:
+    """64 contracted indices share one row of `p`, and 96 do not: steps of 32 never cut a row.
+
+    Bytes by hand, with 9 rows of p: 3 x 96 indices cut one row once, 1 x 96 three times.
+    """
+    root = hlo.parse("""ENTRY e {
+      p = f32[9,16] parameter(0)
+      b = f32[9,64,16] broadcast(p), dimensions={0,2}
+      r = f32[6,96,16] reshape(b)
+      q = f32[6,96,16] parameter(1)
+      ROOT d = f32[16,16] dot(r, q), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}
+    }""").entry.root
+    others = 4 * (6 * 96 * 16 + 16 * 16)
+    moved = {(3, 96): 10, (3, 32): 18, (1, 96): 12, (1, 32): 9}
+    for steps, rows in moved.items():
+        tiling = indexing.tile(root, (16, 16), "parameters", loop_sizes=steps)
+        assert isinstance(tiling, LoopTiling)
+        assert tiling.bytes == others + 4 * 16 * rows
+    choices = {"k0": [3, 1], "k1": [96, 32]}
+    best = indexing.best_tilings(
+        root,
+        device="H100",
+        loops=True,
+        to="parameters",
+        top=1,
+        sizes=[[16], [16]],
+        loop_sizes=choices,
+        objective=FewestBytes(1),
+    )
+    assert isinstance(best, BestLoopTilings)
+    assert best[0].loop_sizes == (1, 32)
+
+
+def test_a_convolution_with_strides_and_padding_is_searched() -> None:
+    """The weights that a tile reads depend on the padding that it reaches: no list of points."""
+    best = searched(hand.convolution(8, 28, 256, 256, 3, 1, 2))
+    assert len(best) == 3
+    assert not best.incomplete
 
 
 @pytest.mark.parametrize("name", sorted(PROBLEMS))
