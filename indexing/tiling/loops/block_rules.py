@@ -17,6 +17,7 @@ from indexing.tiling.loops.dot_tiles import (
     contiguous_bytes,
     dot_tiles,
     has_dots,
+    has_products,
     read_extents,
 )
 from indexing.tiling.loops.loop_model import LoopModel
@@ -113,7 +114,7 @@ class BlockRules(DeviceRules):
     Attributes:
         name: the device.
         processors: the number of multiprocessors.
-        shared_memory: most bytes of staged operand tiles of a block, of dots.
+        shared_memory: most bytes of staged operand tiles of a block, of dots and convolutions.
         registers: 32-bit registers of a block; accumulators may take half of them, which is an
             estimate: operands and addresses need the others.
         min_rows, min_columns: least sizes of the tile of a dot, or the whole dimensions.
@@ -277,7 +278,7 @@ class BlockRules(DeviceRules):
         threads = chosen * self.threads_per_warp
         if threads > self.max_threads:
             yield "threads", f"{threads:,} threads: at most {self.max_threads:,} allowed"
-        if has_dots(model):
+        if has_products(model):
             if accumulators > self.max_accumulators:
                 yield (
                     "registers",

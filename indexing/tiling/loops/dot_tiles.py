@@ -8,6 +8,7 @@ from math import prod
 
 from hlo.shapes.shape import Shape
 from indexing.maps.arrays import ArrayRef
+from indexing.ops.convolution import Convolution
 from indexing.ops.dot import Dot
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.loop_model import LoopModel
@@ -52,6 +53,12 @@ def has_dots(model: LoopModel) -> bool:
     """Return True if a block computes a dot."""
     keys = [key for nest in model.nests for key in nest.computed]
     return any(isinstance(key.array.instruction.op, Dot) for key in keys)
+
+
+def has_products(model: LoopModel) -> bool:
+    """Return True if a block computes a dot or a convolution, whose operands are staged."""
+    keys = [key for nest in model.nests for key in nest.computed]
+    return any(isinstance(key.array.instruction.op, Dot | Convolution) for key in keys)
 
 
 def dot_tiles(model: LoopModel, axes: Axes) -> Iterator[DotTile]:

@@ -159,6 +159,17 @@ def test_a_convolution_with_strides_and_padding_is_searched() -> None:
     best = searched(hand.convolution(8, 28, 256, 256, 3, 1, 2))
     assert len(best) == 3
     assert not best.incomplete
+    root = hlo.parse(hand.convolution(8, 28, 256, 256, 3, 1, 2).text).entry.root
+    large = indexing.tile(root, (8, 14, 1, 256), loop_sizes={"w0": 1, "w1": 1, "k": 256})
+    assert isinstance(large, LoopTiling)
+    violated = large.violations("H100")
+    assert not isinstance(violated, Unknown)
+    assert any("bytes of shared memory: at most 232,448 allowed" in each for each in violated)
+    for tiling in best:
+        assert tiling.violations("H100") == ()
+        shared = tiling.shared_bytes(padded=True)
+        assert not isinstance(shared, Unknown)
+        assert shared <= 232_448
 
 
 @pytest.mark.parametrize("name", sorted(PROBLEMS))
