@@ -88,7 +88,11 @@ def _loop_tilings() -> Any:
         ROOT d = f32[32,16] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0} }""")
     tiling: Any = indexing.tile(root.entry.root, (16, 16), loop_sizes={"k": 16})
     best = indexing.best_tilings(root.entry.root, top=2, loops=True)
-    return [tiling, tiling.operands, best, LoopCandidate(1, 2, 3, 1, 1), FewestBytes(132)]
+    (path,) = (ROOT / "tests/kernels/data/h100_mlp_gemm").glob("*after_optimizations.txt")
+    fusion = hlo.load(path).entry["gemm_fusion_dot"]
+    compiled = indexing.best_tilings(fusion, top=1, loops=True)
+    candidate = LoopCandidate(1, 2, 3, 1, 1)
+    return [tiling, tiling.operands, best, compiled, [candidate, FewestBytes(132)]]
 
 
 def _kernels() -> Any:
