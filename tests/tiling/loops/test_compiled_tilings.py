@@ -88,10 +88,22 @@ def test_shared_memory_is_that_of_the_launch(
     assert indexing.triton_shared_bytes(compiled, "H100") == shared
 
 
-def test_without_warp_groups_a_buffer_less_is_staged() -> None:
-    compiled = indexing.compiled_tiling(fusion_of(*LARGE, '"128","256"', 64, "8 3"))
+# fmt: off
+LAUNCHES_ON_A100 = [
+    (LARGE,     '"128","64"',        32,   "4 3",          24_576),  # no warp groups
+    (LARGE,     '"64","64"',         64,   "4 4",          49_152),
+    (SMALL,     '"1","64","64"',     64,   "4 4",          16_384),  # one step
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("shapes, tile, step, launch, shared", LAUNCHES_ON_A100)
+def test_without_warp_groups_a_buffer_less_is_staged(
+    shapes: tuple[str, str, str], tile: str, step: int, launch: str, shared: int
+) -> None:
+    compiled = indexing.compiled_tiling(fusion_of(*shapes, tile, step, launch))
     assert not isinstance(compiled, Unknown)
-    assert indexing.triton_shared_bytes(compiled, "A100") == 98_304
+    assert indexing.triton_shared_bytes(compiled, "A100") == shared
     with pytest.raises(ValueError, match="unknown GPU 'v5e'"):
         indexing.triton_shared_bytes(compiled, "v5e")
 
