@@ -36,6 +36,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hlo.text.lexer import STRING, unescape
@@ -44,6 +45,8 @@ from hlo.text.syntax import AttributeText
 Tables: TypeAlias = Mapping[str, Mapping[int, AttributeText]]
 
 _FIELD: Final = re.compile(rf"(\w++)=({STRING}|[^\s{{}}\"',]++)|{STRING}", re.DOTALL)
+FRAME_FIELDS: Final = ("file_location_id", "parent_frame_id")
+LOCATION_FIELDS: Final = ("file_name_id", "function_name_id")
 _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
@@ -107,6 +110,11 @@ class OpSource:
         return self.frame.function if self.frame else None
 
     @property
+    def stack_frame(self) -> int | None:
+        """Number of the innermost place in the tables of the module; None if it is not there."""
+        return self._number
+
+    @property
     def frames(self) -> tuple[StackFrame, ...]:
         """The innermost place and its callers, as far as they are recorded."""
         callers = list(_callers(self._number, self._tables))
@@ -148,15 +156,15 @@ def _callers(number: int | None, tables: Tables) -> Iterator[StackFrame]:
     seen: set[int] = set()
     while number and number not in seen:
         seen.add(number)
-        frame = _line(tables, "StackFrames", number)
-        location = _line(tables, "FileLocations", _number(frame, "file_location_id"))
-        file = _string_in_table(tables, "FileNames", _number(location, "file_name_id"))
-        function = _string_in_table(tables, "FunctionNames", _number(location, "function_name_id"))
-        place = _frame(file or "", location, function)
+        line, parent = _numbers_in(_text(tables, "StackFrames", number), FRAME_FIELDS)
+        location = _text(tables, "FileLocations", line)
+        file, function = _numbers_in(location, LOCATION_FIELDS)
+        names = _text(tables, "FileNames", file), _text(tables, "FunctionNames", function)
+        place = _place(location, *names)
         if place is None:
             return
         yield place
-        number = (_number(frame, "parent_frame_id") or 1) - 1  # XLA prints 1 for no parent
+        number = (parent or 1) - 1  # XLA prints 1 for no parent
 
 
 def _frame(file: str, fields: Mapping[str, str], function: str | None = None) -> StackFrame | None:
@@ -177,16 +185,29 @@ def _frame(file: str, fields: Mapping[str, str], function: str | None = None) ->
     )
 
 
-def _line(tables: Tables, table: str, number: int | None) -> Mapping[str, str]:
-    """Return the fields of a line of a table; none if the table lacks it."""
-    text = None if number is None else tables.get(table, {}).get(number)
-    return {} if text is None else _fields(text.text)
+def _text(tables: Tables, table: str, number: int | None) -> str:
+    """Return the text of a line of a table; empty if the table lacks it."""
+    line = None if number is None else tables.get(table, {}).get(number)
+    return "" if line is None else line.text
 
 
-def _string_in_table(tables: Tables, table: str, number: int | None) -> str | None:
+# Many frames have the same callers, and many instructions the same frames.
+@lru_cache(1 << 14)
+def _numbers_in(text: str, keys: tuple[str, str]) -> tuple[int | None, int | None]:
+    """Return the numbers of two fields of a line of a table."""
+    fields = _fields(text)
+    return _number(fields, keys[0]), _number(fields, keys[1])
+
+
+@lru_cache(1 << 14)
+def _place(location: str, file: str, function: str) -> StackFrame | None:
+    """Return the place that lines of the tables describe; None if the name of the file is empty."""
+    return _frame(_string(file) or "", _fields(location), _string(function))
+
+
+def _string(text: str) -> str | None:
     """Return the string in a line of a table; None if the table lacks it."""
-    text = None if number is None else tables.get(table, {}).get(number)
-    return None if text is None else unescape(text.text.strip()[1:-1])
+    return unescape(text.strip()[1:-1]) if text else None
 
 
 def _fields(text: str) -> dict[str, str]:
