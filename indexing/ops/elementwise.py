@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -232,8 +233,7 @@ class TableOp(ElementwiseOp):
         return ScalarFunction.of(self.row.function)
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        rule = integer_rules.rule_of(self.row.function, out.element_type)
-        return ElementwiseRule(replace(self.function, integer=rule))
+        return _rule_of(self.row.function, out.element_type)
 
     def infer_shape(self, *operands: Shape) -> Shape:
         first = operands[0]
@@ -242,6 +242,13 @@ class TableOp(ElementwiseOp):
     def kernel(self, *operands: Array) -> Array:
         with np.errstate(all="ignore"):
             return numerics.on_plain(self.row.function, *operands)
+
+
+@cache
+def _rule_of(function: Callable[..., Any], element_type: str) -> ElementwiseRule:
+    """Return the rule of a function of the table whose result has this element type."""
+    integer = integer_rules.rule_of(function, element_type)
+    return ElementwiseRule(replace(ScalarFunction.of(function), integer=integer))
 
 
 class UnaryTableOp(TableOp, UnaryElementwise):

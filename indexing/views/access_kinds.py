@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
+from indexing.maps.memoised import memoised_maps
+
 if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
     from indexing.views.map_tables import MapRow
@@ -43,10 +45,11 @@ def kinds_of(rows: Iterable[MapRow]) -> set[str]:
     return kinds
 
 
-def kinds_of_map(m: IndexingMap) -> set[str]:
+@memoised_maps(1 << 14)
+def kinds_of_map(m: IndexingMap) -> frozenset[str]:
     """Return the kinds of a map, of which it may have several or none."""
     if m.is_known_empty:
-        return {"may"} if m.grade == "may" else set()
+        return frozenset({"may"} if m.grade == "may" else ())
     used = [set(result.variables()) for result in m.results]
     ranges = {s for s in m.ranges if s.lower < s.upper}
     kinds = {
@@ -57,7 +60,7 @@ def kinds_of_map(m: IndexingMap) -> set[str]:
         "runtime": bool(m.runtime),
         "may": m.grade == "may",
     }
-    return {kind for kind, holds in kinds.items() if holds}
+    return frozenset(kind for kind, holds in kinds.items() if holds)
 
 
 def _transposes(m: IndexingMap, used: Sequence[set[Variable]]) -> bool:
