@@ -8,6 +8,7 @@ from functools import partial
 from math import prod
 from typing import Any, Final
 
+from indexing.maps.answers import Answer
 from indexing.maps.assumed_map import assuming_text
 from indexing.memory.caches.search import BestBlockOrders
 from indexing.tiling.loops.loop_tiling import LoopTiling
@@ -155,9 +156,13 @@ def blocks_answer(subject: TileSubject, tiling: Tiling, size: int) -> TileAnswer
     return TileAnswer(subject, title, _entry_rows("blocks", entries, tiling), entries or None, body)
 
 
-def symbolic_answer(subject: TileSubject) -> TileAnswer:
-    """Return the symbolic tile of each map, with its constraints."""
-    entries = list(symbolic_entries(subject))
+def symbolic_answer(subject: TileSubject, answer: Answer | None = None) -> TileAnswer:
+    """Return the symbolic tile of each map, with its constraints.
+
+    Args:
+        answer: the maps, if they are not all those of the subject.
+    """
+    entries = list(symbolic_entries(subject, answer))
     return TileAnswer(subject, "symbolic tile", _entry_rows("symbolic", entries), entries)
 
 

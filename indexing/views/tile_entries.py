@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hlo.shapes.shape import Shape, leaves
+from indexing.maps.answers import Answer
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.region import Region
@@ -290,9 +291,13 @@ class SymbolicEntry:
         }
 
 
-def symbolic_entries(subject: TileSubject) -> Iterator[SymbolicEntry]:
-    """Yield the symbolic tile of each map, with its constraints."""
-    answer = subject.answer()
+def symbolic_entries(subject: TileSubject, answer: Answer | None = None) -> Iterator[SymbolicEntry]:
+    """Yield the symbolic tile of each map, with its constraints.
+
+    Args:
+        answer: the maps, if they are not all those of the subject.
+    """
+    answer = subject.answer() if answer is None else answer
     dims = subject.shape.dims if isinstance(subject.shape, Shape) else ()
     for number, instruction in enumerate(answer.operands):
         maps, unknown = answer.maps[number], answer.unknown[number]

@@ -235,16 +235,39 @@ def test_regions_are_the_elements_that_the_maps_give() -> None:
             answer = indexing.output_to_input(module.entry[name])
             grid = itertools.product(*map(range, tiles["grid"]))
             for index, regions in zip(grid, tiles["tiles"], strict=True):
-                for k, (_, kind, boxes) in enumerate(regions):
-                    needed = brute_force(answer.maps[k], tiles, index)
+                for (_, kind, boxes), array in zip(regions, tiles["arrays"], strict=True):
                     assert kind == "exact"
-                    assert elements(boxes) == needed
-                    checked += 1
+                    for k in numbers_of(array):
+                        assert elements(boxes) == brute_force(answer.maps[k], tiles, index)
+                        checked += 1
             for index, regions in tiles["elements"]:
                 one = {"sizes": [1] * len(index), "dims": tiles["dims"]}
-                for k, (_, _, boxes) in enumerate(regions):
-                    assert elements(boxes) == brute_force(answer.maps[k], one, index)
+                for (_, _, boxes), array in zip(regions, tiles["arrays"], strict=True):
+                    for k in numbers_of(array):
+                        assert elements(boxes) == brute_force(answer.maps[k], one, index)
     assert checked > 50
+
+
+def numbers_of(array: Sequence[Any]) -> list[int]:
+    """Return the numbers of the operands that an entry about an array describes."""
+    number, label, _, alike = array
+    numbers = [int(each.split()[1]) for each in (label, *alike)]
+    assert numbers[0] == number
+    return numbers
+
+
+def test_operands_with_the_same_maps_are_described_once() -> None:
+    sizes = "p = f32[6,5] parameter(0)  q = f32[6,5] parameter(1)  s = f32[] parameter(2)"
+    b = "b = f32[6,5] broadcast(s), dimensions={}"
+    text = f"ENTRY e {{ {sizes}  {b}  i = s32[] parameter(3)  ROOT r = f32[6,5] clamp(p, b, q) }}"
+    (tiles,) = details(indexing.report(hlo.parse(text)).html)[-1]["tiles"]
+    assert [numbers_of(each) for each in tiles["arrays"]] == [[0, 1, 2]]
+    assert [label for label, _, _ in tiles["entries"]] == ["operand 0 p f32[6,5]"]
+    update = "u = f32[6,5] dynamic-update-slice(p, q, i, i)"
+    text = text.replace("ROOT r", f"{update}  ROOT r").replace("clamp(p, b, q)", "add(p, u)")
+    *_, updated, _ = details(indexing.report(hlo.parse(text)).html)
+    (tiles,) = updated["tiles"]
+    assert [numbers_of(each)[0] for each in tiles["arrays"]] == [0, 1, 2, 3]  # `i` twice
 
 
 def brute_force(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.op_source import OpSource
 from hlo.text.source import HloError
 from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.views.access_kinds import kinds_of
@@ -48,6 +49,7 @@ class Details:
     is_mapped: bool
     kinds: dict[Instruction, list[str]] = field(default_factory=dict)
     _traffic: dict[Instruction, InstructionTraffic] = field(init=False)
+    _frames: dict[int, list[str]] = field(init=False, default_factory=dict)
     _tiles: TileDetails = field(init=False, default_factory=TileDetails)
     _swept: Computation | None = field(init=False, default=None)
     _to_parameters: dict[str, list[MapTable]] = field(init=False, default_factory=dict)
@@ -61,7 +63,7 @@ class Details:
         source = instruction.source
         if source:
             details["op_name"] = source.op_name
-            details["frames"] = list(map(str, source.frames))
+            details["frames"] = self._frame_texts(source)
         try:
             tables = list(answer(instruction, Query(), instruction.module.filename))
         except HloError as error:
@@ -81,6 +83,15 @@ class Details:
         if instruction in self.tiled:
             details["tiles"] = self._tiles.of(instruction)
         return details
+
+    def _frame_texts(self, source: OpSource) -> list[str]:
+        """Return the places of a source; instructions with the same stack frame share them."""
+        number = source.stack_frame
+        if number is None:
+            return list(map(str, source.frames))
+        if number not in self._frames:
+            self._frames[number] = list(map(str, source.frames))
+        return self._frames[number]
 
     def _tables_to_parameters(self, instruction: Instruction) -> list[MapTable]:
         """Return the tables of an instruction; one sweep computes those of its computation."""

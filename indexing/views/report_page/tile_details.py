@@ -7,16 +7,18 @@ until there are about `MAX_TILES`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
+from indexing.maps.answers import Answer, Path
 from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.boxes import Box
 from indexing.maps.regions.region import Region
 from indexing.tiling.sets.tile_regions import regions_of_tiles
-from indexing.tiling.sets.tiling import Tiling
+from indexing.tiling.sets.tiling import Tiling, tiling_of
 from indexing.views.tile_answers import TileAnswer, symbolic_answer, tiling_answer
 from indexing.views.tile_entries import region_entries, region_text
 from indexing.views.tile_subjects import TileSubject
@@ -35,13 +37,17 @@ MAX_OUTPUTS: Final = 4
 
 
 class TileDetails:
-    """The tiles of instructions; instructions with the same maps share the regions."""
+    """The tiles of instructions; those with the same maps share the regions."""
 
     def __init__(self) -> None:
         self._regions: dict[Hashable, Regions] = {}
 
     def of(self, instruction: Instruction) -> list[dict[str, Any]]:
-        """Return the tiles of each array of a result, of at most `MAX_OUTPUTS`."""
+        """Return the tiles of each array of a result, of at most `MAX_OUTPUTS`.
+
+        Each entry of ``arrays`` has the number of an operand, its label and its sizes, and the
+        labels of further operands for which all texts and regions are the same.
+        """
         return [
             self._output(instruction, number, shape)
             for number, (_, shape) in enumerate(leaves(instruction.shape)[:MAX_OUTPUTS])
@@ -50,35 +56,88 @@ class TileDetails:
 
     def _output(self, instruction: Instruction, output: int, shape: Shape) -> dict[str, Any]:
         subject = TileSubject(instruction, output=output)
-        tiling = subject.tiling(picture_sizes(shape.dims))
+        every = subject.answer()
+        alike = alike_operands(every)
+        answer = answer_about(every, [*alike])
+        tiling = tiling_of(answer, picture_sizes(shape.dims), "operands")
         if isinstance(tiling, Unknown):
             return {"output": output, "unknown": tiling.reason}
-        answer = tiling.answer
         arrays = [
-            subject.label(operand, number, path)
-            for number, operand in enumerate(answer.operands)
-            for path, _ in leaves(operand.shape)
+            (number, path, own)
+            for number in alike
+            for path, own in leaves(every.operands[number].shape)
         ]
-        shapes = tuple([_dims(label.shape) for label in arrays])
+        shapes = tuple([_dims(own) for _, _, own in arrays])
         key = (shape.dims, shapes, answer.maps, answer.paths, answer.unknown)
         if key not in self._regions:
             self._regions[key] = _regions(subject, tiling)
         tiles, elements = self._regions[key]
         tiled = tiling_answer(subject, tiling, explain=True)
+
+        def label(number: int, path: Path) -> str:
+            return subject.label(every.operands[number], number, path).text()
+
+        def entries(answer: TileAnswer) -> list[Any]:
+            numbers = [*alike]
+            return [
+                [label(numbers[own.number], own.path or ()), ", ".join(text.parts), text.notes]
+                for own, text in answer.texts()
+            ]
+
         return {
             "output": output,
             "dims": shape.dims,
-            "symbolic": _entries(symbolic_answer(subject)),
+            "symbolic": entries(symbolic_answer(subject, answer)),
             "title": tiled.title,
             "sizes": tiling.sizes,
             "grid": tiling.grid,
-            "entries": _entries(tiled),
+            "entries": entries(tiled),
             "arrays": [
-                [label.number, label.text(), own] for label, own in zip(arrays, shapes, strict=True)
+                [number, label(number, path), dims, [label(k, path) for k in alike[number]]]
+                for (number, path, _), dims in zip(arrays, shapes, strict=True)
             ],
             "tiles": tiles,
             "elements": elements,
         }
+
+
+def alike_operands(answer: Answer) -> dict[int, list[int]]:
+    """Return the numbers of the operands that differ, each with those of further operands like it.
+
+    Operands are alike if they have the same shape and the same exact maps without runtime
+    variables, so that no text about their tiles depends on the operand.
+
+    >>> import hlo, indexing
+    >>> text = "p = f32[4] parameter(0)  q = f32[4] parameter(1)  s = f32[] parameter(2)"
+    >>> text = f"ENTRY e {{ {text}  b = f32[4] broadcast(s)  ROOT c = f32[4] clamp(p, b, q) }}"
+    >>> alike_operands(indexing.output_to_input(hlo.parse(text).entry.root))
+    {0: [1, 2]}
+    """
+    firsts: dict[Hashable, int] = {}
+    alike: dict[int, list[int]] = {}
+    for number, operand in enumerate(answer.operands):
+        maps, unknown = answer.maps[number], answer.unknown[number]
+        is_plain = unknown is None and all(m.grade == "exact" and not m.runtime for m in maps)
+        key = (operand.shape, maps, answer.paths[number]) if is_plain else number
+        first = firsts.setdefault(key, number)
+        if first == number:
+            alike[number] = []
+        else:
+            alike[first].append(number)
+    return alike
+
+
+def answer_about(answer: Answer, numbers: Sequence[int]) -> Answer:
+    """Return the part of an answer about these operands, whose numbers are then their places."""
+    return replace(
+        answer,
+        operands=tuple([answer.operands[k] for k in numbers]),
+        maps=tuple([answer.maps[k] for k in numbers]),
+        paths=tuple([answer.paths[k] for k in numbers]),
+        unknown=tuple([answer.unknown[k] for k in numbers]),
+        reasons=tuple([answer.reasons[k] for k in numbers]),
+        control=tuple([answer.control[k] for k in numbers]),
+    )
 
 
 def _regions(subject: TileSubject, tiling: Tiling) -> Regions:
@@ -132,11 +191,6 @@ def _index(place: int, dims: Sequence[int]) -> tuple[int, ...]:
         place, digit = divmod(place, n)
         index.append(digit)
     return tuple(reversed(index))
-
-
-def _entries(answer: TileAnswer) -> list[Any]:
-    """Return the text about each array."""
-    return [[label.text(), ", ".join(text.parts), text.notes] for label, text in answer.texts()]
 
 
 def _tile(subject: TileSubject, tiling: Tiling, regions: Sequence[OperandRegion]) -> list[Any]:

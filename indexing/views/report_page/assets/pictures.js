@@ -58,8 +58,8 @@ function tileBox(tiles, index) {
 function* planesOf(tiles, own, regions, title) {
   yield panel(`output ${tiles.output}`, title, "exact", tiles.dims, [own]);
   for (const [k, [text, kind, boxes]] of regions.entries()) {
-    const [, label, dims] = tiles.arrays[k];
-    yield panel(visible(label), text, kind, dims, boxes);
+    const [, label, dims, alike] = tiles.arrays[k];
+    yield panel(visible(label), text, kind, dims, boxes, alike);
   }
 }
 
@@ -69,10 +69,10 @@ const KINDS = {
   unknown: "unknown",
 };
 
-function panel(label, text, kind, dims, boxes) {
+function panel(label, text, kind, dims, boxes, alike = []) {
   const note = KINDS[kind] === undefined ? "" : ` (${KINDS[kind]})`;
   return el("figure", {},
-    el("figcaption", {}, el("b", {}, clipped(label, 60)), el("div", { className: `mono ${kind}` },
+    el("figcaption", {}, el("b", {}, clipped(label, 60)), sameFor(alike), el("div", { className: `mono ${kind}` },
       clipped(visible(text), 120) + note)),
     kind === "unknown" ? "" : planes(dims, boxes, kind));
 }
@@ -153,11 +153,20 @@ function gridLines(rows, columns, x, y, width, height) {
   return svg("path", { d: lines.join(" ") || "M0,0", class: "grid" });
 }
 
+/** The number of further operands with the same maps; the first of them appear below the pointer. */
+function sameFor(alike) {
+  if (alike.length === 0) return null;
+  const more = alike.length > 20 ? [`… ${count(alike.length - 20)} more`] : [];
+  const title = [...alike.slice(0, 20).map(visible), ...more].join("\n");
+  return el("span", { className: "note", title }, ` and ${count(alike.length)} with the same maps`);
+}
+
 /** The symbolic tile of each map, and the boxes, bytes and reasons of the tiles of the picture. */
 function tileTexts(tiles) {
   if (tiles.unknown !== undefined) return el("p", { className: "unknown" }, `unknown: ${visible(tiles.unknown)}`);
+  const alike = new Map(tiles.arrays.map(([, label, , others]) => [label, others]));
   const entries = (list) => list.map(([label, parts, notes]) => el("div", { className: "map" },
-    el("div", { className: "note" }, visible(label)), el("pre", {}, visible(parts)),
+    el("div", { className: "note" }, visible(label), sameFor(alike.get(label) ?? [])), el("pre", {}, visible(parts)),
     ...notes.map((note) => el("div", { className: "mono indent" }, visible(note)))));
   return el("div", {}, el("h3", {}, "Tiles of any size"), ...entries(tiles.symbolic),
     el("h3", {}, visible(tiles.title)), ...entries(tiles.entries));
