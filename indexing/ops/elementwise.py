@@ -10,8 +10,7 @@ Source: XLA ``docs/operation_semantics.md``; ``xla/service/shape_inference.cc``,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules, numerics
 from indexing.ops.base import Array, BinaryOp, MappedOp, OperandMaps, UnaryOp
 from indexing.ops.element import DecidedRead, ElementRule, ElementwiseRule, Work
-from indexing.ops.functions import CHOOSING, ScalarFunction
+from indexing.ops.functions import CHOOSING, ScalarFunction, function_on
 
 PRED = ("pred",)
 INTEGERS = ("integral", "unsigned")
@@ -233,7 +232,7 @@ class TableOp(ElementwiseOp):
         return ScalarFunction.of(self.row.function)
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        return _rule_of(self.row.function, out.element_type)
+        return ElementwiseRule(function_on(self.row.function, out.element_type))
 
     def infer_shape(self, *operands: Shape) -> Shape:
         first = operands[0]
@@ -242,13 +241,6 @@ class TableOp(ElementwiseOp):
     def kernel(self, *operands: Array) -> Array:
         with np.errstate(all="ignore"):
             return numerics.on_plain(self.row.function, *operands)
-
-
-@cache
-def _rule_of(function: Callable[..., Any], element_type: str) -> ElementwiseRule:
-    """Return the rule of a function of the table whose result has this element type."""
-    integer = integer_rules.rule_of(function, element_type)
-    return ElementwiseRule(replace(ScalarFunction.of(function), integer=integer))
 
 
 class UnaryTableOp(TableOp, UnaryElementwise):

@@ -7,14 +7,15 @@ other function. The module also lists the ufuncs that can reduce arrays, and the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from indexing.ops import numerics
 from indexing.ops.bits import repack_bits
-from indexing.ops.integer_rules import RULES, IntegerRule
+from indexing.ops.integer_rules import RULES, IntegerRule, rule_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,6 +153,16 @@ def reinterpretation(
         return repack_bits(np.asarray(x)[..., None], dtype, widths)[..., 0]
 
     return ScalarFunction(f"bits_as_{element_type}", "call", call)
+
+
+@cache
+def function_on(function: Callable[..., Any], element_type: str) -> ScalarFunction:
+    """The function of arrays whose result has this element type, with its rule for integers.
+
+    >>> function_on(np.minimum, "s32").integer is None, function_on(np.minimum, "f32").integer
+    (False, None)
+    """
+    return replace(ScalarFunction.of(function), integer=rule_of(function, element_type))
 
 
 def joining_function(
