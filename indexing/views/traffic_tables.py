@@ -78,28 +78,34 @@ class TrafficTable:
             yield f"  … {len(ranked) - top:,} more"
         yield from _reasons(ranked)
 
-    def totals(self, width: int | None = None) -> Iterator[str]:
-        """Yield the figures of all instructions, a line each; tables are folded to `width`."""
+    def totals(self, width: int | None = None, *, spaces: bool = True) -> Iterator[str]:
+        """Yield the figures of all instructions, a line each; tables are folded to `width`.
+
+        Args:
+            spaces: include the table of memory spaces.
+        """
         total = self.traffic.total
         yield f"{total.bytes} bytes: {total.read} read, {total.written} written"
         if total.needed != total.read:
             yield f"{total.needed} of the {total.read} bytes read are needed under masks"
-        yield from self._spaces(width)
+        if spaces and self.space_rows:
+            yield from Table("", SPACE_COLUMNS, self.space_rows, right=range(1, 6)).lines(width)
         yield f"{total.requested} bytes requested by all reads"
         yield f"{total.flops} flops, {total.transcendentals} transcendentals"
         if self.peak is not None:
             yield self._total_time()
 
-    def _spaces(self, width: int | None) -> Iterator[str]:
-        """Yield the traffic with each memory space, if there are several or padding is moved."""
+    @property
+    def space_rows(self) -> list[tuple[Any, ...]]:
+        """The traffic with each memory space, if there are several or padding is moved."""
         module, spaces = self.traffic.target, self.traffic.spaces
         assert isinstance(module, Module)
-        if len(spaces) > 1 or self.has_padding:
-            rows = [
-                (space_name(number, module), *[getattr(own, name) for name in SPACE_COLUMNS[1:]])
-                for number, own in spaces.items()
-            ]
-            yield from Table("", SPACE_COLUMNS, rows, right=range(1, 6)).lines(width)
+        if len(spaces) < 2 and not self.has_padding:
+            return []
+        return [
+            (space_name(number, module), *[getattr(own, name) for name in SPACE_COLUMNS[1:]])
+            for number, own in spaces.items()
+        ]
 
     def _total_time(self) -> str:
         assert self.peak is not None

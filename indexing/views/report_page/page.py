@@ -37,7 +37,7 @@ from indexing.views.report_page.details import Details
 from indexing.views.report_page.kernels_panel import dumped_kernels, kernels_panel
 from indexing.views.report_page.memory_panel import memory_panel
 from indexing.views.report_page.structure import computations_in_order, structure
-from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
+from indexing.views.traffic_tables import SPACE_COLUMNS, TRAFFIC_COLUMNS, TrafficTable
 from indexing.views.verdict_tables import traffic_line, verdict_lines, verdict_record
 
 Progress = Callable[[str, int, int], None]  # (subject, instructions done, all instructions)
@@ -49,8 +49,8 @@ MAX_MAPPED: Final = 4096
 outputs: there may be a million."""
 ASSETS: Final = Path(__file__).parent / "assets"
 SCRIPTS: Final = (
-    *("data.js", "graph.js", "details.js", "pictures.js", "table.js", "memory.js", "kernels.js"),
-    "app.js",
+    *("data.js", "search.js", "groups.js", "layout.js", "graph.js", "links.js", "fitting.js"),
+    *("details.js", "pictures.js", "table.js", "memory.js", "kernels.js", "app.js"),
 )
 
 
@@ -314,7 +314,9 @@ def _module_data(
     data["chunks"] = [first for first, _ in packed_chunks]
     data["traffic"] = [[numbers[each.instruction], *table.cells(each)[:-1]] for each in ranked]
     data["kinds"] = _kinds(details.kinds, numbers)
-    data["totals"] = list(table.totals())
+    data["totals"] = list(table.totals(spaces=False))
+    data["space_columns"] = SPACE_COLUMNS
+    data["spaces"] = [list(map(str, row)) for row in table.space_rows]
     data["tiled"] = [len(chosen), len(ranked)]
     return data, [text for _, text in packed_chunks]
 

@@ -19,6 +19,7 @@ class State {
     this.memory = new MemoryView(this);
     this.kernels = new KernelsView(this);
     this.details = new DetailsView(this);
+    this.links = new Links(this);
   }
 
   isFiltered() {
@@ -35,6 +36,14 @@ class State {
     }
     this.refresh();
     this.details.show();
+    this.links.write();
+  }
+
+  /** Hide the columns of tables that have no room. */
+  fitTables() {
+    if (this.view === "table") this.table.fit();
+    else if (this.view === "memory") this.memory.fit();
+    else if (this.view === "kernels") this.kernels.fit();
   }
 
   /** True if an instruction is drawn in the fusion that calls its computation. */
@@ -94,7 +103,7 @@ class State {
     this.module = module;
     this.computation = 0;
     this.selected = null;
-    this.graph.unfolded.clear();
+    this.graph.restart();
     this.isStale.memory = this.isStale.kernels = true;
     fillFilters(this);
     showFacts(this);
@@ -218,84 +227,6 @@ function* mapsOf([before, after]) {
   yield el("details", {}, el("summary", { className: "note" }, "maps"), ...texts.map((text, k) => signed(k, text)));
 }
 
-/** The list below the search field; arrow keys and Enter select from it. */
-class Search {
-  constructor(state) {
-    this.state = state;
-    this.input = byId("search");
-    this.list = byId("results");
-    this.place = -1;
-    this.input.addEventListener("input", () => this.changed());
-    this.input.addEventListener("keydown", (event) => this.onKey(event));
-    this.input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
-    addEventListener("keydown", (event) => {
-      const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
-      if (event.key !== "/" || isTyping) return;
-      event.preventDefault();
-      this.input.focus();
-      this.input.select();
-    });
-  }
-
-  changed() {
-    const { state } = this;
-    clearTimeout(this.timer);
-    state.filter.text = this.input.value.trim().toLowerCase();
-    this.timer = setTimeout(() => { this.fill(); state.filtered(); }, 120);
-  }
-
-  fill() {
-    const { module, filter } = this.state;
-    this.found = [];
-    if (filter.text !== "") {
-      for (let i = 0; i < module.count && this.found.length < 40; i++) {
-        if (module.matches(i, filter)) this.found.push(i);
-      }
-    }
-    this.place = -1;
-    this.list.replaceChildren(...this.found.map((i, k) => el("div", {
-      attrs: { role: "option", id: `result-${k}` },
-      onpointerdown: (event) => { event.preventDefault(); this.take(k); },
-    }, el("b", {}, oneLine(module.names[i])),
-      ` ${module.opcodeOf(i)} ${clipped(module.shapeOf(i), 40)} in ` +
-      oneLine(module.computations[module.computationOf[i]].name))));
-    this.list.hidden = this.found.length === 0 || document.activeElement !== this.input;
-    this.input.setAttribute("aria-expanded", !this.list.hidden);
-  }
-
-  onKey(event) {
-    if (event.key === "Escape") this.close();
-    if (event.key === "Enter") {
-      event.preventDefault();
-      clearTimeout(this.timer);
-      this.fill();
-      this.take(Math.max(this.place, 0));
-    }
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined || this.list.hidden) return;
-    event.preventDefault();
-    this.place = Math.min(Math.max(this.place + step, 0), this.found.length - 1);
-    [...this.list.children].forEach((each, k) => each.setAttribute("aria-selected", k === this.place));
-    this.input.setAttribute("aria-activedescendant", `result-${this.place}`);
-    this.list.children[this.place].scrollIntoView({ block: "nearest" });
-  }
-
-  take(k) {
-    const instruction = this.found[k];
-    this.close();
-    if (instruction === undefined) return;
-    this.state.select(instruction);
-    if (this.state.view !== "graph") return;
-    this.input.value = this.state.filter.text = ""; // otherwise, most of the neighbours are dimmed
-    this.state.filtered();
-  }
-
-  close() {
-    this.list.hidden = true;
-    this.input.setAttribute("aria-expanded", false);
-  }
-}
-
 function bindControls(state) {
   for (const view of VIEWS) {
     byId(`tab-${view}`).onclick = () => state.show(view);
@@ -333,12 +264,14 @@ function bindControls(state) {
 }
 
 async function start() {
-  const state = new State(await unpacked("structure"));
+  const state = start.state = new State(await unpacked("structure"));
   new Search(state);
   bindControls(state);
   fillFilters(state);
   showFacts(state);
+  fitOnResize(state);
   state.show(state.data.comparisons.length === 0 ? "graph" : "changes");
+  state.links.open();
   await state.details.show();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }

@@ -87,6 +87,13 @@ class ModuleData {
     return Array.from({ length: this.computations[computation].count }, (_, k) => first + k);
   }
 
+  /** The first instruction of a name, in ENTRY or else in another computation; or undefined. */
+  named(name, computation) {
+    if (computation !== undefined) return this.find(computation, name);
+    const place = this.names.indexOf(name); // ENTRY is the first computation
+    return place < 0 ? undefined : place;
+  }
+
   /** The instruction of a name in a computation, or undefined. */
   find(computation, name) {
     const k = this.computations.findIndex((each) => each.name === computation);
@@ -115,7 +122,7 @@ class ModuleData {
   /** The picture of the traffic: SVG of the package, whose texts are escaped. */
   async trafficPicture() {
     this.picture ??= unpacked(`traffic-${this.number}`);
-    return el("div", { className: "scroll" }, importedPicture(await this.picture));
+    return el("div", { className: "picture" }, importedPicture(await this.picture));
   }
 
   /** The peaks and the buffers of the memory spaces. */
@@ -136,11 +143,10 @@ class ModuleData {
     if (filter.kind !== "" && !((this.kinds[instruction] ?? 0) & (1 << Number(filter.kind)))) return false;
     if (filter.least > 0 && !(this.bytesOf(instruction) >= filter.least)) return false;
     if (filter.text === "") return true;
+    const { text, shape } = searchTests(filter.text);
     return (
-      this.names[instruction].toLowerCase().includes(filter.text) ||
-      this.opcodeOf(instruction).includes(filter.text) ||
-      this.shapeOf(instruction).toLowerCase().includes(filter.text) ||
-      this.op_names[this.op_name[instruction]].toLowerCase().includes(filter.text)
+      text(this.names[instruction]) || text(this.opcodeOf(instruction)) ||
+      shape(this.shapeOf(instruction)) || text(this.op_names[this.op_name[instruction]])
     );
   }
 

@@ -34,6 +34,7 @@ class DetailsView {
     const parts = [
       el("h2", {}, oneLine(module.name)),
       el("pre", { className: "totals" }, module.totals.map(visible).join("\n")),
+      ...(module.spaces.length ? [table(module.space_columns, module.spaces)] : []),
       el("p", {}, HINT),
       el("p", { className: "note" },
         "The shade of a node is the bytes that it moves in all executions: from shade to shade, a factor of 4."),
@@ -216,9 +217,16 @@ function bar(text, share) {
   return box;
 }
 
+const isNumber = (cell) => cell instanceof Element ? cell.className === "bar" : /^([≤≥] |[<>]= )?[\d.,]+(e\+?\d+)?( %)?$/.test(cell);
+const isRange = (cell) => !(cell instanceof Element) && /^[\d.,]+ to [\d.,]+$/.test(cell);
+
+/** A table, whose columns of numbers are aligned to the right. */
 function table(titles, rows) {
+  const classes = titles.map((_, k) => rows.some((row) => isRange(row[k])) ? "range" :
+    rows.some((row) => isNumber(row[k])) ? "number" : "");
+  const classOf = (k) => classes[k];
   const head = titles.some((title) => title !== "")
-    ? [el("thead", {}, el("tr", {}, ...titles.map((title) => el("th", {}, title))))] : [];
-  const body = rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell))));
+    ? [el("thead", {}, el("tr", {}, ...titles.map((title, k) => el("th", { className: classOf(k) }, title))))] : [];
+  const body = rows.map((row) => el("tr", {}, ...row.map((cell, k) => el("td", { className: classOf(k) }, cell))));
   return el("div", { className: "scroll" }, el("table", {}, ...head, el("tbody", {}, ...body)));
 }

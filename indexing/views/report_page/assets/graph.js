@@ -1,9 +1,11 @@
 "use strict";
-// The graph of a computation: dagre places the nodes, SVG draws them.
+// The graph of a computation: its instructions, or groups of them, with the edges between them.
 
-const MAX_NODES = 200; // a larger computation is drawn around one instruction
-const NEAR_NODES = 60; // number of nodes around it
-const MAX_NEIGHBOURS = 12; // of one node, where not all nodes are drawn
+const MAX_PARTS = 24; // of an opened group; further ones are drawn after a click
+const MIN_PARTS = 6; // in a small window
+const AREA_OF_PART = 15000; // square pixels
+const MAX_MATCHING = 60; // instructions that meet the filters
+const MIN_ZOOM = 0.6; // of a picture that is no overview
 const MAX_UNFOLDED = 120; // a larger callee is opened in place of the computation
 const CALLS_OPERANDS = new Set(["fusion", "call", "while", "async-start"]);
 const LEAVES = new Set(["parameter", "constant", "iota", "partition-id", "replica-id"]);
@@ -16,6 +18,8 @@ class GraphView {
     this.zoom = 1;
     this.box = byId("graph");
     this.unfolded = new Set(); // paths of nodes whose callees are drawn in place
+    this.opened = new Map(); // of each computation: the paths of open groups, and the limits of their parts
+    this.isArranged = false;
     byId("zoom-in").onclick = () => this.zoomTo(this.zoom * 1.25);
     byId("zoom-out").onclick = () => this.zoomTo(this.zoom / 1.25);
     byId("zoom-fit").onclick = () => this.fit();
@@ -27,6 +31,13 @@ class GraphView {
       this.zoomTo(this.zoom * (event.deltaY < 0 ? 1.1 : 1 / 1.1));
     }, { passive: false });
     this.dragging();
+  }
+
+  /** Forget what was opened, for another module. */
+  restart() {
+    this.unfolded.clear();
+    this.opened.clear();
+    this.isArranged = false;
   }
 
   dragging() {
@@ -44,6 +55,12 @@ class GraphView {
 
   onKey(event) {
     const { module, selected } = this.state;
+    const focused = event.target.closest?.(".node:not([data-instruction])");
+    if (focused && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      this.turn(this.nodes.find((node) => node.path === focused.dataset.path));
+      return;
+    }
     if (event.key === "+") this.zoomTo(this.zoom * 1.25);
     else if (event.key === "-") this.zoomTo(this.zoom / 1.25);
     else if (event.key === "0") this.fit();
@@ -71,88 +88,143 @@ class GraphView {
     const listed = every.filter(isShown);
     const hidden = every.length - listed.length;
     const left = hidden ? `${count(hidden)} parameters and constants are not drawn. ` : "";
-    if (listed.length <= MAX_NODES) return [listed, left];
-    const isFiltered = this.state.isFiltered();
-    if (isFiltered) {
-      const matching = listed.filter((i) => module.matches(i, filter));
-      if (!matching.includes(selected)) {
-        matching.sort((a, b) => (module.moved.get(b) ?? -1) - (module.moved.get(a) ?? -1));
-        const drawn = matching.slice(0, NEAR_NODES);
-        return [drawn, `${count(every.length)} instructions: ${count(drawn.length)} of the ` +
-          `${count(matching.length)} that meet the filters are drawn, those that move most bytes.`];
-      }
-    }
-    const focus = this.centre = this.focus(listed);
-    return [this.near(focus, isShown), `${count(every.length)} instructions: those near ` +
-      `${oneLine(module.names[focus])} are drawn. Click on a node to move on, or filter.`];
+    if (listed.length <= MAX_UNGROUPED || !this.state.isFiltered()) return [listed, left];
+    const matching = listed.filter((i) => module.matches(i, filter));
+    if (selected !== null && listed.includes(selected) && !matching.includes(selected)) return [listed, left];
+    matching.sort((a, b) => (module.moved.get(b) ?? -1) - (module.moved.get(a) ?? -1));
+    const drawn = matching.slice(0, MAX_MATCHING);
+    return [drawn, `${count(every.length)} instructions: ${count(drawn.length)} of the ` +
+      `${count(matching.length)} that meet the filters are drawn, those that move most bytes.`];
   }
 
-  /** The selected instruction, or the one that moves most bytes. */
-  focus(listed) {
-    const { module, selected, computation } = this.state;
-    if (selected !== null && module.computationOf[selected] === computation) return selected;
-    const moved = (i) => { const n = module.moved.get(i); return Number.isFinite(n) ? n : -1; };
-    return listed.reduce((best, i) => (moved(i) > moved(best) ? i : best), listed[0]);
-  }
-
-  near(focus, isShown) {
-    const { module } = this.state;
-    const found = new Set([focus]);
-    const isHub = (i) => module.operands[i].length > MAX_NEIGHBOURS || module.users[i].length > MAX_NEIGHBOURS;
-    for (const each of found) {
-      if (each !== focus && isHub(each)) continue; // a tuple of results leads everywhere
-      const around = [
-        ...module.operands[each].filter(isShown).slice(0, MAX_NEIGHBOURS),
-        ...module.users[each].filter(isShown).slice(0, MAX_NEIGHBOURS),
-      ];
-      for (const next of around) if (found.size < NEAR_NODES) found.add(next);
-      if (found.size >= NEAR_NODES) break;
-    }
-    return [...found].sort((a, b) => a - b);
-  }
-
+  /** Draw the computation; one of few instructions without groups. */
   draw() {
-    this.centre = null;
+    const { computation } = this.state;
     const [chosen, note] = this.chosen();
-    byId("graph-note").textContent = note;
-    const graph = new dagre.graphlib.Graph({ compound: true, multigraph: false });
-    graph.setGraph({ rankdir: "TB", nodesep: 14, ranksep: 34, marginx: 12, marginy: 12 });
-    graph.setDefaultEdgeLabel(() => ({}));
-    this.addNodes(graph, chosen, "");
-    dagre.layout(graph);
-    this.paint(graph);
+    const isGrouped = chosen.length > MAX_UNGROUPED && !note.includes("filters");
+    this.nodes = [];
+    this.placeOf = new Map(); // of each instruction: the path of the node that stands for it
+    if (isGrouped) {
+      this.tree = new GroupTree(this.state.module, chosen);
+      const isFirst = !this.opened.has(computation);
+      if (isFirst) this.opened.set(computation, { groups: this.tree.openedFirst(), shown: new Map() });
+      this.reach(this.state.selected);
+      this.addParts(this.tree.root, undefined);
+    } else {
+      this.tree = null;
+      for (const instruction of chosen) this.addInstruction(instruction, "", undefined);
+    }
+    byId("graph-note").textContent = isGrouped
+      ? `${note}Groups follow op_name: a click opens or closes one.` : note;
+    this.graph = layOut(this.nodes, this.edgesOf(chosen));
+    this.paint();
   }
 
-  /** Add the nodes of a computation below the node `parent`, "" for none, and their edges. */
-  addNodes(graph, instructions, parent) {
-    const { module } = this.state;
-    const prefix = parent === "" ? "" : `${parent}/`;
-    const drawn = new Set(instructions);
-    for (const instruction of instructions) {
-      const path = prefix + instruction;
-      const label = this.label(instruction);
-      if (this.unfolded.has(path)) {
-        graph.setNode(path, { instruction, path, isCluster: true, label });
+  /** Open the groups around an instruction. */
+  reach(instruction) {
+    if (instruction === null || !this.tree.groupOf.has(instruction)) return;
+    const { groups } = this.opened.get(this.state.computation);
+    for (const path of this.tree.around(instruction)) groups.add(path);
+  }
+
+  /** The number of parts of a group that are drawn: at first as many as the window has room for. */
+  limitOf(group) {
+    const { shown } = this.opened.get(this.state.computation);
+    const room = (this.box.clientWidth * this.box.clientHeight) / AREA_OF_PART;
+    return shown.get(group.path) ?? Math.max(MIN_PARTS, Math.min(MAX_PARTS, Math.floor(room)));
+  }
+
+  /** Add the parts of an open group below the node `parent`. */
+  addParts(group, parent) {
+    const { groups } = this.opened.get(this.state.computation);
+    const { module, selected } = this.state;
+    const parts = group.parts((i) => this.tree.bytesOf(i));
+    const limit = this.limitOf(group);
+    const near = new Set(selected === null ? []
+      : [selected, ...module.operands[selected], ...module.users[selected]].slice(0, MAX_PARTS));
+    const isDrawn = (part, k) => k < limit || near.has(part) ||
+      (part instanceof Group && groups.has(part.path)) || (!(part instanceof Group) && module.isRoot(part));
+    const rest = [];
+    parts.forEach((part, k) => {
+      if (!isDrawn(part, k)) rest.push(part);
+      else if (!(part instanceof Group)) this.addInstruction(part, "", parent);
+      else if (groups.has(part.path)) {
+        const path = `group:${part.path}`;
+        this.nodes.push({ path, parent, group: part, isCluster: true, label: [part.name] });
+        this.addParts(part, path);
       } else {
-        const width = Math.max(...label.map((line, k) => line.length * (k ? 6.2 : 7)), 40) + 18 + (module.calls[instruction] ? 16 : 0);
-        graph.setNode(path, { instruction, path, label, width, height: 16 + 14 * label.length });
+        this.addBox({ path: `group:${part.path}`, parent, group: part, label: this.groupLabel(part) });
+        this.standFor(part, `group:${part.path}`);
       }
-      if (parent !== "") graph.setParent(path, parent);
-      if (this.unfolded.has(path)) {
+    });
+    if (rest.length === 0) return;
+    const path = `more:${group.path}`;
+    for (const part of rest) this.standFor(part, path);
+    this.addBox({ path, parent, more: group, label: [`… ${count(rest.length)} more`] });
+  }
+
+  /** Let a node stand for all instructions of a part of a group. */
+  standFor(part, path) {
+    if (!(part instanceof Group)) {
+      this.placeOf.set(part, path);
+      return;
+    }
+    for (const instruction of part.instructions) this.placeOf.set(instruction, path);
+    for (const inner of part.groups.values()) this.standFor(inner, path);
+  }
+
+  groupLabel(group) {
+    const share = Math.round((100 * group.bytes) / Math.max(1, this.tree.root.bytes));
+    return [clipped(oneLine(group.name), 28), `${count(group.count)} instructions`,
+      `${count(group.bytes)} bytes, ${share} %`];
+  }
+
+  /** Add a node with a label. */
+  addBox(node) {
+    const { label } = node;
+    const width = Math.max(...label.map((line, k) => textWidth(line, k === 0)), 40) + 20;
+    this.nodes.push({ ...node, width, height: 14 + 14 * label.length });
+  }
+
+  /** Add an instruction, and the instructions of its callees, if they are drawn in place. */
+  addInstruction(instruction, prefix, parent) {
+    const { module } = this.state;
+    const path = prefix + instruction;
+    if (prefix === "") this.placeOf.set(instruction, path);
+    const label = this.label(instruction);
+    if (!this.unfolded.has(path)) {
+      this.addBox({ path, parent, instruction, label, hasToggle: module.calls[instruction] !== undefined });
+      if (module.calls[instruction] !== undefined) this.nodes.at(-1).width += 16;
+      return;
+    }
+    this.nodes.push({ path, parent, instruction, isCluster: true, label });
+    for (const called of module.calls[instruction]) {
+      for (const inner of module.instructionsOf(called)) this.addInstruction(inner, `${path}/`, path);
+    }
+  }
+
+  /** The edges between the drawn nodes, each once. */
+  edgesOf(instructions) {
+    const { module } = this.state;
+    const edges = new Map();
+    const add = (own, prefix, placeOf) => {
+      for (const instruction of own) {
+        module.operands[instruction].forEach((operand, k) => {
+          const [from, to] = [placeOf(operand), placeOf(instruction)];
+          if (from === undefined || from === to) return;
+          for (const end of this.entries(instruction, to, k)) {
+            for (const start of this.exits(operand, from)) edges.set(`${start} ${end}`, [start, end]);
+          }
+        });
+        const path = prefix + instruction;
+        if (!this.unfolded.has(path)) continue;
         for (const called of module.calls[instruction]) {
-          this.addNodes(graph, module.instructionsOf(called), path);
+          add(module.instructionsOf(called), `${path}/`, (each) => `${path}/${each}`);
         }
       }
-    }
-    for (const instruction of instructions) {
-      const path = prefix + instruction;
-      module.operands[instruction].forEach((operand, k) => {
-        if (!drawn.has(operand)) return;
-        for (const end of this.entries(instruction, path, k)) {
-          for (const start of this.exits(operand, prefix + operand)) graph.setEdge(start, end);
-        }
-      });
-    }
+    };
+    add(instructions, "", (each) => this.placeOf.get(each));
+    return [...edges.values()];
   }
 
   /** The nodes that read operand `k` of a node: parameters of its callees, if they are drawn. */
@@ -185,8 +257,8 @@ class GraphView {
     return lines;
   }
 
-  paint(graph) {
-    const { width = 0, height = 0 } = graph.graph();
+  paint() {
+    const { width = 0, height = 0 } = this.graph.graph();
     this.size = [Math.max(width, 1), Math.max(height, 1)];
     const arrow = svg("marker", {
       id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
@@ -194,79 +266,167 @@ class GraphView {
     }, svg("path", { d: "M0,0 L8,4 L0,8 z", class: "arrow" }));
     const picture = svg("svg", { viewBox: `0 0 ${this.size[0]} ${this.size[1]}`, role: "group" },
       svg("defs", {}, arrow));
-    const nodes = graph.nodes().map((name) => graph.node(name));
-    const clusters = nodes.filter((node) => node.isCluster);
-    clusters.sort((a, b) => a.path.split("/").length - b.path.split("/").length);
-    for (const node of clusters) picture.append(this.node(node));
-    for (const edge of graph.edges()) {
-      const points = graph.edge(edge).points.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`);
-      const ends = `${edge.v} ${edge.w}`;
-      picture.append(svg("polyline", {
-        points: points.join(" "), class: "edge", "marker-end": "url(#arrow)", "data-ends": ends,
-      }));
-    }
-    for (const node of nodes) if (!node.isCluster) picture.append(this.node(node));
+    for (const node of this.nodes) Object.assign(node, this.boundsOf(node));
+    this.most = Math.max(1, ...this.nodes.map((node) => (node.isCluster ? 0 : this.bytesOf(node))));
+    for (const node of this.nodes) if (node.isCluster) picture.append(this.node(node)); // outer ones first
+    for (const edge of this.graph.edges()) picture.append(this.edge(edge));
+    for (const node of this.nodes) if (!node.isCluster) picture.append(this.node(node), ...this.stubs(node));
     this.box.replaceChildren(picture);
     this.picture = picture;
-    this.zoomTo(Math.min(1, Math.max(0.8, (this.box.clientWidth - 24) / this.size[0])));
+    this.fit(1);
+    if (this.zoom < MIN_ZOOM && this.isTouched()) this.zoomTo(MIN_ZOOM);
     this.mark();
     this.reveal();
   }
 
+  /** True if something was selected, opened or unfolded, so that the picture is no overview. */
+  isTouched() {
+    return this.state.selected !== null || this.unfolded.size > 0 || this.isArranged;
+  }
+
+  /** The place of the box of a node, without the labels of its stubs. */
+  boundsOf(node) {
+    const { x, y, width, height } = this.graph.node(node.path);
+    const left = x - width / 2, top = y - height / 2;
+    if (node.isCluster) return { left, top: top - TITLE, width, height: height + TITLE };
+    return { left, top: top + (node.above.length ? STUB : 0), width, height: node.height };
+  }
+
+  edge({ v, w }) {
+    const { points } = this.graph.edge(v, w);
+    const [start, end] = [this.graph.node(v).node, this.graph.node(w).node];
+    const places = points.map((p) => [p.x, p.y]);
+    if (start.below.length && places[0][1] > start.top + start.height) {
+      places.unshift([places[0][0], start.top + start.height]);
+    }
+    if (end.above.length && places.at(-1)[1] < end.top) places.push([places.at(-1)[0], end.top]);
+    return svg("polyline", {
+      points: places.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "), class: "edge",
+      "marker-end": "url(#arrow)", "data-start": v, "data-end": w,
+    });
+  }
+
+  /** The stubs of the long edges of a node: a line, and the name of the other end. */
+  *stubs(node) {
+    for (const [ends, isAbove] of [[node.above, true], [node.below, false]]) {
+      if (ends.length === 0) continue;
+      const names = ends.map((path) => this.nameOf(path));
+      const more = ends.length > 1 ? ` +${ends.length - 1}` : "";
+      const room = Math.max(4, Math.floor((node.width - 14) / 6.4) - more.length);
+      const y = isAbove ? node.top : node.top + node.height;
+      const x = node.left + 8;
+      const step = isAbove ? -STUB : STUB;
+      const group = svg("g", { class: "stub", "data-start": isAbove ? ends[0] : node.path },
+        svg("title", {}, `${isAbove ? "reads" : "is read by"} ${names.slice(0, 20).join(", ")}`),
+        svg("line", { x1: x, x2: x, y1: y, y2: y + step }),
+        svg("text", { x: x + 5, y: isAbove ? y - 4 : y + 11 }, clipped(names[0], room) + more));
+      group.addEventListener("click", () => this.follow(ends[0]));
+      yield group;
+    }
+  }
+
+  nameOf(path) {
+    const { node } = this.graph.node(path);
+    const { instruction } = node;
+    return instruction === undefined ? node.label[0] : oneLine(this.state.module.names[instruction]);
+  }
+
+  /** Go to the other end of a stub. */
+  follow(path) {
+    const { node } = this.graph.node(path);
+    if (node.instruction !== undefined) this.state.select(node.instruction);
+    else this.reveal(this.elementOf(path));
+  }
+
+  elementOf(path) {
+    return [...this.box.querySelectorAll(".node")].find((each) => each.dataset.path === path) ?? null;
+  }
+
   node(node) {
     const { module } = this.state;
-    const { instruction, path, label } = node;
-    const left = node.x - node.width / 2, top = node.y - node.height / 2;
-    const title = `${oneLine(module.names[instruction])} = ${module.shapeOf(instruction)} ` +
-      `${module.opcodeOf(instruction)}`;
+    const { instruction, path, label, left, top, width, height } = node;
+    const title = instruction === undefined ? this.groupTitle(node) :
+      `${oneLine(module.names[instruction])} = ${module.shapeOf(instruction)} ${module.opcodeOf(instruction)}`;
+    const kind = node.isCluster ? "cluster" : instruction === undefined ? "group" : "";
     const group = svg("g", {
-      class: `node ${node.isCluster ? "cluster" : ""}`, "data-instruction": instruction,
-      "data-path": path, transform: `translate(${left.toFixed(1)},${top.toFixed(1)})`,
+      class: `node ${kind}`, "data-path": path,
+      ...(instruction === undefined ? {} : { "data-instruction": instruction }),
+      transform: `translate(${left.toFixed(1)},${top.toFixed(1)})`,
     }, svg("title", {}, title),
-      svg("rect", {
-        width: node.width, height: node.height, rx: 4, class: node.isCluster ? "" : this.shade(instruction),
-      }));
-    const lines = node.isCluster ? [clipped(label[0], Math.floor(node.width / 7) - 3)] : label;
-    const dark = !node.isCluster && this.isDark(instruction);
-    const shift = module.calls[instruction] ? 8 : 0;
+      svg("rect", { width, height, rx: kind === "group" ? 10 : 4, class: node.isCluster ? "" : `h${this.shadeOf(node)}` }));
+    const lines = node.isCluster ? [clipped(oneLine(label[0]), Math.max(4, Math.floor(width / 7) - 3))] : label;
+    const dark = !node.isCluster && this.shadeOf(node) >= 4;
+    const shift = node.hasToggle ? 8 : 0;
     lines.forEach((line, k) => group.append(svg("text", {
-      x: node.isCluster ? 22 : node.width / 2 + shift, y: 17 + 14 * k,
+      x: node.isCluster ? 22 : width / 2 + shift, y: 16 + 14 * k,
       class: `${k ? "small" : "name"} ${node.isCluster ? "" : "middle"} ${dark ? "other" : ""}`,
     }, line)));
+    if (instruction === undefined) {
+      group.addEventListener("click", () => this.turn(node));
+      for (const [name, value] of [["tabindex", 0], ["role", "button"], ["aria-label", title]]) group.setAttribute(name, value);
+      if (!node.more) group.setAttribute("aria-expanded", node.isCluster === true);
+      if (node.isCluster) group.append(this.toggleMark(node, dark));
+      return group;
+    }
     group.addEventListener("click", () => this.state.select(instruction));
     group.addEventListener("dblclick", () => this.toggle(instruction, path));
-    if (module.calls[instruction] !== undefined) group.append(this.toggleMark(node, dark));
+    if (node.hasToggle || node.isCluster) group.append(this.toggleMark(node, dark));
     return group;
+  }
+
+  groupTitle(node) {
+    if (node.more) return "Draw more";
+    const { group } = node;
+    const places = group.path.slice(1).split("/").map(oneLine).join(" / ");
+    return `${places}: ${count(group.count)} instructions, ${count(group.bytes)} bytes`;
+  }
+
+  /** Open or close a group, or draw more parts of one. */
+  turn(node) {
+    const { groups, shown } = this.opened.get(this.state.computation);
+    this.isArranged = true;
+    if (node.more) shown.set(node.more.path, this.limitOf(node.more) + MAX_PARTS);
+    else if (!groups.delete(node.group.path)) groups.add(node.group.path);
+    const { selected } = this.state;
+    const isInside = selected !== null && node.group && this.tree.around(selected).includes(node.group.path);
+    if (isInside && !groups.has(node.group.path)) {
+      this.state.selected = null; // otherwise, the group would stay open
+      this.state.details.show();
+    }
+    const hadFocus = this.box.contains(document.activeElement);
+    this.draw();
+    const drawn = this.elementOf(node.path);
+    this.reveal(drawn);
+    if (hadFocus) (drawn ?? this.box).focus({ preventScroll: true });
   }
 
   toggleMark(node, dark) {
     const isOpen = node.isCluster === true;
     const mark = svg("g", { class: "toggle", transform: "translate(3,3)" },
-      svg("title", {}, isOpen ? "Fold the computation" : "Unfold the computation"),
+      svg("title", {}, node.group ? "Close the group" : isOpen ? "Fold the computation" : "Unfold the computation"),
       svg("rect", { width: 15, height: 15, class: "hit" }),
       svg("text", { x: 7, y: 12, class: `middle name ${dark ? "other" : ""}` }, isOpen ? "▾" : "▸"));
     mark.addEventListener("click", (event) => {
       event.stopPropagation();
-      this.toggle(node.instruction, node.path);
+      if (node.group) this.turn(node);
+      else this.toggle(node.instruction, node.path);
     });
     return mark;
   }
 
-  /** The shade of a node: its share of the most bytes that an instruction moves, by factors of 4. */
-  shadeNumber(instruction) {
-    const { module } = this.state;
-    const moved = module.moved.get(instruction);
-    if (moved === undefined || moved <= 0) return 0;
+  /** The bytes that a node moves; Infinity if they are unknown. */
+  bytesOf(node) {
+    if (node.more) return 0;
+    return node.group ? node.group.bytes : this.state.module.moved.get(node.instruction) ?? 0;
+  }
+
+  /** The shade of a node: its share of the most bytes that a drawn node moves, by factors of 4. */
+  shadeOf(node) {
+    const moved = this.bytesOf(node);
+    if (moved <= 0) return 0;
     if (!Number.isFinite(moved)) return 6;
-    return Math.max(1, 6 - Math.floor(Math.log(module.mostMoved / moved) / Math.log(4)));
-  }
-
-  shade(instruction) {
-    return `h${this.shadeNumber(instruction)}`;
-  }
-
-  isDark(instruction) {
-    return this.shadeNumber(instruction) >= 4;
+    const most = Number.isFinite(this.most) ? this.most : this.state.module.mostMoved;
+    return Math.max(1, 6 - Math.floor(Math.max(0, Math.log(most / moved)) / Math.log(4)));
   }
 
   /** Draw the callees of a node in place, or no longer; open a large one. */
@@ -297,9 +457,9 @@ class GraphView {
     );
   }
 
-  fit() {
+  fit(most = 1.5) {
     const { clientWidth, clientHeight } = this.box;
-    this.zoomTo(Math.min(clientWidth / this.size[0], clientHeight / this.size[1], 1.5) * 0.98);
+    this.zoomTo(Math.min((clientWidth - 2) / this.size[0], (clientHeight - 2) / this.size[1], most));
   }
 
   /** Mark the selected node and its edges; dim the nodes that do not meet the filters. */
@@ -307,20 +467,18 @@ class GraphView {
     const { module, selected, filter } = this.state;
     const isFiltered = this.state.isFiltered();
     for (const node of this.box.querySelectorAll(".node")) {
-      const instruction = Number(node.dataset.instruction);
+      const instruction = Number(node.dataset.instruction ?? -1); // -1: a group
       node.classList.toggle("selected", instruction === selected);
-      node.classList.toggle("dim", isFiltered && !module.matches(instruction, filter));
+      node.classList.toggle("dim", isFiltered && instruction >= 0 && !module.matches(instruction, filter));
     }
     for (const edge of this.box.querySelectorAll(".edge")) {
-      const ends = edge.dataset.ends.split(" ").map((path) => Number(path.split("/").at(-1)));
-      edge.classList.toggle("selected", ends.includes(selected));
+      const ends = [edge.dataset.start, edge.dataset.end].map((path) => path.split("/").at(-1));
+      edge.classList.toggle("selected", ends.includes(String(selected)));
     }
   }
 
-  /** Scroll to the selected node, or to the one around which others are drawn, or to the first. */
-  reveal() {
-    const node = this.box.querySelector(".node.selected")
-      ?? this.box.querySelector(`.node[data-instruction="${this.centre}"]`) ?? this.box.querySelector(".node");
+  /** Scroll to a node, by default the selected one. */
+  reveal(node = this.box.querySelector(".node.selected")) {
     if (node === null) return;
     const inside = node.getBoundingClientRect(), outer = this.box.getBoundingClientRect();
     const isVisible = inside.left >= outer.left && inside.right <= outer.right &&
@@ -334,7 +492,8 @@ class GraphView {
 
   /** Show the selected instruction: mark it if it is drawn, otherwise draw the part around it. */
   show() {
-    if (this.box.querySelector(`[data-instruction="${this.state.selected}"]`) === null) this.draw();
+    const { selected } = this.state;
+    if (selected !== null && this.box.querySelector(`[data-instruction="${selected}"]`) === null) this.draw();
     this.mark();
     this.reveal();
   }

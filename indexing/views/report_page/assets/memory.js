@@ -1,6 +1,8 @@
 "use strict";
 // The memory of a module: the peak and the largest buffers of each memory space.
 
+const NUMBERS = new Set(["stored", "padding", "alive"]);
+
 class MemoryView {
   constructor(state) {
     this.state = state;
@@ -20,15 +22,21 @@ class MemoryView {
       "Sizes are those in memory, with padding. A buffer is alive from the first write to the last read.";
     this.box.replaceChildren(el("p", { className: "note" }, note),
       ...memory.spaces.map((space) => this.section(space)),
-      ...(memory.picture === null ? [] : [el("div", { className: "scroll" }, importedPicture(memory.picture))]));
+      ...(memory.picture === null ? [] : [el("div", { className: "picture" }, importedPicture(memory.picture))]));
+    this.fit();
+  }
+
+  fit() {
+    for (const section of this.box.querySelectorAll("section")) fitColumns(section, ["from", "shape", "alive", "kind"]);
   }
 
   /** The peak of a memory space, what is alive then by kind, and its largest buffers. */
   section(space) {
     const used = space.columns.map((name, k) => [name, k]).filter(([name]) => name !== "");
     const most = Math.max(1, ...space.rows.map(([, bytes]) => bytes));
-    const head = el("tr", {}, ...used.map(([name]) => el("th", {}, name)));
-    const cell = ([name, k], bytes, cells) => el("td", { className: name },
+    const head = el("tr", {}, ...used.map(([name]) =>
+      el("th", { className: NUMBERS.has(name) ? "number" : "", attrs: { "data-column": name } }, name)));
+    const cell = ([name, k], bytes, cells) => el("td", { className: NUMBERS.has(name) ? `${name} number` : name },
       name === "array" ? el("button", { className: "link" }, oneLine(cells[k]))
         : name === "stored" ? bar(cells[k], bytes / most) : oneLine(cells[k]));
     const rows = space.rows.map(([instruction, bytes, ...cells]) => {

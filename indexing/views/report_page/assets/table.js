@@ -2,6 +2,9 @@
 // The table of instructions, sortable by each column.
 
 const ROWS = 200;
+const TEXTS = new Set(["instruction", "opcode", "shape", "computation", "bound"]); // other columns are numbers
+const DISPENSABLE = ["computation", "needed", "recompute", "padding", "flops/byte", "shape", "requested", "bound", "flops",
+  "stored", "executions", "written", "read", "opcode", "time"];
 
 class TableView {
   constructor(state) {
@@ -57,6 +60,11 @@ class TableView {
         el("thead", {}, head), body)),
       more > 0 ? el("button", { onclick: () => { this.limit += 1000; this.draw(); } }, `${count(more)} more`) : "");
     this.mark();
+    this.fit();
+  }
+
+  fit() {
+    fitColumns(this.box, DISPENSABLE);
   }
 
   headCell(name) {
@@ -64,12 +72,12 @@ class TableView {
     const direction = this.sorted.falling ? "descending" : "ascending";
     const button = el("button", {
       onclick: () => {
-        const isText = ["instruction", "opcode", "shape", "computation", "bound"].includes(name);
-        this.sorted = { column: name, falling: isSorted ? !this.sorted.falling : !isText };
+        this.sorted = { column: name, falling: isSorted ? !this.sorted.falling : !TEXTS.has(name) };
         this.draw();
       },
     }, name + (isSorted ? (this.sorted.falling ? " ▼" : " ▲") : ""));
-    return el("th", { attrs: { "aria-sort": isSorted ? direction : "none" } }, button);
+    const className = TEXTS.has(name) ? "" : "number";
+    return el("th", { className, attrs: { "aria-sort": isSorted ? direction : "none", "data-column": name } }, button);
   }
 
   row(instruction, columns) {
@@ -85,7 +93,7 @@ class TableView {
       return name === "bytes" && cells !== undefined ? bar(text, share) : text;
     });
     const row = el("tr", { onclick: () => this.state.select(instruction) },
-      ...texts.map((text, k) => el("td", { className: columns[k] }, text)));
+      ...texts.map((text, k) => el("td", { className: columns[k] + (TEXTS.has(columns[k]) ? "" : " number") }, text)));
     row.dataset.instruction = instruction;
     return row;
   }
