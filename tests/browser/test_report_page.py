@@ -210,6 +210,10 @@ def test_changes_lead_to_the_instructions(open_page: Open, shoot: Shoot) -> None
     page.locator("#changes-view .link", has_text="r").click()
     page.wait_for_selector("#details :text('cosine')")
     assert page.locator("#modules").input_value() == "1"
+    page.locator("#details header .link", has_text="r").last.click()  # the counterpart
+    page.wait_for_selector("#details :text('negate')")
+    assert page.locator("#modules").input_value() == "0"
+    assert page.url.endswith("#instruction=r&module=0")
 
 
 def test_a_folder_of_dumps_lists_its_passes(open_page: Open, shoot: Shoot) -> None:

@@ -14,6 +14,7 @@ import indexing
 from indexing import cli
 from indexing.views.report_page.changes import changes
 from indexing.views.report_page.chunks import chunks
+from indexing.views.report_page.matching import counterparts
 from indexing.views.report_page.tile_details import MAX_TILES, picture_sizes
 from indexing.views.verdict_tables import verdict_record
 from tests.report_page.reading import HOSTILE, details, hostile_module_text, scripts
@@ -350,21 +351,53 @@ def test_two_modules_are_compared() -> None:
     assert comparison["lines"][0] == str(verdict)
     assert comparison["lines"][-1].startswith("bytes: 536 read, 516 written before; ")
     listed = {key: [row[1] for row in rows] for key, rows in data["changes-0"].items()}
-    assert listed == {"removed": ["b"], "added": ["wide"], "changed": ["a", "r"]}
-    (_, reverse), (removed,), (added,) = (
-        data["changes-0"][k] for k in ("changed", "removed", "added")
-    )
-    for row, old, new in ((reverse, "r", "r"), (removed, "b", None), (added, None, "wide")):
+    assert listed == {"changed": ["a", "r"], "renamed": ["wide"], "removed": [], "added": []}
+    (_, reverse), (renamed,) = (data["changes-0"][k] for k in ("changed", "renamed"))
+    for row, old, new in ((reverse, "r", "r"), (renamed, "b", "wide")):
         for module, name, lines in zip((before, after), (old, new), row[4], strict=True):
             maps = [] if name is None else indexing.output_to_input(module.entry[name]).maps
             shown = [] if lines is None else [line.partition(": ")[2] for line in lines]
             assert shown == [str(m) for own in maps for m in own]
 
 
+@pytest.mark.parametrize("name", ["attention.opt.hlo", "layernorm.opt.hlo", "gpt2_tiny.opt.hlo"])
+def test_renamed_instructions_have_their_counterparts(name: str) -> None:
+    text = (EXAMPLES / name).read_text()
+    before = hlo.parse(text)
+    names = [i.name for i in before.entry.instructions if i.opcode != "parameter"]
+    new = {own: f"{own.split('.')[0]}.{k}x" for k, own in enumerate(reversed(names))}
+    renamed = re.sub(r"%([\w.-]+)", lambda m: f"%{new.get(m[1], m[1])}", text)
+    matches = counterparts(before, hlo.parse(renamed))
+    assert len(matches) == len(list(before.instructions))
+    rest = [m for m in matches if m.before.name in new and m.before.computation.is_entry]
+    assert {m.by for m in rest} == {"program"}
+    wrong = [m for m in rest if new[m.before.name] != m.after.name]
+    for match in wrong:  # computed twice
+        assert indexing.equivalent(match.before, match.after)
+    assert len(wrong) < len(rest) / 4
+
+
+def test_counterparts_by_op_name_are_the_only_ones() -> None:
+    head = "ENTRY e { p = f32[4] parameter(0)"
+    line = '%s = f32[4] negate(%s), metadata={op_name="f/neg"}'
+    ends = ["ROOT r = f32[4] exponential(%s) }", "c = f32[4] cosine(p)  ROOT r = f32[4] sine(%s) }"]
+    before = hlo.parse(f"{head} {line % ('a', 'p')} {ends[0] % 'a'}")
+    for own, matched in (
+        (line % ("b", "c"), [("a", "b", "op_name")]),
+        (line % ("b", "c") + line % ("d", "b"), []),
+        (line.replace("4", "2") % ("b", "c"), []),
+    ):
+        text = ends[1].replace("ROOT", f"{own} ROOT") % "b"
+        after = hlo.parse(f"{head} {text}".replace("sine(b)", "sine(p)"))
+        pairs = [(m.before.name, m.after.name, m.by) for m in counterparts(before, after)]
+        assert [each for each in pairs if each[2] != "name"] == matched
+
+
 def test_the_maps_of_many_changes_are_listed_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("indexing.views.report_page.changes.MAX_MAPPED", 4)
     before, after = hlo.parse(TILED), hlo.parse(TILED.replace("5]", "7]").replace("0:7", "0:5"))
-    listed = {row[1]: row[4] != [None, None] for row in changes(before, after)["changed"]}
+    rows = changes(before, after, counterparts(before, after))["changed"]
+    listed = {row[1]: row[4] != [None, None] for row in rows}
     assert listed == {"p": False, "q": False, "b": True, "a": True, "r": False}
 
 

@@ -1,4 +1,4 @@
-"""Differences of two modules: instructions matched by the names of computation and instruction."""
+"""Differences of two modules: the instructions that were changed, renamed, removed and added."""
 
 from __future__ import annotations
 
@@ -10,34 +10,43 @@ from hlo.text.source import HloError
 from indexing.views.map_answers import answer
 from indexing.views.map_query import Query
 from indexing.views.map_tables import text_lines
+from indexing.views.report_page.matching import Match, instructions_by_name
 
+KINDS_OF_CHANGES: Final = ("changed", "renamed", "removed", "added")
 MAX_MAPPED: Final = 100
 """Limit on the instructions of a comparison whose maps are listed, before and after."""
 
 
-def changes(before: Module, after: Module) -> dict[str, Any]:
-    """Return the instructions that were added, removed and changed, as a value for JSON.
+def changes(before: Module, after: Module, matches: Sequence[Match]) -> dict[str, Any]:
+    """Return the instructions that were changed, renamed, removed and added, as a value for JSON.
 
-    An instruction is changed if the text without metadata differs.  Names that a compiler gave
-    anew make an instruction removed and added.  Each row has computation, name and opcode, the
-    texts before and after, and the maps before and after of the first `MAX_MAPPED` rows; None
-    stands for an instruction that does not exist or has no operands.
+    An instruction is changed if its text without metadata is not that of its counterpart, and
+    renamed if both have the same program, besides names.  Each row has computation, name and
+    opcode, the texts before and after, and the maps before and after of the first `MAX_MAPPED`
+    rows; None stands for an instruction that does not exist or has no operands.
+
+    Args:
+        matches: the `counterparts` of both modules.
 
     >>> import hlo
     >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] negate(p) }"
     >>> other = text.replace("negate", "exponential")
-    >>> {key: len(each) for key, each in changes(hlo.parse(text), hlo.parse(other)).items()}
-    {'changed': 1, 'removed': 0, 'added': 0}
+    >>> modules = hlo.parse(text), hlo.parse(other)
+    >>> listed = changes(*modules, counterparts(*modules))
+    >>> {key: len(each) for key, each in listed.items()}
+    {'changed': 1, 'renamed': 0, 'removed': 0, 'added': 0}
     """
-    old, new = _by_name(before), _by_name(after)
+    old, new = instructions_by_name(before), instructions_by_name(after)
+    matched = {match.before for match in matches}, {match.after for match in matches}
     pairs: dict[str, Sequence[tuple[Instruction | None, Instruction | None]]] = {
         "changed": [
-            (old[key], new[key])
-            for key in old
-            if key in new and _instruction_text(old[key]) != _instruction_text(new[key])
+            (one, other)
+            for one, other, by in matches
+            if by != "program" and _instruction_text(one) != _instruction_text(other)
         ],
-        "removed": [(old[key], None) for key in old if key not in new],
-        "added": [(None, new[key]) for key in new if key not in old],
+        "renamed": [(one, other) for one, other, by in matches if by == "program"],
+        "removed": [(each, None) for each in old.values() if each not in matched[0]],
+        "added": [(None, each) for each in new.values() if each not in matched[1]],
     }
     left, result = MAX_MAPPED, dict[str, Any]()
     for title, rows in pairs.items():
@@ -68,15 +77,6 @@ def _map_lines(instruction: Instruction) -> list[str]:
         _, *maps = text_lines(table)
         lines += [line.removeprefix("  ") for line in maps]
     return lines
-
-
-def _by_name(module: Module) -> dict[tuple[str, str], Instruction]:
-    """Return the instructions by name; ENTRY corresponds to ENTRY under any name."""
-    return {
-        ("" if c.is_entry else c.name, instruction.name): instruction
-        for c in module.computations.values()
-        for instruction in c.instructions
-    }
 
 
 def _instruction_text(instruction: Instruction) -> str:

@@ -31,12 +31,13 @@ from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.roofline import Peak, peak_rates
 from indexing.memory.movement.traffic_values import Traffic
 from indexing.views.access_kinds import ACCESS_KINDS
-from indexing.views.report_page.changes import changes
+from indexing.views.report_page.changes import KINDS_OF_CHANGES, changes
 from indexing.views.report_page.chunks import chunks, json_text, pack_text
 from indexing.views.report_page.details import Details
 from indexing.views.report_page.kernels_panel import dumped_kernels, kernels_panel
+from indexing.views.report_page.matching import counterparts, numbered_matches
 from indexing.views.report_page.memory_panel import memory_panel
-from indexing.views.report_page.structure import computations_in_order, structure
+from indexing.views.report_page.structure import computations_in_order, numbers_of, structure
 from indexing.views.traffic_tables import SPACE_COLUMNS, TRAFFIC_COLUMNS, TrafficTable
 from indexing.views.verdict_tables import traffic_line, verdict_lines, verdict_record
 
@@ -214,8 +215,7 @@ class _PageData:
         self.modules.append(summary)
         picture = counted.plot(self.peak).svg
         self.scripts.append((f"traffic-{number}", pack_text(json_text(picture))))
-        every = [i for c in computations_in_order(module) for i in c.instructions]
-        numbers = {instruction: k for k, instruction in enumerate(every)}
+        numbers = numbers_of(module)
         panel = memory_panel(module, numbers)
         self.scripts.append((f"memory-{number}", pack_text(json_text(panel))))
         emitted, faults = kernels_panel(kernels, numbers)
@@ -255,7 +255,8 @@ class _PageData:
         Args:
             numbers: the numbers of the modules in the page, None for a module that it lacks.
         """
-        listed = changes(before, after)
+        matches = counterparts(before, after)
+        listed = changes(before, after, matches)
         self.scripts.append((f"changes-{len(self.comparisons)}", pack_text(json_text(listed))))
         self.comparisons.append(
             {
@@ -264,12 +265,13 @@ class _PageData:
                 "lines": [*verdict_lines(verdict), *lines],
                 "counts": {key: len(rows) for key, rows in listed.items()},
                 "modules": numbers,
+                "matches": [] if None in numbers else numbered_matches(before, after, matches),
             }
         )
 
     def add_fault(self, title: str, fault: str) -> None:
         """Add a pair of dumps one of which is invalid."""
-        nothing: dict[str, list[Any]] = {"removed": [], "added": [], "changed": []}
+        nothing: dict[str, list[Any]] = {key: [] for key in KINDS_OF_CHANGES}
         self.scripts.append((f"changes-{len(self.comparisons)}", pack_text(json_text(nothing))))
         self.comparisons.append(
             {
@@ -278,6 +280,7 @@ class _PageData:
                 "lines": ["invalid dump:", *fault.splitlines()],
                 "counts": dict.fromkeys(nothing, 0),
                 "modules": [None, None],
+                "matches": [],
             }
         )
 

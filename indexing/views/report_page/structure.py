@@ -41,6 +41,12 @@ def computations_in_order(module: Module) -> Sequence[Computation]:
     return [*executed, *rest]
 
 
+def numbers_of(module: Module) -> dict[Instruction, int]:
+    """Return the numbers of the instructions in the page."""
+    every = [i for c in computations_in_order(module) for i in c.instructions]
+    return {instruction: k for k, instruction in enumerate(every)}
+
+
 def structure(module: Module, computations: Sequence[Computation]) -> dict[str, Any]:
     """Return the structure of a module as a value for JSON.
 
@@ -48,10 +54,7 @@ def structure(module: Module, computations: Sequence[Computation]) -> dict[str, 
     numbers of instructions, callees numbers of computations.
     """
     executed = executions(module)
-    numbers: dict[Instruction, int] = {}
-    for computation in computations:
-        for instruction in computation.instructions:
-            numbers[instruction] = len(numbers)
+    numbers = numbers_of(module)
     return {
         "file": module.filename,
         "name": module.name,

@@ -39,6 +39,29 @@ class State {
     this.links.write();
   }
 
+  /** A button that goes to an instruction of a module. */
+  linkTo(module, instruction) {
+    return el("button", {
+      className: "link", onclick: () => {
+        byId("modules").value = module.number;
+        if (this.module !== module) this.use(module);
+        this.show("graph");
+        this.select(instruction);
+      },
+    }, oneLine(module.names[instruction]));
+  }
+
+  /** The counterpart of an instruction in the other module: `[module, instruction, evidence]`, or undefined. */
+  counterpart(instruction) {
+    const { comparisons } = this.data;
+    const [comparison] = comparisons;
+    if (comparisons.length !== 1 || comparison.matches.length === 0) return undefined;
+    const side = comparison.modules.indexOf(this.module.number);
+    this.matched ??= [0, 1].map((k) => new Map(comparison.matches.map((match) => [match[k], match])));
+    const match = this.matched[side]?.get(instruction);
+    return match && [this.modules[comparison.modules[1 - side]], match[1 - side], match[2] ?? "name"];
+  }
+
   /** Hide the columns of tables that have no room. */
   fitTables() {
     if (this.view === "table") this.table.fit();
@@ -151,7 +174,8 @@ function showComputation(state) {
 function changesOf(state) {
   const { comparisons } = state.data;
   const box = el("div", {});
-  const note = el("p", { className: "note" }, "Instructions are matched by name; metadata are not compared. " +
+  const note = el("p", { className: "note" }, "Instructions correspond by name, by the programs that compute them, or " +
+    "by op_name; metadata are not compared. " +
     "Maps are listed for the first 100 instructions of a comparison. " +
     (comparisons.some(({ modules }) => modules.includes(null))
       ? "The graph, the table and all other details are those of the last module." : ""));
@@ -162,10 +186,10 @@ function changesOf(state) {
   }
   box.append(el("h2", {}, `Passes that change the module: ${count(comparisons.length)}`), note);
   comparisons.forEach((each, k) => {
-    const { changed, removed, added } = each.counts;
+    const { changed, renamed, removed, added } = each.counts;
     const summary = el("summary", {}, el("span", { className: `badge ${each.verdict}` }, each.verdict), " ",
       oneLine(each.title), el("span", { className: "note" },
-        `  ${count(changed)} changed, ${count(removed)} removed, ${count(added)} added`));
+        `  ${count(changed)} changed, ${count(renamed)} renamed, ${count(removed)} removed, ${count(added)} added`));
     const part = el("details", {}, summary);
     part.addEventListener("toggle", async () => {
       if (part.open && part.childElementCount === 1) part.append(await comparisonOf(state, k));
@@ -183,16 +207,9 @@ async function comparisonOf(state, number) {
   const box = el("div", {}, el("pre", { className: `verdict ${comparison.verdict}` },
     comparison.lines.map(visible).join("\n")));
   const link = (module, [computation, name]) => {
-    const found = module?.find(computation, name);
-    if (found === undefined) return el("b", { className: "mono" }, oneLine(name));
-    return el("button", {
-      className: "link", onclick: () => {
-        byId("modules").value = module.number;
-        if (state.module !== module) state.use(module);
-        state.show("graph");
-        state.select(found);
-      },
-    }, oneLine(name));
+    const instruction = module?.find(computation, name);
+    return instruction === undefined ? el("b", { className: "mono" }, oneLine(name))
+      : state.linkTo(module, instruction);
   };
   const list = (title, rows) => {
     const shown = rows.slice(0, 500);
@@ -207,7 +224,7 @@ async function comparisonOf(state, number) {
     if (rows.length > shown.length) part.append(`… ${count(rows.length - shown.length)} more`);
     return part;
   };
-  box.append(list("changed", changes.changed), list("removed", changes.removed), list("added", changes.added));
+  box.append(...Object.entries(changes).map(([kind, rows]) => list(kind, rows)));
   return box;
 }
 

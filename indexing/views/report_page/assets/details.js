@@ -57,7 +57,17 @@ class DetailsView {
     return el("header", {},
       el("h2", {}, oneLine(module.names[instruction])),
       el("div", { className: "mono" }, `${module.shapeOf(instruction)} ${module.opcodeOf(instruction)}`),
-      el("div", { className: "note" }, "in ", where, times));
+      el("div", { className: "note" }, "in ", where, times), this.counterpart(instruction));
+  }
+
+  /** The corresponding instruction of the other module, and what tells that it corresponds. */
+  counterpart(instruction) {
+    const match = this.state.counterpart(instruction);
+    if (match === undefined) return null;
+    const [module, other, evidence] = match;
+    const reason = { name: "", program: ", by the same program", op_name: ", by op_name" }[evidence];
+    return el("div", { className: "note" }, `in ${oneLine(module.file)}: `,
+      this.state.linkTo(module, other), reason);
   }
 
   *sections(instruction, details) {
