@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from indexing.equivalence.verdicts import Level
     from indexing.memory.movement.roofline import Peak
     from indexing.views.report_page.page import ReportPage
+    from simplifier.unknown import Unknown
+
+FORMATS = ("html", "model-explorer", "perfetto")
 
 
 @click.command("report")
@@ -42,6 +45,14 @@ if TYPE_CHECKING:
     help="Add tiles and pictures of the N instructions that move the most bytes",
 )
 @level_option
+@click.option(
+    "--format",
+    "notation",
+    type=click.Choice(FORMATS),
+    default="html",
+    show_default=True,
+    help="Write a page, graphs for Model Explorer, or a trace for Perfetto",
+)
 @max_input_size_option
 @click.pass_obj
 def command(
@@ -50,6 +61,7 @@ def command(
     peak: Peak | None,
     tiled: int,
     level: Level,
+    notation: str,
 ) -> None:
     """Write an HTML page about the module in FILE, or about the changes between two.
 
@@ -64,11 +76,17 @@ def command(
     With two files, or a folder of pass dumps (`hlo-indexing passes --help`), the page also has the
     verdict of each comparison and the instructions that were added, removed and changed.
 
+    `--format model-explorer` writes the graphs as JSON for AI Edge Model Explorer, with bytes,
+    grades and, of two modules, links between counterparts. `--format perfetto` writes the schedule
+    of one module and its live bytes as a trace.
+
     \b
     Examples:
       hlo-indexing report m.hlo --peak H100 -o report.html
       hlo-indexing report before.hlo after.hlo -o report.html
       hlo-indexing report dumps -o report.html
+      hlo-indexing report m.hlo --format model-explorer -o m.json
+      hlo-indexing report m.hlo --format perfetto --peak H100 -o m.trace.json
     """
     from indexing.views.report_page.page import page_of_dumps, report
 
@@ -77,6 +95,9 @@ def command(
     if len(files) > 2:
         raise click.UsageError(f"expected one or two files, got {len(files)}")
     import_module("indexing.ops")  # registers the ops
+    if notation != "html":
+        _write_json(reporter, files, notation, peak, level)
+        return
     with Bar(not reporter.is_quiet) as bar:
         bar.update("reading", 0)
         page: ReportPage | None = None
@@ -95,6 +116,42 @@ def command(
         for fault in page.faults:
             reporter.error(*fault.splitlines())
         reporter.print_document(page.html)
+
+
+def _write_json(
+    reporter: Reporter, files: Sequence[str], notation: str, peak: Peak | None, level: Level
+) -> None:
+    """Print the graphs or the trace of one module, or of two."""
+    from indexing.views.report_page.chunks import json_text
+    from simplifier.unknown import Unknown
+
+    if any(os.path.isdir(file) for file in files):
+        raise click.UsageError(f"--format {notation} takes modules, not a folder")
+    if notation == "perfetto" and len(files) > 1:
+        raise click.UsageError("--format perfetto takes one module")
+    with reporter.reporting(", ".join(files)):
+        if modules := _modules(reporter, files):
+            value = _json_value(modules, notation, peak, level)
+            if isinstance(value, Unknown):
+                reporter.error(f"no trace: {value}")
+            else:
+                reporter.print_document(json_text(value) + "\n")
+
+
+def _json_value(
+    modules: Sequence[Module], notation: str, peak: Peak | None, level: Level
+) -> dict[str, Any] | Unknown:
+    """Return the graphs or the trace as a value for JSON."""
+    from indexing.equivalence.compare import equivalent
+    from indexing.views.report_page.explorer_graphs import explorer_collection
+    from indexing.views.report_page.schedule_trace import schedule_trace
+
+    first, last = modules[0], modules[-1]
+    if notation == "perfetto":
+        return schedule_trace(first, peak)
+    if first is last:
+        return explorer_collection(first, peak=peak)
+    return explorer_collection(first, last, equivalent(first, last, level), peak)
 
 
 def _modules(reporter: Reporter, files: Sequence[str]) -> Sequence[Module]:

@@ -299,21 +299,19 @@ def _module_data(
     module: Module, table: TrafficTable, tiled: int, progress: Progress | None
 ) -> tuple[dict[str, Any], Sequence[str]]:
     """Return the structure of a module with its traffic, and the packed details."""
-    computations = computations_in_order(module)
-    instructions = [i for c in computations for i in c.instructions]
+    numbers = numbers_of(module)
     ranked = table.ranked
     chosen = frozenset([each.instruction for each in ranked[:tiled]])
-    details = Details(table, chosen, is_mapped=len(instructions) <= MAX_MAPPED)
+    details = Details(table, chosen, is_mapped=len(numbers) <= MAX_MAPPED)
 
     def each_detail() -> Iterator[dict[str, Any]]:
-        for done, instruction in enumerate(instructions):
+        for instruction, done in numbers.items():
             if progress is not None:
-                progress(module.filename, done, len(instructions))
+                progress(module.filename, done, len(numbers))
             yield details.of(instruction)
 
     packed_chunks = list(chunks(each_detail()))
-    numbers = {instruction: k for k, instruction in enumerate(instructions)}
-    data = structure(module, computations)
+    data = structure(module, computations_in_order(module))
     data["chunks"] = [first for first, _ in packed_chunks]
     data["traffic"] = [[numbers[each.instruction], *table.cells(each)[:-1]] for each in ranked]
     data["kinds"] = _kinds(details.kinds, numbers)
