@@ -42,13 +42,14 @@ COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 SOURCES := pyproject.toml README.md LICENSE $(shell find $(PACKAGES) docs/man docs/errors -type f -not -path '*/__pycache__/*')
-# Tests need the sources, so they replace an installed wheel, and the demo then runs the sources, too.
+# The environment of the tests serves the demo as well.
 INSTALLED = $(firstword $(wildcard $(VENV)/.develops) $(VENV)/.runs)
 
 .PHONY: demo test slow quick check format docs site pictures notebooks fuzz figures wheel check-wheels compiled test-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
+	@echo "make: printing the indexing maps of every fusion of $(DEMO)"
 	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
 
 test: $(VENV)/.develops
@@ -144,17 +145,14 @@ clean:
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with PYTHON=..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "make: creating a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 
-# mypyc needs a C compiler and Python.h.
-HAS_COMPILER = $(CC) -fsyntax-only -x c -include Python.h /dev/null 2>/dev/null \
-	-I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
-
-# The stamps make a second run start at once. The wheel is built while other packages are installed.
-$(VENV)/.runs: $(SOURCES) | $(BIN)/python
-	@$(BIN)/python -m pip uninstall --yes -qq hlo-indexing
-	@if $(HAS_COMPILER); then { $(BUILD_WHEEL); } & fi; $(PIP) -e . \
-		&& if test -n "$$!" && wait $$!; then $(PIP) --no-deps --force-reinstall dist/*.whl; fi
+# The stamps make a second run start at once.  Python compiles modules when it first imports them: to
+# compile all of those that are installed takes three times as long as to install them.
+$(VENV)/.runs: pyproject.toml | $(BIN)/python
+	@echo "make: installing hlo-indexing and what it needs (numpy, scipy, sympy, islpy, ..) into $(VENV)"
+	@$(PIP) --no-compile -e .
 	@touch $@
 
 $(VENV)/.develops: pyproject.toml | $(BIN)/python
