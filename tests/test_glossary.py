@@ -43,7 +43,7 @@ ENGLISH = words("""
 FIELD = words("""
     access bank buffer byte compiler conflict derivation dump equivalence file hlo jax jitted
     protobuf text attention causal cluster execution folder machine model slider worker
-    column dynamic pallas scalar size
+    column dynamic explorer pallas perfetto scalar size
     algebra coordinate cute linear order swizzle triton
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer cost custom dimension domain evaluation expression floordiv formula
