@@ -67,15 +67,11 @@ def _work(
         return of_computation(instruction.called_computations[0])
     if instruction.opcode in _NO_ARITHMETIC:
         return NO_WORK
-    named = f"{instruction.opcode} `{instruction.name}`"
     if not isinstance(op, ElementOp):
-        return Unknown(
-            f"{named}: {why_unsupported(instruction) or 'the opcode is not registered'}",
-            instruction,
-        )
+        return _unknown(instruction, why_unsupported(instruction) or "the opcode is not registered")
     shapes = tuple([operand.shape for operand in instruction.operands])
     if leaf := unbounded_leaf(instruction.shape, *shapes):
-        return Unknown(f"{named}: {leaf} has a dimension of unknown size", instruction)
+        return _unknown(instruction, f"{leaf} has a dimension of unknown size")
     applied: list[Work] = []
     for called in instruction.called_computations:
         work = of_computation(called)
@@ -84,7 +80,11 @@ def _work(
         applied.append(work)
     count = op.loop_work if in_loop else op.work
     work = count(instruction.shape, shapes, tuple(applied))
-    return Unknown(f"{named}: {work.reason}", instruction) if isinstance(work, Unknown) else work
+    return _unknown(instruction, work.reason) if isinstance(work, Unknown) else work
+
+
+def _unknown(instruction: Instruction, reason: str) -> Unknown:
+    return Unknown(f"{instruction.opcode} `{instruction.name}`: {reason}", instruction)
 
 
 def computation_work(computation: Computation) -> Work | Unknown:

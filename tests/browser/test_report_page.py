@@ -317,6 +317,31 @@ def test_the_first_view_fits_and_no_label_is_cut(
     assert page.evaluate(PARTS_OUTSIDE) == 0
     assert page.evaluate(OVERFLOWING) == []
     assert page.evaluate(CUT_LABELS) == []
+    page.goto(f"{page.url.split('#')[0]}#instruction={busiest(EXAMPLES / name)}")
+    page.wait_for_selector("#details details[data-section=Maps] pre")
+    shoot(page, f"{Path(name).stem}-details-{size[0]}")
+    assert set(page.evaluate(OVERFLOWING)) <= {"DIV graph "}  # a large one is not shrunk
+    assert page.evaluate(CUT_LABELS) == []
+
+
+def busiest(file: Path) -> str:
+    """Return the name of the instruction that moves the most bytes."""
+    name: str = indexing.traffic(hlo.load(file)).ranked[0].instruction.name
+    return name
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_table_of_kernels_needs_no_scrolling_sideways(
+    open_page: Open, shoot: Shoot, size: tuple[int, int]
+) -> None:
+    (file,) = (EXAMPLES / "kernels" / "transpose_2d").glob("*after_optimizations.txt")
+    page = open_page(indexing.report(hlo.load(file), tiled=0).html, size=size)
+    page.click("#tab-kernels")
+    page.wait_for_selector("#kernels-view tbody tr")
+    shoot(page, f"kernels-{size[0]}")
+    assert page.evaluate(OVERFLOWING) == []
+    assert page.locator("#kernels-view th:visible").first.inner_text() == "fusion"
+    assert page.locator("#kernels-view td.proved").is_visible()
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
