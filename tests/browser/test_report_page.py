@@ -273,6 +273,8 @@ MODULES = ["gpt2_tiny.opt.hlo", "attention.opt.hlo", "targets/attention.tpu_v5e.
 OVERFLOWING = """() => {
   const names = "body, #head, #filters, #left, #details, #details *, .scroll, #graph";
   const shown = [...document.querySelectorAll(names)];
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) return ["the page"];
   const isBox = ({ overflowX, display }) => overflowX !== "visible" && display !== "inline";
   return shown
     .filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0)
