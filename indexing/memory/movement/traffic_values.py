@@ -53,7 +53,7 @@ class OperandTraffic:
     unknown: Unknown | None = None
     needed_elements: Amount | None = None
 
-    @property
+    @cached_property
     def distinct(self) -> Amount:
         """Bytes of the distinct elements that are read, without padding."""
         return bytes_of(self.elements, self.shape)
@@ -130,7 +130,7 @@ class InstructionTraffic(Displayed):
     recompute: Recompute
     evaluated_grade: Grade = "exact"
 
-    @property
+    @cached_property
     def read(self) -> Amount:
         """Bytes of the distinct elements of all operands."""
         return total_amount([each.distinct for each in self.operands])
@@ -140,12 +140,12 @@ class InstructionTraffic(Displayed):
         """Bytes of the distinct elements that the loop loads, masked ones included: `read`."""
         return self.read
 
-    @property
+    @cached_property
     def needed(self) -> Amount:
         """Bytes of the distinct elements of all operands that the result needs."""
         return total_amount([each.needed for each in self.operands])
 
-    @property
+    @cached_property
     def requested(self) -> Amount | Unknown:
         """Bytes of all reads of all operands."""
         amounts: list[Amount] = []
@@ -156,18 +156,18 @@ class InstructionTraffic(Displayed):
             amounts.append(requested)
         return total_amount(amounts)
 
-    @property
+    @cached_property
     def written(self) -> int | Unknown:
         """Bytes of the arrays that are written, without padding."""
         return dense_bytes(self.writes)
 
-    @property
+    @cached_property
     def spaces(self) -> Mapping[int, SpaceTraffic]:
         """The traffic with each memory space, by its number."""
         reads = [(each.shape, each.elements, each.distinct, each.padding) for each in self.operands]
         return traffic_by_space(reads, self.writes)
 
-    @property
+    @cached_property
     def all_spaces(self) -> SpaceTraffic | Unknown:
         """The traffic with all memory spaces."""
         if isinstance(self.writes, Unknown):
