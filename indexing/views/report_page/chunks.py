@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from gzip import compress
 from typing import Any, Final
 
@@ -28,19 +29,28 @@ def json_text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def chunks(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
-    """Yield the number of the first value of each chunk, and the packed JSON array of its values.
+def chunks(values: Iterable[Any]) -> list[tuple[int, str]]:
+    """Return the number of the first value of each chunk, and the packed JSON array of its values.
+
+    A thread compresses them while further values are computed.
 
     >>> [first for first, _ in chunks(["x" * 100_000] * 7)]
     [0, 3, 6]
     """
+    with ThreadPoolExecutor(max_workers=1) as pool:  # zlib releases the interpreter's lock
+        packed = [(first, pool.submit(pack_text, text)) for first, text in _joined(values)]
+        return [(first, each.result()) for first, each in packed]
+
+
+def _joined(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
+    """Yield the number of the first value of each chunk, and the JSON array of its values."""
     first, parts, size = 0, list[str](), 0
     for number, value in enumerate(values):
         text = json_text(value)
         parts.append(text)
         size += len(text)
         if size >= CHUNK_CHARACTERS:
-            yield first, pack_text(f"[{','.join(parts)}]")
+            yield first, f"[{','.join(parts)}]"
             first, parts, size = number + 1, [], 0
     if parts:
-        yield first, pack_text(f"[{','.join(parts)}]")
+        yield first, f"[{','.join(parts)}]"

@@ -310,7 +310,7 @@ def _module_data(
                 progress(module.filename, done, len(numbers))
             yield details.of(instruction)
 
-    packed_chunks = list(chunks(each_detail()))
+    packed_chunks = chunks(each_detail())
     data = structure(module, computations_in_order(module))
     data["chunks"] = [first for first, _ in packed_chunks]
     data["traffic"] = [[numbers[each.instruction], *table.cells(each)[:-1]] for each in ranked]
