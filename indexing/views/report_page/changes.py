@@ -29,6 +29,7 @@ def changes(before: Module, after: Module, matches: Sequence[Match]) -> dict[str
         matches: the `counterparts` of both modules.
 
     >>> import hlo
+    >>> from indexing.views.report_page.matching import counterparts
     >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] negate(p) }"
     >>> other = text.replace("negate", "exponential")
     >>> modules = hlo.parse(text), hlo.parse(other)
