@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -155,7 +155,7 @@ def reinterpretation(
     return ScalarFunction(f"bits_as_{element_type}", "call", call)
 
 
-@cache
+@lru_cache(1 << 10)
 def function_on(function: Callable[..., Any], element_type: str) -> ScalarFunction:
     """The function of arrays whose result has this element type, with its rule for integers.
 
