@@ -192,14 +192,14 @@ def _text(tables: Tables, table: str, number: int | None) -> str:
 
 
 # Many frames have the same callers, and many instructions the same frames.
-@lru_cache(1 << 14)
+@lru_cache(1 << 12)
 def _numbers_in(text: str, keys: tuple[str, str]) -> tuple[int | None, int | None]:
     """Return the numbers of two fields of a line of a table."""
     fields = _fields(text)
     return _number(fields, keys[0]), _number(fields, keys[1])
 
 
-@lru_cache(1 << 14)
+@lru_cache(1 << 12)
 def _place(location: str, file: str, function: str) -> StackFrame | None:
     """Return the place that lines of the tables describe; None if the name of the file is empty."""
     return _frame(_string(file) or "", _fields(location), _string(function))

@@ -45,7 +45,7 @@ def kinds_of(rows: Iterable[MapRow]) -> set[str]:
     return kinds
 
 
-@memoised_maps(1 << 14)
+@memoised_maps(1 << 12)
 def kinds_of_map(m: IndexingMap) -> frozenset[str]:
     """Return the kinds of a map, of which it may have several or none."""
     if m.is_known_empty:
