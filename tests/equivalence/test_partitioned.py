@@ -78,6 +78,29 @@ def test_replicated_needs_no_number_of_devices(scale: str, kind: type) -> None:
     assert isinstance(equivalent(before, after), kind)
 
 
+STATED = 'custom_call_target="Sharding", sharding={devices=[4,1]<=[4]}'
+
+
+@pytest.mark.parametrize(
+    "result, kind",
+    [
+        (f"custom-call(n), {STATED}", Proved),
+        ("negate(p)", Undecided),  # no sharding is stated
+        (f"custom-call(n), {STATED.replace('[4,1]<=[4]', '[4,1]<=[2,2]T(1,0)')}", Differs),
+        (f"custom-call(n), {STATED.replace('[4,1]', '[1,4]')}", Undecided),
+    ],
+)
+def test_an_output_is_divided_as_the_annotation_below_the_tuple_states(
+    result: str, kind: type
+) -> None:
+    whole = f"""p = f32[8,3] parameter(0), sharding={{devices=[4,1]<=[4]}}
+      n = f32[8,3] negate(p)  r = f32[8,3] {result}
+      ROOT t = (f32[8,3]) tuple(r)"""
+    local = """p = f32[2,3] parameter(0), sharding={devices=[4,1]<=[4]}  n = f32[2,3] negate(p)
+      ROOT t = (f32[2,3]) tuple(n)"""
+    assert isinstance(equivalent(*programs(whole, local)), kind)
+
+
 def test_two_programs_of_a_device_are_compared_as_such() -> None:
     _, local = pair("shard_map")
     line = next(line for line in str(local).splitlines() if " multiply(%" in line)

@@ -1,8 +1,9 @@
 """`PartitionedPair`: a global program and the program of one device, with their shardings.
 
 The shardings of parameters and results are those that the instructions state in ``sharding={...}``,
-of the global program or, where it states none, of the device's program.  An array of equal shape in
-both programs, without a sharding, is replicated.
+of the global program or, where it states none, of the device's program.  An array of a result tuple
+may state its own, by the annotation that computes it.  An array of equal shape in both programs,
+without a sharding, is replicated.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from indexing.equivalence.pairing import Leaf, Pair, Program, Side
 from indexing.equivalence.partitioned.distribution import Distribution
 from indexing.execution.mesh import has_regions
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import array_leaves
+from indexing.maps.arrays import Path, array_leaves
 from indexing.ops.collective_bases import Collective
 from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL, target_of
 from indexing.ops.devices import DeviceId
+from indexing.ops.structure import Tuple
+from indexing.ops.targets.annotations import FuncResultSharding, ShardingCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +183,22 @@ def stated_arrays(instruction: Instruction) -> list[StatedArray]:
     arrays = []
     for number, path, shape in array_leaves(instruction.shape):
         sharding = stated[number] if isinstance(stated, tuple) else stated
+        if sharding is None:
+            sharding = _annotated(instruction, path)
         if sharding is not None and sharding.hints.is_unknown:
             sharding = None
         arrays.append(StatedArray((instruction, path), shape, sharding))
     return arrays
+
+
+def _annotated(instruction: Instruction, path: Path) -> Sharding | None:
+    """Return the sharding of a leaf of a tuple that the annotation of its value states."""
+    while isinstance(instruction.op, Tuple) and path:
+        instruction, path = instruction.operands[path[0]], path[1:]
+    if not isinstance(instruction.op, ShardingCall | FuncResultSharding):
+        return None
+    stated = stated_sharding(instruction)
+    return stated if isinstance(stated, Sharding) else None
 
 
 Arrays: TypeAlias = list[tuple[StatedArray, StatedArray]]
