@@ -21,12 +21,19 @@ from indexing.dataflow.constants import is_integral
 from indexing.dataflow.soundness import fault_of
 from indexing.devices.devices import Devices
 from indexing.devices.strided_groups import strided_columns
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
 from indexing.ops.devices import DeviceId
-from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, IotaRule, element_of
+from indexing.ops.element import (
+    ConstantRule,
+    CopyRule,
+    ElementOp,
+    ElementwiseRule,
+    IotaRule,
+    element_of,
+)
 from indexing.ops.integer_rules import MAX_CASES
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
@@ -117,16 +124,30 @@ def _values(rt: RuntimeVariable, devices: Devices) -> tuple[int, ...] | None:
 def _needed_instructions(source: Instruction) -> list[Instruction] | None:
     """Return the instructions that compute `source`, operands first; None if not computable."""
     needed: dict[Instruction, None] = {}
-    pending = [source]
+    pending = [_forwarded(source)]
     while pending:
         instruction = pending.pop()
-        if instruction in needed:
-            continue
-        if not _is_computable(instruction):
+        if instruction is None or not _is_computable(instruction):
             return None
-        needed[instruction] = None
-        pending.extend(instruction.operands)
+        if instruction not in needed:
+            needed[instruction] = None
+            pending.extend(map(_forwarded, instruction.operands))
     return sorted(needed, key=lambda instruction: instruction.index)
+
+
+def _forwarded(instruction: Instruction) -> Instruction | None:
+    """Return the instruction whose only array an array is, such as an asynchronous copy's operand.
+
+    None if the array is a leaf of a tuple that is not known.
+    """
+    path: Path = ()
+    while isinstance(instruction.op, ElementOp):
+        leaf = instruction.op.forwarded_leaf(path)
+        if leaf is None:
+            break
+        number, path = leaf
+        instruction = instruction.operands[number]
+    return instruction if path == () else None
 
 
 def _is_computable(instruction: Instruction) -> bool:
@@ -146,19 +167,22 @@ def _is_computable(instruction: Instruction) -> bool:
 
 def _compute_value(needed: list[Instruction], devices: Devices, number: int) -> Any:
     """Return the value of the last of `needed` on device `number`."""
-    values: dict[Instruction, Any] = {}
+    values: dict[Instruction | None, Any] = {}
     for instruction in needed:
         values[instruction] = _value(instruction, values, devices, number)
     return values[needed[-1]]
 
 
 def _value(
-    instruction: Instruction, values: Mapping[Instruction, Any], devices: Devices, number: int
+    instruction: Instruction,
+    values: Mapping[Instruction | None, Any],
+    devices: Devices,
+    number: int,
 ) -> Any:
     op = instruction.op
     if isinstance(op, DeviceId):
         return np.asarray(op.of_device(devices, number), np.uint32)
-    operands = [values[operand] for operand in instruction.operands]
+    operands = [values[_forwarded(operand)] for operand in instruction.operands]
     assert isinstance(op, MappedOp), "_is_computable accepts only mapped ops"
     with np.errstate(all="ignore"):
         return op.compute(operands, [o.shape for o in instruction.operands])

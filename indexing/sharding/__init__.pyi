@@ -1,5 +1,6 @@
 # Public names, loaded on first use (`__init__.py`).
 from .partition.collective_costs import collective_costs as collective_costs
+from .partition.needed_exchanges import needed_exchanges as needed_exchanges
 from .planning.plan import Plan as Plan
 from .planning.search import BestShardings as BestShardings
 from .planning.search import best_shardings as best_shardings

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -58,6 +59,11 @@ class PeakText(ParsedText):
     "peak rates, such as 4.8TB/s,67TF/s",
 )
 @limit_option(f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all")
+@click.option(
+    "--collectives",
+    is_flag=True,
+    help="Print the bytes that each collective sends, and the fewest that the maps need",
+)
 @values_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json", "svg"]))
@@ -68,6 +74,7 @@ def command(
     corpus: Corpus,
     peak: Peak | None,
     limit: int | None,
+    collectives: bool,
     values: GivenValues,
     notation: str,
 ) -> None:
@@ -85,6 +92,11 @@ def command(
     unknown values; `?` is unknown, with the reasons below the table. With --set, masks of
     instructions of ENTRY that integer parameters decide have their values; the other figures are
     those of any values.
+
+    With --collectives, a table has the bytes that one execution of each collective sends, on the
+    device that sends most, as rings send them, and the least that any exchange sends from which
+    each device has the elements that the outputs need: an all-reduce of which each device reads its
+    part only could be a reduce-scatter.
 
     \b
     Columns:
@@ -107,14 +119,17 @@ def command(
     Examples:
       hlo-indexing bytes m.hlo
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --limit 5
+      hlo-indexing bytes m.hlo --collectives
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --format svg -o bytes.svg
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
     if notation != "svg":
-        question = TrafficQuestion(peak, limit, values, notation, reporter.width)
+        question = TrafficQuestion(peak, limit, values, notation, reporter.width, collectives)
         answer_files(reporter, corpus, question)
         report_missed(reporter, question.conditions, len(corpus.files) == 1)
         return
+    if collectives:
+        raise click.UsageError("--format svg cannot be used with --collectives")
     if values:
         raise click.UsageError("--format svg, which draws what is read, cannot be used with --set")
     if corpus.workers is not None or corpus.journal is not None:
@@ -134,6 +149,7 @@ class TrafficQuestion(ValidModules):
         values: of integer parameters of ENTRY, by name.
         notation: the output format.
         width: the number of columns of a terminal; None without a terminal.
+        collectives: add a table of the collectives.
     """
 
     peak: Peak | None
@@ -141,6 +157,7 @@ class TrafficQuestion(ValidModules):
     values: GivenValues
     notation: str
     width: int | None
+    collectives: bool = False
 
     @property
     def conditions(self) -> Sequence[Condition]:
@@ -158,5 +175,14 @@ class TrafficQuestion(ValidModules):
 
         counted = traffic(module, progress, given_values(module.entry, self.values))
         table = TrafficTable(module.filename, counted, self.peak)
-        lines = table.lines(self.limit or DEFAULT_ROWS, paint, self.width)
-        return wrap_lines(lines, self.width), map(table.to_json, [self.limit])
+        lines: Iterable[str] = table.lines(self.limit or DEFAULT_ROWS, paint, self.width)
+        if not self.collectives:
+            return wrap_lines(lines, self.width), map(table.to_json, [self.limit])
+        from indexing.views.collective_tables import collective_lines, collective_records
+
+        lines = chain(lines, (f"  {line}" for line in collective_lines(module)))
+        records = (
+            table.to_json(limit) | {"collectives": collective_records(module)}
+            for limit in [self.limit]
+        )
+        return wrap_lines(lines, self.width), records
