@@ -6,30 +6,97 @@ import random
 import re
 
 from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
 from tests.equivalence.mutants import Mutation
 
 _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute")
 
 
+def _groups(i: Instruction) -> list[list[int]]:
+    """Return the groups that a collective names; [] if it names none."""
+    groups = getattr(i.op, "replica_groups", None)
+    return [] if groups is None else [list(group) for group in groups.lists()]
+
+
+def _with_groups(line: str, groups: list[list[int]]) -> str:
+    """Return a line with other groups, as a list."""
+    text = ",".join([f"{{{','.join(map(str, group))}}}" for group in groups])
+    return re.sub(
+        r"replica_groups=.*?(?=, [a-z_]+=|$)", f"replica_groups={{{text}}}", line, count=1
+    )
+
+
 def other_groups(i: Instruction, line: str, chance: random.Random) -> str | None:
     """Exchange two devices of different groups."""
-    match = re.search(r"replica_groups=\{(\{[\d,{}]*\})\}", line)
-    if match is None:
-        return None
-    groups = [text.split(",") for text in re.findall(r"\{([\d,]+)\}", match[1])]
+    groups = _groups(i)
     if len(groups) < 2:
         return None
     groups[0][-1], groups[1][0] = groups[1][0], groups[0][-1]
-    text = ",".join([f"{{{','.join(group)}}}" for group in groups])
-    return line.replace(match[0], f"replica_groups={{{text}}}")
+    return _with_groups(line, groups)
+
+
+def across_groups(i: Instruction, line: str, chance: random.Random) -> str | None:
+    """Group the devices along another axis: one of each group, as far as sizes allow."""
+    groups = _groups(i)
+    if len(groups) < 2:
+        return None
+    numbers = [device for position in zip(*groups, strict=True) for device in position]
+    size = len(groups[0])
+    return _with_groups(line, [numbers[k : k + size] for k in range(0, len(numbers), size)])
 
 
 def order_of_group(i: Instruction, line: str, chance: random.Random) -> str | None:
     """Exchange two devices of a group, whose order determines the parts of the data."""
-    if i.opcode not in ("all-gather", "all-to-all", "reduce-scatter"):
+    groups = _groups(i)
+    if i.opcode not in ("all-gather", "all-to-all", "reduce-scatter") or not groups:
         return None
-    match = re.search(r"replica_groups=\{\{(\d+),(\d+)", line)
-    return line.replace(match[0], f"replica_groups={{{{{match[2]},{match[1]}") if match else None
+    group = chance.choice(groups)
+    if len(group) < 2:
+        return None
+    group[0], group[1] = group[1], group[0]
+    return _with_groups(line, groups)
+
+
+def split_groups(i: Instruction, line: str, chance: random.Random) -> str | None:
+    """Reduce over halves of the groups."""
+    groups = _groups(i)
+    if i.opcode != "all-reduce" or not groups or len(groups[0]) % 2:
+        return None
+    half = len(groups[0]) // 2
+    return _with_groups(line, [part for g in groups for part in (g[:half], g[half:])])
+
+
+def doubled_collective(i: Instruction, line: str, chance: random.Random) -> str | None:
+    """Execute a collective that keeps the shape twice."""
+    if i.opcode not in _COLLECTIVES or len(i.operands) != 1:
+        return None
+    if str(i.shape) != str(i.operands[0].shape):
+        return None
+    first = line.replace(f"%{i.name} =", f"%{i.name}.once =", 1)
+    first = re.sub(r"channel_id=\d+", "channel_id=901", first)
+    return f"{first}\n  {line.replace(f'(%{i.operands[0].name})', f'(%{i.name}.once)', 1)}"
+
+
+def deleted_gather(i: Instruction, line: str, chance: random.Random) -> str | None:
+    """Repeat the part of the device in place of the parts of the group."""
+    if i.opcode != "all-gather" or len(i.operands) != 1:
+        return None
+    whole, (operand,) = i.shape, i.operands
+    part = operand.shape
+    if not isinstance(whole, Shape) or not isinstance(part, Shape):
+        return None
+    along = next((k for k in range(part.rank) if whole.dims[k] != part.dims[k]), None)
+    if along is None:
+        return None
+    dims = list(part.dims)
+    dims.insert(along, whole.dims[along] // part.dims[along])
+    kept = ",".join(str(k + (k >= along)) for k in range(part.rank))
+    kind, sizes = whole.element_type, ",".join(map(str, dims))
+    plain = whole.with_layout(None)
+    return (
+        f"%{i.name}.parts = {kind}[{sizes}] broadcast(%{operand.name}), dimensions={{{kept}}}\n"
+        f"  %{i.name} = {plain} reshape(%{i.name}.parts)"
+    )
 
 
 def other_target(i: Instruction, line: str, chance: random.Random) -> str | None:
@@ -77,8 +144,8 @@ def other_combiner(i: Instruction, line: str, chance: random.Random) -> str | No
 DEVICE_MUTATIONS: dict[str, Mutation] = {
     each.__name__: each
     for each in (
-        *(other_groups, order_of_group, other_target, dropped_pair),
-        *(dropped_collective, other_offset, other_combiner),
+        *(other_groups, across_groups, order_of_group, split_groups, other_target, dropped_pair),
+        *(dropped_collective, doubled_collective, deleted_gather, other_offset, other_combiner),
     )
 }
 """To be added to `tests.equivalence.mutants.MUTATIONS`."""
