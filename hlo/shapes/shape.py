@@ -161,14 +161,15 @@ def leaf_number(shape: AnyShape, path: tuple[int, ...]) -> int:
     return _leaf_numbers(shape)[path] if isinstance(shape, TupleShape) else 0
 
 
-def layouts_text(shape: AnyShape) -> str:
+def layouts_text(shape: AnyShape, *, has_tiles: bool = True) -> str:
     """Return the layout of each array of a shape, row-major by default, without memory spaces.
 
-    >>> layouts_text(parse_shape("(f32[2,3]{0,1:S(1)}, token[], f32[5])"))
-    '{0,1} {0}'
+    >>> layouts_text(parse_shape("(f32[2,3]{0,1:T(8,128)S(1)}, token[], f32[5])"))
+    '{0,1:T(8,128)} {0}'
     """
-    arrays = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
-    return " ".join([str(replace(array.layout_or_default, memory_space=0)) for array in arrays])
+    layouts = [leaf.layout_or_default for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
+    plain = [replace(each, memory_space=0) for each in layouts]
+    return " ".join([str(each if has_tiles else replace(each, tiles=())) for each in plain])
 
 
 def unbounded_leaf(*shapes: AnyShape) -> Shape | None:

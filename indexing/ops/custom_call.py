@@ -115,7 +115,7 @@ class CustomCall(StructuredOp):
         """Add what the called code may read: its configuration, and the layouts if constrained.
 
         XLA chooses the layouts of a call without `operand_layout_constraints`, so its code does not
-        depend on them.
+        depend on them.  XLA:TPU assigns the tiles of constrained layouts, too.
 
         Source: XLA ``xla/hlo/ir/hlo_instructions.cc``, `HloCustomCallInstruction::Identical`.
         """
@@ -123,8 +123,9 @@ class CustomCall(StructuredOp):
         values[CONFIG] = attribute_text(instruction, CONFIG)
         constrained = values.pop(_LAYOUTS)
         if constrained:
-            operands = ", ".join(map(layouts_text, self.operand_layout_constraints))
-            values[_LAYOUTS] = f"({operands}) -> {layouts_text(self.shape)}"
+            shapes = *self.operand_layout_constraints, self.shape
+            *operands, result = [layouts_text(shape, has_tiles=False) for shape in shapes]
+            values[_LAYOUTS] = f"({', '.join(operands)}) -> {result}"
         return values
 
     @constraint("C1", "operand_layout_constraints must have the shape of each operand")

@@ -219,6 +219,9 @@ OPEN = [
     (("", "f", CONSTRAINED % "{1,0}"),    ("{0,1}", "f", CONSTRAINED % "{1,0}"), False),
     (("", "f", CONSTRAINED % "{1,0}"),    ("", "f", CONSTRAINED % "{1,0:S(1)}"), True),
     (("", "f", CONSTRAINED % "{1,0}"),    ("{1,0}", "f", CONSTRAINED % "{1,0}"), True),
+    (("", "f", CONSTRAINED % "{1,0}"),    ("{1,0:T(2,128)}", "f",
+                                           CONSTRAINED % "{1,0:T(4,128)}"),      True),
+    (("", "f", CONSTRAINED % "{1,0}"),    ("", "f", CONSTRAINED % "{0,1:T(2,128)}"), False),
     (("", "Sharding", ", sharding={replicated}"), ("", "Sharding", ""),          True),
 ]
 # fmt: on
