@@ -38,7 +38,6 @@ from indexing.equivalence.values.formulas.numbering import (
     attributes_of,
 )
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
-from indexing.equivalence.values.laws.integers import fits
 from indexing.equivalence.values.matching.sorted_rows import BOUND_DEVICE, ON_EACH_DEVICE
 from indexing.equivalence.values.terms.functions import is_integral
 from indexing.equivalence.values.terms.terms import ARRAYS, Formula, FormulaTable, Kind
@@ -99,8 +98,10 @@ class DeviceElements(Elements):
 
     __slots__ = ("bound", "device", "devices", "programs")
 
-    def __init__(self, numbering: Numbering, devices: Devices) -> None:
-        super().__init__(numbering)
+    def __init__(
+        self, numbering: Numbering, devices: Devices, *, rounds_factors: bool = False
+    ) -> None:
+        super().__init__(numbering, rounds_factors=rounds_factors)
         self.devices = devices
         self.device = devices.variable
         self.bound = Variable(BOUND_DEVICE, 0, devices.count - 1)
@@ -181,7 +182,7 @@ class DeviceElements(Elements):
             return body
         numbers = np.array([value.value for value in values])
         expr = formula_of([int(n) for n in numbers], self.device.as_expr())
-        if expr is not None and fits(expr, body.type):
+        if expr is not None:  # its values are of the type, whatever its bounds are
             return self.table.index(expr, body.type)
         return self.algebra.table_element(numbers, body.type, (self.device.as_expr(),))
 

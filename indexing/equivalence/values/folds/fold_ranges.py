@@ -12,6 +12,7 @@ from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import FALSE, Constraint
 from simplifier.linear import Expr, as_expr
+from simplifier.residues import residues_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +96,14 @@ def solve_range(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold without a range variable that a guard determines.
 
     ``f * v + rest in [lower, upper]`` holds for at most one v if ``upper - lower < |f|``: for
-    positive f, ``v = (upper - rest) floordiv f``.
+    positive f, ``v = (upper - rest) floordiv f``.  ``(f * v + rest) mod m in [lower, upper]`` holds
+    for at most one number modulo ``m / |f|``, if f divides m.
     """
     for guard in fold.guards:
         for v in fold.ranges:
-            factor = guard.expr.parts.get(v, 0)
-            rest = guard.expr - v.as_expr() * factor
-            width = guard.upper - guard.lower
-            if width >= abs(factor) or depends_on(algebra.table, rest, v):
+            value = solved_value(algebra.table, guard, v) or solved_residue(algebra.table, guard, v)
+            if value is None:
                 continue
-            last = guard.upper - rest if factor > 0 else rest - guard.lower
-            value = last // abs(factor)
             swap = algebra.rewriting({v: value})
             others = [c.with_expr(swap.expr(c.expr)) for c in fold.guards]
             return replace(
@@ -115,6 +113,33 @@ def solve_range(algebra: FormulaAlgebra, fold: Fold) -> Fold:
                 guards=(*others, Constraint(value, *v.bounds)),
             )
     return fold
+
+
+def solved_value(table: FormulaTable, guard: Constraint, v: Variable) -> Expr | None:
+    """Return the only value of a range variable that a guard allows, if there is only one."""
+    factor = guard.expr.parts.get(v, 0)
+    rest = guard.expr - v.as_expr() * factor
+    if guard.upper - guard.lower >= abs(factor) or depends_on(table, rest, v):
+        return None
+    last = guard.upper - rest if factor > 0 else rest - guard.lower
+    return last // abs(factor)
+
+
+def solved_residue(table: FormulaTable, guard: Constraint, v: Variable) -> Expr | None:
+    """Return the only value of a range variable with residues that a guard allows."""
+    residues = residues_of(guard.expr, guard.bounds)
+    if residues is None:
+        return None
+    factor, modulus = residues.dividend.parts.get(v, 0), residues.modulus
+    rest = residues.dividend - v.as_expr() * factor
+    width = residues.upper - residues.lower
+    if not 0 <= width < abs(factor) or modulus % factor or depends_on(table, rest, v):
+        return None
+    period = modulus // abs(factor)
+    if v.upper - v.lower >= period:
+        return None
+    last = residues.upper - rest if factor > 0 else rest - residues.lower
+    return (last // abs(factor) - v.lower) % period + v.lower
 
 
 def depends_on(table: FormulaTable, expr: Expr, v: Variable) -> bool:
