@@ -5,8 +5,9 @@
 reads ``FOLDER/TARGET_passes/NAME`` (dumps of passes, as `benchmarks.pass_dumps` or a compiler for
 a device leaves them) and ``FOLDER/TARGET/NAME.pre.hlo`` with ``NAME.opt.hlo`` (a program before
 and after all passes).  It prints a row for the pairs and one for the whole programs of each target:
-proved by exact laws, proved with laws of real numbers, different, undecided, ended by the limit of
-time on one comparison, and seconds.  Then follow the first causes of what is not proved, counted.
+proved by exact laws, proved with laws of real numbers, different by rounding, different, undecided,
+ended by the limit of time on one comparison, and seconds.  Then follow the first causes of what is
+not proved, counted.
 Comparisons run in a process of their own, which is ended at the limit.  ``--save FILE`` writes one
 JSON record for each comparison; ``--against FILE`` prints the comparisons whose result has changed.
 """
@@ -35,7 +36,7 @@ from indexing.equivalence.passes import validate_passes
 from indexing.equivalence.verdicts import Undecided, Verdict
 from indexing.views.tables import align_columns
 
-RESULTS: Final = ("values", "values, laws", "differs", "undecided", "time")
+RESULTS: Final = ("values", "values, laws", "rounding", "differs", "undecided", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def outcome_of(verdict: Verdict) -> tuple[str, str]:
     match verdict:
         case Proved(laws=laws):
             return ("values, laws" if laws else "values"), ""
-        case Differs():
-            return "differs", str(verdict)
+        case Differs(by_rounding=by_rounding):
+            return ("rounding" if by_rounding else "differs"), str(verdict)
         case Undecided(terms=terms, reason=reason):
             return "undecided", f"{reason} | {' <> '.join(terms or ())}"[:600]
     raise AssertionError(verdict)
@@ -177,7 +178,7 @@ def report(outcomes: list[Outcome]) -> None:
         causes = Counter(
             cause_kind(o.cause) or o.result
             for o in outcomes
-            if o.target == target and o.result in ("undecided", "time", "differs")
+            if o.target == target and o.result in RESULTS[2:]
         )
         for cause, count in causes.most_common(25):
             print(f"{target}: {count} {cause}")

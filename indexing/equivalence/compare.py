@@ -19,9 +19,10 @@ from indexing.equivalence.partitioned.levels import compare_partition
 from indexing.equivalence.partitioned.pairing import PartitionedPair, partitioned_pair
 from indexing.equivalence.reads import Comparison, compare_reads
 from indexing.equivalence.runs import Runs
-from indexing.equivalence.values.engine import EqualFormulas, Residual, ValueComparison
+from indexing.equivalence.values.engine import ValueComparison
+from indexing.equivalence.values.results import EqualFormulas, Residual
 from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Undecided, Verdict
-from indexing.equivalence.witnesses import by_influence, by_values
+from indexing.equivalence.witnesses import by_influence, by_rounding, by_values
 from indexing.execution import xla
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
@@ -202,7 +203,7 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
     reads = _by_weaker_reads(pair, equal)
     if isinstance(reads, Differs):
         return replace(reads, equal_outputs=equal)
-    witness = by_values(pair, Runs(pair, exact=formulas.exact_arithmetic), "values")
+    witness = _value_witness(pair, residual, formulas.exact_arithmetic)
     if isinstance(witness, Differs):
         return replace(witness, equal_outputs=equal)
     return Undecided(
@@ -214,6 +215,14 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
         equal_outputs=equal,
         note=f"level reads: {reads.reason}" if isinstance(reads, Undecided) else "",
     )
+
+
+def _value_witness(pair: Pair, residual: Residual, exact: bool) -> Differs | Unknown | None:
+    """Return an output element whose values differ, if an execution shows one."""
+    witness = by_values(pair, Runs(pair, exact=exact), "values")
+    if witness is None and residual.in_the_reals is not None:
+        return by_rounding(pair)
+    return witness
 
 
 def _by_effects(pair: Pair, numbers: Mapping[int, int], laws: Mapping[str, int]) -> Verdict:

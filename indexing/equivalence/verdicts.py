@@ -23,6 +23,7 @@ Word: TypeAlias = Literal[
     "equal counts",
     "equal reads",
     "fewer reads",
+    "differs by rounding",
     "differs",
     "undecided",
 ]
@@ -114,6 +115,7 @@ class Differs:
         reads_are_complete: both programs read no other elements of the parameter.
         note: how the programs were compared, or "".
         equal_outputs: numbers of the outputs with equal formulas.
+        by_rounding: executions in f64 agree: the values differ by roundings to a narrower type.
         inputs: the inputs of the execution that shows it, for each device: an array for each leaf
             of the parameters of the program before.
     """
@@ -133,19 +135,20 @@ class Differs:
     reads_are_complete: bool = True
     note: str = ""
     equal_outputs: tuple[int, ...] = ()
+    by_rounding: bool = False
     inputs: tuple[tuple[Array, ...], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def word(self) -> Word:
         """The verdict in words."""
-        return "differs"
+        return "differs by rounding" if self.by_rounding else "differs"
 
     def __bool__(self) -> bool:
         return False
 
     def __str__(self) -> str:
         at = f" at {list(self.element)}" if self.before or self.element else ""
-        return f"output {self.output} differs{at}: {self.reason}"
+        return f"output {self.output} {self.word}{at}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

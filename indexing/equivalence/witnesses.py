@@ -11,6 +11,7 @@ from hlo.text.source import HloError
 from indexing.equivalence.chains import ElementReads
 from indexing.equivalence.pairing import Pair, Side
 from indexing.equivalence.reads import Gap
+from indexing.equivalence.roundings import judged, rounded_gap, wide_runs
 from indexing.equivalence.runs import Runs, ValueGap
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Undecided
 from indexing.maps.answers import Unknown
@@ -19,7 +20,24 @@ from indexing.maps.answers import Unknown
 def by_values(pair: Pair, runs: Runs, level: Level) -> Differs | Unknown | None:
     """Return an output element at which executions on the same inputs differ, if one is seen."""
     gap = runs.value_gap()
-    return _differs(pair, runs, gap, level) if isinstance(gap, ValueGap) else gap
+    if not isinstance(gap, ValueGap):
+        return gap
+    shown = _differs(pair, runs, gap, level)
+    if runs.exact or runs.use_xla:
+        return shown
+    return judged(shown, gap.inputs, (pair.before, pair.after), wide_runs)
+
+
+def by_rounding(pair: Pair) -> Differs | None:
+    """Return an element whose values differ by a rounding, if executions in f64 agree."""
+    runs = Runs(pair)
+    gap = rounded_gap(runs)
+    if gap is None:
+        return None
+    shown = judged(
+        _differs(pair, runs, gap, "values"), gap.inputs, (pair.before, pair.after), wide_runs
+    )
+    return shown if shown.by_rounding else None
 
 
 def by_influence(pair: Pair, runs: Runs, gap: Gap) -> Differs | Undecided:

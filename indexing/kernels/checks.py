@@ -9,7 +9,7 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from indexing.equivalence.values.formulas.numbering import NoFormula
-from indexing.equivalence.values.laws.reals import EXCESS
+from indexing.equivalence.values.laws.roundings import EXCESS
 from indexing.kernels.domains import NotHandled
 from indexing.kernels.ir import MlirModule
 from indexing.kernels.kernel import NO_FUSION, Kernel

@@ -243,7 +243,7 @@ def outcome(verdict: Verdict) -> str:
         case Proved(level=level, laws=laws):
             return f"{level}, laws" if laws else level
         case Differs():
-            return "differs"
+            return verdict.word
         case Undecided(level=level):
             return "undecided" if level is None else f"{level} only"
 

@@ -14,12 +14,8 @@ from indexing import equivalent
 from indexing.equivalence import Differs, Proved, Undecided
 from indexing.equivalence.pairing import Pair, pair_of
 from indexing.equivalence.runs import Runs, ValueGap
-from indexing.equivalence.values.engine import (
-    EqualFormulas,
-    ValueComparison,
-    ValueResult,
-    compare_values,
-)
+from indexing.equivalence.values.engine import ValueComparison, compare_values
+from indexing.equivalence.values.results import EqualFormulas, ValueResult
 from indexing.equivalence.verdicts import Level
 from tests.equivalence.mutants import MUTATIONS, mutants
 

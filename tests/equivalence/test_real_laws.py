@@ -4,7 +4,8 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
-from indexing.equivalence.values.engine import EqualFormulas, compare_values
+from indexing.equivalence.values.engine import compare_values
+from indexing.equivalence.values.results import EqualFormulas
 
 ADD = "add.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
 XY = "x = f32[3] parameter(0)  y = f32[3] parameter(1)"

@@ -6,8 +6,9 @@ import pytest
 
 import hlo
 from indexing.equivalence.values import engine
-from indexing.equivalence.values.engine import EqualFormulas, SharedFormulas, compare_values
+from indexing.equivalence.values.engine import SharedFormulas, compare_values
 from indexing.equivalence.values.formulas import elements
+from indexing.equivalence.values.results import EqualFormulas
 from indexing.equivalence.values.terms.terms import FormulaTable
 from tests.equivalence.test_value_loops import PAIRS
 from tests.equivalence.test_value_mutants import decided_mutants

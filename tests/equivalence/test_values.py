@@ -4,7 +4,8 @@ import pytest
 
 import hlo
 from indexing import equivalent
-from indexing.equivalence.values.engine import EqualFormulas, Residual, compare_values
+from indexing.equivalence.values.engine import compare_values
+from indexing.equivalence.values.results import EqualFormulas, Residual
 
 ADD = "add.f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
 EXTREMA = """

@@ -149,6 +149,7 @@ def command(
 
     The first line has the verdict in words: `equal to the last bit`; `equal over the reals`, with
     laws that floats obey up to rounding; `differs`, also if outputs differ in number or shape;
+    `differs by rounding`, if executions differ, but agree with f64 in place of bf16, f16 and f32;
     `undecided`. At other levels it is `equal reads`, `fewer reads` or `equal counts`.
 
     The exit status is 0 if the modules are proved equal, 1 if they differ, and 3 if the comparison

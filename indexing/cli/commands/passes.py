@@ -75,6 +75,7 @@ def command(
       reads only    undecided at a stronger level, proved at level reads
       undecided     nothing is proved
       differs       executions of both modules differ
+    differs by rounding  the same, but executions in f64 agree
 
     Below the table follow the first pair that differs, with its witness, and the undecided pairs
     with the smallest subterms that are not proved equal. A pair spans several passes if a dump
@@ -116,7 +117,9 @@ def command(
             if notation == "json" and result.verdict is not None:
                 reporter.print(json.dumps(pass_record(result)))
         steps = _kernel_steps(reporter, folder, notation, bar)
-    first = next((each for each in done if isinstance(each.verdict, Differs)), None)
+    different = [each for each in done if isinstance(each.verdict, Differs)]
+    different.sort(key=lambda each: each.verdict is not None and each.verdict.word != "differs")
+    first = next(iter(different), None)
     if notation == "text":
         _print_results(reporter, done, first, level)
         reporter.print(*kernel_step_lines(steps))

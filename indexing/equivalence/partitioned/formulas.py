@@ -7,6 +7,7 @@ index.  Parameters of the partition are read at their global indices.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from hlo.shapes.shape import leaves
@@ -16,11 +17,17 @@ from indexing.equivalence.pairing import Side
 from indexing.equivalence.partitioned.device_elements import DeviceElements
 from indexing.equivalence.partitioned.distribution import Distribution
 from indexing.equivalence.partitioned.pairing import PartitionedPair
-from indexing.equivalence.values.engine import EqualFormulas, Residual, ValueResult
 from indexing.equivalence.values.formulas.applications import Arguments, Frame
 from indexing.equivalence.values.formulas.numbering import NoFormula, NumberedArray, Numbering
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.case_matching import CaseMatching
+from indexing.equivalence.values.results import (
+    EqualFormulas,
+    Residual,
+    Roundings,
+    ValueResult,
+    judged_roundings,
+)
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import dims
 
@@ -31,9 +38,27 @@ def compare_formulas(pair: PartitionedPair, exact_arithmetic: bool) -> list[Valu
     Raises:
         HloError: a program is invalid.
     """
-    numbering = Numbering()
-    elements = DeviceElements(numbering, pair.devices)
-    normal = Normalising(RealAlgebra(elements.algebra, exact_arithmetic=exact_arithmetic))
+    results = _compare_formulas(pair, exact_arithmetic, "kept")
+    if exact_arithmetic:
+        return results
+
+    def compare(roundings: Roundings, numbers: Sequence[int]) -> list[ValueResult]:
+        others = _compare_formulas(pair, False, roundings)
+        return [others[k] for k in numbers]
+
+    return judged_roundings(results, compare)
+
+
+def _compare_formulas(
+    pair: PartitionedPair, exact_arithmetic: bool, roundings: Roundings
+) -> list[ValueResult]:
+    numbering, keeps = Numbering(), roundings != "dropped"
+    rounds_factors = roundings == "added to factors"
+    elements = DeviceElements(numbering, pair.devices, rounds_factors=rounds_factors)
+    algebra = RealAlgebra(
+        elements.algebra, exact_arithmetic=exact_arithmetic, keeps_roundings=keeps
+    )
+    normal = Normalising(algebra)
     try:
         outputs = [_outputs(numbering, side) for side in (pair.before, pair.after)]
         arguments = _arguments(elements, pair)
@@ -45,7 +70,7 @@ def compare_formulas(pair: PartitionedPair, exact_arithmetic: bool) -> list[Valu
     for ours, theirs, given in zip(*outputs, pair.outputs, strict=True):
         try:
             before, after = elements.body(ours, frames[0]), elements.body(theirs, frames[1])
-            results.append(_compare_elements(elements, before, after, given, normal))
+            results.append(_compare_elements(elements, before, after, given, normal, keeps))
         except NoFormula as error:
             results.append(Residual("", "", None, error.unknown.reason))
     return results
@@ -82,15 +107,20 @@ def _compare_elements(
     after: Formula,
     given: Distribution,
     normal: Normalising,
+    drops_roundings: bool,
 ) -> ValueResult:
-    """Compare the element of a global output with the element that a device holds."""
+    """Compare the element of a global output with the element that a device holds.
+
+    Args:
+        drops_roundings: the program after may lack roundings that `normal` keeps.
+    """
     algebra = elements.algebra
     values = dict(zip(dims(given.dims), elements.global_index(given), strict=True))
     before = algebra.rewriting({v: e for v, e in values.items() if v.as_expr() != e})(before)
     domain = tuple(elements.inside(given))
     if before is after or CaseMatching(algebra).equal(before, after, domain):
         return EqualFormulas(MappingProxyType(dict(elements.trusted)))
-    matching = CaseMatching(normal.algebra)
+    matching = CaseMatching(normal.algebra, drops_roundings=drops_roundings)
     ours, theirs = normal(before), normal(after)
     normal.algebra.uses.clear()
     if matching.equal(ours, theirs, domain):

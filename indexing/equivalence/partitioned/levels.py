@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from hlo.modules.module import Module
 from indexing.equivalence.partitioned.device_reads import compare_device_reads
 from indexing.equivalence.partitioned.device_runs import DeviceRuns
 from indexing.equivalence.partitioned.formulas import compare_formulas
-from indexing.equivalence.partitioned.pairing import PartitionedPair
+from indexing.equivalence.partitioned.pairing import PartitionedPair, partitioned_pair
 from indexing.equivalence.reads import Comparison, Gap
-from indexing.equivalence.runs import ValueGap
-from indexing.equivalence.values.engine import EqualFormulas, Residual
+from indexing.equivalence.roundings import judged, widened
+from indexing.equivalence.runs import Runs, ValueGap
+from indexing.equivalence.values.results import EqualFormulas, Residual
 from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Undecided, Verdict
 from indexing.maps.answers import Unknown
 
@@ -122,7 +124,21 @@ def _shown_difference(
 ) -> Differs | Unknown | None:
     """Return an output element at which executions differ, if one is seen."""
     gap = runs.value_gap()
-    return _differs(pair, gap, level) if isinstance(gap, ValueGap) else gap
+    if not isinstance(gap, ValueGap):
+        return gap
+    shown = _differs(pair, gap, level)
+    if runs.exact:
+        return shown
+    return judged(shown, gap.inputs, (pair.before, pair.after), _wide_runs)
+
+
+def _wide_runs(before: Module, after: Module) -> Runs | None:
+    """Return executions of both modules in f64; None if a module has no such form."""
+    modules = widened(before), widened(after)
+    if modules[0] is None or modules[1] is None:
+        return None
+    pair = partitioned_pair(modules[0], modules[1])
+    return DeviceRuns(pair) if isinstance(pair, PartitionedPair) else None
 
 
 def _differs(pair: PartitionedPair, gap: ValueGap, level: Level, reason: str = "") -> Differs:

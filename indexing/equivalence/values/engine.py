@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.dataflow.needed import needed_by
@@ -14,56 +12,23 @@ from indexing.equivalence.values.formulas.applications import Arguments, Frame
 from indexing.equivalence.values.formulas.elements import MAX_COPIED_TERMS, Elements
 from indexing.equivalence.values.formulas.expansions import has_definitions
 from indexing.equivalence.values.formulas.numbering import NoFormula, NumberedArray, Numbering
+from indexing.equivalence.values.laws.exact import NARROW
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.matching import (
     ROUNDED_ONCE,
-    Difference,
     Matching,
     UnequalTerms,
 )
 from indexing.equivalence.values.matching.residuals import reason_of, texts_of
+from indexing.equivalence.values.results import (
+    EqualFormulas,
+    Residual,
+    Roundings,
+    ValueResult,
+    judged_roundings,
+)
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.arrays import ArrayRef, Path, array_leaves
-
-_NO_LAWS: Final[Mapping[str, int]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class EqualFormulas:
-    """A proof that an output has the same formula in both programs.
-
-    Attributes:
-        laws: the number of uses of each law that is not exact, by name.
-        is_structural: the arrays have the same value number; no formula was needed.
-    """
-
-    laws: Mapping[str, int] = field(default_factory=lambda: _NO_LAWS)
-    is_structural: bool = False
-
-    def __bool__(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Residual:
-    """The part of an output's formulas that is not proved equal.
-
-    Attributes:
-        before, after: the smallest pair of subterms that differ, as text.
-        difference: the part in which they differ.
-        reason: the obstacle, if the formulas are not known.
-    """
-
-    before: str
-    after: str
-    difference: Difference | None
-    reason: str
-
-    def __bool__(self) -> bool:
-        return False
-
-
-ValueResult: TypeAlias = EqualFormulas | Residual
 
 
 def compare_values(
@@ -134,24 +99,44 @@ class ValueComparison:
     Value numbers, formulas, normal forms and compared pairs of terms are kept.  A result that may
     depend on earlier programs, because a budget is exceeded or constants were rounded, is computed
     again without them.
+
+    Args:
+        exact_arithmetic: use only laws that are valid for every value of the type.
+        expands: replace ops by their definitions.
+        roundings: what is done with roundings to a narrower type: they are kept, so that only the
+            program before may round more; in addition, added to the factors of products of default
+            precision; or dropped in both programs.  None: what proves most outputs.
     """
 
-    def __init__(self, *, exact_arithmetic: bool = False, expands: bool = False) -> None:
-        self.exact_arithmetic, self.expands = exact_arithmetic, expands
+    def __init__(
+        self,
+        *,
+        exact_arithmetic: bool = False,
+        expands: bool = False,
+        roundings: Roundings | None = None,
+    ) -> None:
+        self.exact_arithmetic, self.expands, self.roundings = exact_arithmetic, expands, roundings
         self.done: list[ValueResult] = []
         """The comparisons of the outputs of the last programs so far."""
+        self._others: dict[Roundings, ValueComparison] = {}
         self._forget()
 
     def _forget(self) -> None:
         self.numbering = Numbering()
-        self.elements = Elements(self.numbering, expands=self.expands)
+        rounds_factors = self.roundings == "added to factors"
+        self.elements = Elements(
+            self.numbering, expands=self.expands, rounds_factors=rounds_factors
+        )
         self.arguments: dict[tuple[int, Path], Formula] = {}
         self.frame = Frame(self.arguments)
-        algebra = RealAlgebra(self.elements.algebra, exact_arithmetic=self.exact_arithmetic)
+        keeps = self.roundings != "dropped"
+        algebra = RealAlgebra(
+            self.elements.algebra, exact_arithmetic=self.exact_arithmetic, keeps_roundings=keeps
+        )
         self.normal = Normalising(algebra)
         self.shared = SharedFormulas(self.numbering)
         self.exact = Matching(self.elements.algebra)
-        self.matching = Matching(algebra, allows_rounding=algebra.reassociates)
+        self.matching = Matching(algebra, algebra.reassociates, drops_roundings=keeps)
         self._programs: dict[Hashable, list[NumberedArray]] = {}
         self._modules: tuple[Module | None, Module | None] = None, None
 
@@ -162,13 +147,39 @@ class ValueComparison:
         parameters: Mapping[int, int] | None = None,
     ) -> list[ValueResult]:
         """Return the comparison of each output; arguments as of `compare_values`."""
+        results = self._defined_results(before, after, parameters)
+        if all(results) or self.roundings is not None or self.exact_arithmetic:
+            return results
+        ours, theirs = _references(before), _references(after)
+        if not len(results) == len(ours) == len(theirs) or not _has_narrow(ours, theirs):
+            return results
+
+        def compare(roundings: Roundings, numbers: Sequence[int]) -> list[ValueResult]:
+            if roundings not in self._others:
+                self._others[roundings] = ValueComparison(roundings=roundings)
+            mine, other = ([each[k] for k in numbers] for each in (ours, theirs))
+            return self._others[roundings].results(mine, other, parameters)
+
+        return judged_roundings(results, compare)
+
+    def _defined_results(
+        self,
+        before: Computation | Sequence[ArrayRef],
+        after: Computation | Sequence[ArrayRef],
+        parameters: Mapping[int, int] | None,
+    ) -> list[ValueResult]:
+        """Return the comparison of each output, by definitions of ops where it is not proved."""
         is_fresh = not self._programs
         results = self._results(before, after, parameters or {})
         if not is_fresh and not all(map(_is_independent, results)):
             self._forget()
             results = self._results(before, after, parameters or {})
         if not all(results) and not self.expands and _has_definitions(before, after):
-            expanding = ValueComparison(exact_arithmetic=self.exact_arithmetic, expands=True)
+            expanding = ValueComparison(
+                exact_arithmetic=self.exact_arithmetic,
+                expands=True,
+                roundings=self.roundings or "kept",
+            )
             expanded = expanding.results(before, after, parameters)
             if len(expanded) == len(results):
                 both = zip(results, expanded, strict=True)
@@ -215,7 +226,7 @@ class ValueComparison:
         if before.shape.dims != after.shape.dims:
             return Residual(str(before.shape), str(after.shape), None, "the shapes differ")
         elements, normal = self.elements, self.normal
-        is_small = self.expands or self._is_small(before, after)
+        is_small = self.expands or elements.rounds_factors or self._is_small(before, after)
         if not is_small and self.shared.equal(before, after, self.arguments):
             return EqualFormulas()
         try:
@@ -260,6 +271,24 @@ class ValueComparison:
         return True
 
 
+def _references(program: Computation | Sequence[ArrayRef]) -> Sequence[ArrayRef]:
+    """Return the output arrays of a program."""
+    if not isinstance(program, Computation):
+        return program
+    return [ArrayRef(program.root, path) for _, path, _ in array_leaves(program.root.shape)]
+
+
+def _has_narrow(*programs: Sequence[ArrayRef]) -> bool:
+    """Return True if a module has floats that are narrower than f32."""
+    modules = {ref.instruction.module for program in programs for ref in program}
+    return any(
+        leaf.element_type in NARROW
+        for module in modules
+        for i in module.instructions
+        for *_, leaf in array_leaves(i.shape)
+    )
+
+
 def _module_of(program: Computation | Sequence[ArrayRef]) -> Module | None:
     """Return the module of a program; None if it has no outputs."""
     if isinstance(program, Computation):
@@ -291,8 +320,7 @@ def _outputs(
     Args:
         parameters: other numbers of parameters.
     """
-    if isinstance(program, Computation):
-        program = [ArrayRef(program.root, path) for _, path, _ in array_leaves(program.root.shape)]
+    program = _references(program)
     if not program:
         return []
     roots = [ref.instruction for ref in program]

@@ -23,6 +23,7 @@ from indexing.equivalence.values.laws.reals import (
     ZERO,
     ZERO_PRODUCT,
 )
+from indexing.equivalence.values.laws.roundings import FACTORS
 from indexing.equivalence.values.laws.table import TABLE
 from indexing.equivalence.values.matching.matching import ROUNDED_ONCE
 
@@ -66,6 +67,12 @@ _OTHERS: Final = (
     (REPEATED, "real", "reduce", "sums of floats; exact for integers"),
     (SCALED, "real", "reduce, dot", "sums of floats; c is a constant or -1"),
     (ROUNDED_SUM, "real", "reduce, dot", "sums of bf16 and f16, which are added in f32"),
+    (
+        FACTORS,
+        "definition",
+        "dot, convolution",
+        "f32; operand_precision is default: the compiler chooses the fastest product",
+    ),
     (TOP_K, "definition", "custom-call", "the target is TopK: trusted by its name"),
     (BATCH_NORM, "definition", "batch-norm-training, batch-norm-inference", "f32, f64"),
     (

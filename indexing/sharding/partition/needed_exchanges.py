@@ -150,21 +150,21 @@ class Needs:
         by_group = _with_group(number, self.devices, operand.shape)
         reduced = [m for _, edge in edges for n in _composed(needed, edge)
                    for m in _composed([n], by_group)]  # fmt: skip
-        results = self._count(reduced, operand)
         given = self._contributions(operand)
-        contributed = self._count(given, operand)
-        for each in (results, contributed):
-            if isinstance(each, Unknown):
-                return each
-        assert isinstance(results, int)
-        assert isinstance(contributed, int)
+        shared = [m for n in given for m in _composed([n], by_group)]
+        numbers: list[int] = []
+        for maps in (reduced, given, shared):
+            number = self._count(maps, operand)
+            if isinstance(number, Unknown):
+                return number
+            numbers.append(number)
+        results, contributed, both = numbers
         everything = self.devices.count * operand.shape.size
         if contributed == everything:
             return size * results + count - 2 * results
-        if results * size != everything or count != self.devices.count * array.shape.size:  # type: ignore[union-attr]
+        if results * size != everything or count != self.devices.count * _size(array):
             return Unknown(f"`{instruction.name}`: parts of its operand are constant", instruction)
-        shared = self._count([m for n in given for m in _composed([n], by_group)], operand)
-        return shared if isinstance(shared, Unknown) else contributed + count - results - shared
+        return contributed + count - results - both
 
     def _contributions(self, operand: ArrayRef) -> tuple[IndexingMap, ...]:
         """Return maps to the elements of an operand that depend on a parameter."""
@@ -206,6 +206,10 @@ class Needs:
             return amount.number
         name = array.instruction.name
         return Unknown(f"`{name}`: its reads are over-approximated", array.instruction)
+
+
+def _size(array: ArrayRef) -> int:
+    return array.shape.size if isinstance(array.shape, Shape) else 0
 
 
 def _operand_path(array: ArrayRef, number: int) -> Path:

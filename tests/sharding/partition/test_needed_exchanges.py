@@ -86,7 +86,8 @@ def test_the_least_is_at_most_what_rings_send(sizes: tuple[int, int]) -> None:
     rows, columns = sizes
     text = f"""{HEAD}p = f32[{rows},{columns}] parameter(0)
       c = f32[{4 * rows},{columns}] all-gather(p), dimensions={{0}}, {GROUPS}
-      ROOT s = f32[{rows},{columns}] reduce-scatter(c), dimensions={{0}}, to_apply=add, {GROUPS} }}"""
+      ROOT s = f32[{rows},{columns}] reduce-scatter(c), dimensions={{0}}, to_apply=add,
+        {GROUPS} }}"""
     module = hlo.parse(text)
     costs = {cost.instruction: cost.bytes_sent for cost in collective_costs(module)}
     for instruction, least in needed_exchanges(module).items():

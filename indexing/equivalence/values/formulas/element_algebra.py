@@ -44,6 +44,7 @@ class Step:
         function: returns the results of a computation over symbols for its arguments.
         combiner: returns the opcode of a computation that applies one op to both parameters.
         applied: returns the result of a computation of scalars, applied to terms.
+        rounds_factors: factors of products of default precision are rounded to bf16.
     """
 
     algebra: FormulaAlgebra
@@ -55,6 +56,7 @@ class Step:
     function: Callable[[Computation], tuple[Formula, ...]]
     combiner: Callable[[Computation], str]
     applied: Callable[[Computation, Sequence[Formula]], Formula | Unknown]
+    rounds_factors: bool = False
 
     @property
     def keeps_unit_ranges(self) -> bool:
@@ -171,13 +173,22 @@ class Step:
             values = tuple([self._convert_term(term, total) for term in values])
             inits = tuple([self._convert_term(term, total) for term in inits])
         if rule.is_product:
-            values = (self.algebra.apply("multiply", (), total, values),)
+            factors = self._rounded_factors(values, total)
+            values = (self.algebra.apply("multiply", (), total, factors),)
         inits = inits or (self.algebra.table.constant(0, total),)
         if combiner and {values[0].type, inits[0].type} != {total}:
             return self._unknown(f"combines other types than {total}")
         fold = Fold(combiner, functions, self.leaf if not combiner else 0, total, inits, values,
                     ranges, guards)  # fmt: skip
         return self._convert_term(fold_formula(self.algebra, fold), element_type)
+
+    def _rounded_factors(self, values: tuple[Formula, ...], total: str) -> tuple[Formula, ...]:
+        """Return the factors of a product as the unit reads them that multiplies by default."""
+        is_rounded = self.rounds_factors and total == "f32"
+        if not is_rounded or not has_default_precision(self.instruction):
+            return values
+        narrow = [self._convert_term(value, "bf16") for value in values]
+        return tuple([self._convert_term(value, "f32") for value in narrow])
 
     def _combiner(self, count: int) -> tuple[str, tuple[Formula, ...]]:
         """Return the known combiner of a reduction, or the results of any other one."""
@@ -203,6 +214,17 @@ class Step:
             return term
         attributes: Attributes = ()
         return self.algebra.apply("convert", attributes, element_type, [term])
+
+
+def has_default_precision(instruction: Instruction) -> bool:
+    """Return True for a product whose precision the compiler chooses.
+
+    Source: XLA ``xla/xla_data.proto``, ``PrecisionConfig``: the default is the fastest calculation.
+    """
+    precision = getattr(instruction.op, "operand_precision", None)
+    if precision is None or getattr(instruction.op, "algorithm", "") not in ("", "dot_unset"):
+        return False
+    return all(each == "default" for each in precision)
 
 
 def _is_multiple_of_iota(data: Any, element_type: str) -> bool:

@@ -75,6 +75,7 @@ class Elements:
         functions: the results of computations, over symbols for their arguments.
         trusted: the uses of definitions that are not exact, by name.
         expands: ops are replaced by their definitions, and loops by their iterations.
+        rounds_factors: factors of products of default precision are rounded to bf16.
         shares: a deep formula is closed where it is read at another index, instead of copied.
         limit: the limit on the terms.
         origins: the numbers of the arrays from which each opaque array is made, by its own number.
@@ -86,12 +87,18 @@ class Elements:
     functions: dict[Computation, tuple[Formula, ...]]
     trusted: Counter[str]
     expands: bool
+    rounds_factors: bool
     shares: bool
     limit: int
     origins: dict[int, list[int]]
 
     def __init__(
-        self, numbering: Numbering, *, expands: bool = False, shares: bool = False
+        self,
+        numbering: Numbering,
+        *,
+        expands: bool = False,
+        shares: bool = False,
+        rounds_factors: bool = False,
     ) -> None:
         self.numbering = numbering
         self.table = FormulaTable()
@@ -99,7 +106,7 @@ class Elements:
         self.functions = {}
         self.trusted = Counter()
         self.origins = {}
-        self.expands, self.shares = expands, shares
+        self.expands, self.shares, self.rounds_factors = expands, shares, rounds_factors
         self.limit = MAX_EXPANDED_TERMS if expands else MAX_TERMS
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
@@ -189,6 +196,7 @@ class Elements:
             function=self.function,
             combiner=self.combiner,
             applied=self.apply_computation,
+            rounds_factors=self.rounds_factors,
         )
 
     def combiner(self, computation: Computation) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from indexing.equivalence.values.folds.folds import fold_formula, open_fold
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.reals import DEFINITIONS, REAL_LAWS
+from indexing.equivalence.values.laws.roundings import EXCESS_LAW
 from indexing.equivalence.values.laws.symbols import Renaming, parts_of
 from indexing.equivalence.values.laws.table import TABLE, by_opcode
 from indexing.equivalence.values.terms.terms import Formula
@@ -20,10 +21,18 @@ from simplifier.atoms import Variable
 
 
 class RealAlgebra(FormulaAlgebra):
-    """Constructors of terms with laws that are not exact."""
+    """Constructors of terms with laws that are not exact.
 
-    def __init__(self, exact: FormulaAlgebra, *, exact_arithmetic: bool) -> None:
-        others = DEFINITIONS if exact_arithmetic else (*DEFINITIONS, *REAL_LAWS)
+    Args:
+        exact_arithmetic: leave out the laws that hold for real numbers only.
+        keeps_roundings: leave out the law that drops roundings to a narrower type.
+    """
+
+    def __init__(
+        self, exact: FormulaAlgebra, *, exact_arithmetic: bool, keeps_roundings: bool = False
+    ) -> None:
+        real = [law for law in REAL_LAWS if not (keeps_roundings and law is EXCESS_LAW)]
+        others = [*DEFINITIONS, *([] if exact_arithmetic else real)]
         exact_laws = [law for law in TABLE if law.grade == "exact"]
         super().__init__(exact.table, exact.functions, by_opcode((*others, *exact_laws)))
         self.reassociates = not exact_arithmetic

@@ -12,6 +12,7 @@ from typing import Final
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call, is_negative_choice
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
+from indexing.equivalence.values.laws.roundings import EXCESS_LAW
 from indexing.equivalence.values.terms.functions import ROUNDED, evaluate, function_of, is_float
 from indexing.equivalence.values.terms.terms import Formula
 
@@ -36,7 +37,6 @@ LOG_POWER: Final = "log(power(x, y)) = y * log(x)"
 SQRT_SQUARE: Final = "sqrt(x * x) = |x|"
 POWER: Final = "power(x, 2) = x * x"
 NARROW_FUNCTION: Final = "f(x) in bf16 = convert(f(convert(x)))"
-EXCESS: Final = "convert(convert(x)) = x, narrowed first"
 
 
 def _sum(algebra: Constructors, call: Application) -> Formula | None:
@@ -366,15 +366,6 @@ def _narrow_function(algebra: Constructors, call: Application) -> Formula | None
     return algebra.apply("convert", (), call.element_type, [result])
 
 
-def _excess(algebra: Constructors, call: Application) -> Formula | None:
-    (x,) = call.arguments
-    if is_call(x, "convert") and x.type in NARROW and x.arguments[0].type == call.element_type:
-        if is_float(call.element_type):
-            algebra.note({EXCESS})
-            return x.arguments[0]
-    return None
-
-
 DEFINITIONS: Final = (
     ValueLaw(NARROW_FUNCTION, "definition", tuple(sorted(ROUNDED)), "bf16 and f16 by way of f32",
              "The rounding of these functions is defined by the implementation; XLA:CPU computes "
@@ -395,6 +386,5 @@ REAL_LAWS: Final = (
              "x * x may overflow or underflow.", _sqrt),
     ValueLaw(POWER, "real", ("power",), "constant exponents 0, 1, 2, 3, -1, 1/2 and -1/2",
              "The definition of powers in the reals.", _power),
-    ValueLaw(EXCESS, "real", ("convert",), "floats; the wider type has excess precision",
-             "Rounding is the identity in the reals.", _excess),
+    EXCESS_LAW,
 )  # fmt: skip

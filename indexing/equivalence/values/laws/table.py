@@ -14,8 +14,9 @@ from indexing.equivalence.values.laws.integers import LAWS
 from indexing.equivalence.values.laws.law import ValueLaw
 from indexing.equivalence.values.laws.orders import ORDER_LAWS
 from indexing.equivalence.values.laws.reals import DEFINITIONS, REAL_LAWS
+from indexing.equivalence.values.laws.roundings import ROUNDING_LAWS
 
-TABLE: Final = (*LAWS, *ORDER_LAWS, *FLOAT_LAWS, *DEFINITIONS, *REAL_LAWS)
+TABLE: Final = (*LAWS, *ORDER_LAWS, *FLOAT_LAWS, *ROUNDING_LAWS, *DEFINITIONS, *REAL_LAWS)
 
 
 def by_opcode(laws: Iterable[ValueLaw]) -> dict[str, list[ValueLaw]]:
@@ -27,4 +28,4 @@ def by_opcode(laws: Iterable[ValueLaw]) -> dict[str, list[ValueLaw]]:
     return table
 
 
-EXACT_LAWS: Final = by_opcode((*LAWS, *ORDER_LAWS, *FLOAT_LAWS))
+EXACT_LAWS: Final = by_opcode((*LAWS, *ORDER_LAWS, *FLOAT_LAWS, *ROUNDING_LAWS))

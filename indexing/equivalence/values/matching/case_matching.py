@@ -26,6 +26,8 @@ from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import instantiate_fold
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
+from indexing.equivalence.values.laws.exact import is_call
+from indexing.equivalence.values.laws.roundings import EXCESS, unrounded
 from indexing.equivalence.values.matching.sorted_rows import SortedRow, sorted_row
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
@@ -56,6 +58,7 @@ class CaseMatching:
             variables.
         limit: the limit on the pairs of terms that are compared.
         numbers: the numbers of ranges that are opened; comparisons within others share them.
+        drops_roundings: the terms after may lack a rounding to a narrower type and back.
         pair: the last pair of terms without choices that is not proved equal.
     """
 
@@ -64,6 +67,7 @@ class CaseMatching:
     limit: int = MAX_STEPS
     pair: tuple[Formula, Formula] | None = None
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    drops_roundings: bool = False
     steps: int = 0
     _decided: dict[tuple[int, int, Domain], bool] = field(default_factory=dict)
     _empty: dict[Domain, bool] = field(default_factory=dict)
@@ -94,11 +98,21 @@ class CaseMatching:
             inside = self._inside(before), self._inside(after)
             if inside != (before, after):
                 return self.equal(*inside, domain)
+            if self.drops_roundings and self._equal_unrounded(before, after, domain):
+                return True
             self.pair = self.pair or (before, after)
             return False
         if _is_call(before) and _is_call(after) and self._same(before, after, domain):
             return True
         return all(self.equal(before, after, part) for _, part in self.parts(choice, domain))
+
+    def _equal_unrounded(self, before: Formula, after: Formula, domain: Domain) -> bool:
+        """Return True if a value that is rounded before only is proved equal."""
+        value = unrounded(before.arguments[0], before.type) if is_call(before, "convert") else None
+        if value is None or not self.equal(value, after, domain):
+            return False
+        self.algebra.note({EXCESS})
+        return True
 
     def _inside(self, term: Formula) -> Formula:
         """Return the formula of an element that is read from an array of its values."""

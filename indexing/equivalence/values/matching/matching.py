@@ -15,6 +15,8 @@ from typing import Final, Literal, TypeAlias
 from indexing.equivalence.values.folds.fold_unions import combiner_of, equal_unions
 from indexing.equivalence.values.folds.folds import REORDER
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
+from indexing.equivalence.values.laws.exact import is_call
+from indexing.equivalence.values.laws.roundings import EXCESS, unrounded
 from indexing.equivalence.values.matching.case_matching import CaseMatching, first_choice
 from indexing.equivalence.values.terms.functions import MANTISSA, is_float
 from indexing.equivalence.values.terms.terms import Formula
@@ -82,10 +84,12 @@ class Matching:
 
     Attributes:
         allows_rounding: constants that the laws computed may differ by rounding.
+        drops_roundings: the terms after may lack a rounding to a narrower type and back.
     """
 
     algebra: FormulaAlgebra
     allows_rounding: bool = False
+    drops_roundings: bool = False
     _compared: dict[Key, TermComparison] = field(default_factory=dict)
     _combiners: dict[int, str] = field(default_factory=dict)
     _nested: int = 0
@@ -131,6 +135,8 @@ class Matching:
             known = self._descend(before, after)
             if not known.is_equal:
                 known = self._over_sets(before, after) or self._by_cases(before, after) or known
+            if not known.is_equal and self.drops_roundings:
+                known = self._without_rounding(before, after) or known
             self._nested -= 1
             self._compared[key] = known
         return known
@@ -169,12 +175,28 @@ class Matching:
         inside = [self._comparison(one, other).uses for one, other in pairs]
         return TermComparison(uses=frozenset(own).union(*inside))
 
+    def _without_rounding(self, before: Formula, after: Formula) -> TermComparison | None:
+        """Compare the value that is rounded before only; None if they are not proved equal."""
+        if not is_call(before, "convert"):
+            return None
+        value = unrounded(before.arguments[0], before.type)
+        if value is None or not self.equal(value, after):
+            return None
+        inside = _NONE if value is after else self._comparison(value, after).uses
+        return TermComparison(uses=inside | {(EXCESS, (before.number, after.number))})
+
     def _by_cases(self, before: Formula, after: Formula) -> TermComparison | None:
         """Compare terms in each case of their choices; None if they are not proved equal."""
         if before.type != after.type or first_choice(before) is first_choice(after) is None:
             return None
         limit = MAX_CASES - self._case_count
-        cases = CaseMatching(self.algebra, self._proves, limit, numbers=self._numbers)
+        cases = CaseMatching(
+            self.algebra,
+            self._proves,
+            limit,
+            numbers=self._numbers,
+            drops_roundings=self.drops_roundings,
+        )
         outer, self._used = self._used, set()
         notes = len(self.algebra.uses)
         is_equal = limit > 0 and cases.equal(before, after)

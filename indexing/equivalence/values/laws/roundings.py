@@ -1,0 +1,79 @@
+"""Laws of roundings to a narrower type of floats.
+
+In the reals, a rounding is the identity.  A program that rounds less is as accurate as the program
+before; one that rounds more is not the same program: such formulas are compared by `EXCESS` in one
+direction only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from indexing.equivalence.values.laws.exact import NARROW, is_call
+from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
+from indexing.equivalence.values.terms.functions import is_float
+from indexing.equivalence.values.terms.terms import Formula
+
+EXCESS: Final = "convert(convert(x)) = x, narrowed first"
+FACTORS: Final = "x * y of default precision = bf16(x) * bf16(y)"
+
+
+def unrounded(narrow: Formula, kind: str) -> Formula | None:
+    """Return the float that was converted to a narrower type, which is converted back to `kind`."""
+    if not is_call(narrow, "convert") or narrow.type not in NARROW or not is_float(kind):
+        return None
+    (value,) = narrow.arguments
+    return value if value.type == kind else None
+
+
+def _excess(algebra: Constructors, call: Application) -> Formula | None:
+    value = unrounded(call.arguments[0], call.element_type)
+    if value is not None:
+        algebra.note({EXCESS})
+    return value
+
+
+_SELECTING: Final = frozenset(["maximum", "minimum", "negate", "abs", "select"])
+"""Functions that commute with every rounding: it is monotone, and symmetric in the sign."""
+
+
+def _rounded_twice(algebra: Constructors, call: Application) -> Formula | None:
+    """``round(f(round(x), y)) = round(f(x, y))``."""
+    (x,) = call.arguments
+    if call.element_type not in NARROW or not is_call(x, *_SELECTING) or not is_float(x.type):
+        return None
+    inner = [_value(term, call.element_type) for term in x.arguments]
+    if all(new is old for new, old in zip(inner, x.arguments, strict=True)):
+        return None
+    opcode, attributes = x.head
+    value = algebra.apply(opcode, attributes, x.type, inner)
+    return algebra.apply("convert", (), call.element_type, [value])
+
+
+def _value(term: Formula, kind: str) -> Formula:
+    """Return the float that is rounded to `kind` and back, or the term itself."""
+    if not is_call(term, "convert") or term.arguments[0].type != kind:
+        return term
+    value = unrounded(term.arguments[0], term.type)
+    return term if value is None else value
+
+
+ROUNDING_LAWS: Final = (
+    ValueLaw(
+        "round(max(round(x), y)) = round(max(x, y))",
+        "exact",
+        ("convert",),
+        "a conversion to bf16 or f16 and back; also min, negate, abs and select",
+        "Rounding is monotone, symmetric in the sign and idempotent, so it commutes with these "
+        "functions.",
+        _rounded_twice,
+    ),
+)
+EXCESS_LAW: Final = ValueLaw(
+    EXCESS,
+    "real",
+    ("convert",),
+    "floats; the program before rounds, the program after does not",
+    "Rounding is the identity in the reals.",
+    _excess,
+)
