@@ -1,5 +1,9 @@
 # Public names, loaded on first use (`__init__.py`).
 from .compare import equivalent as equivalent
+from .correspondence import Correspondence as Correspondence
+from .correspondence import correspondence as correspondence
+from .costs import CostComparison as CostComparison
+from .costs import compare_costs as compare_costs
 from .in_place import Hazard as Hazard
 from .in_place import in_place as in_place
 from .passes import PassResult as PassResult

@@ -317,3 +317,24 @@ def test_a_limit_of_time_ends_in_undecided(run: Run, monkeypatch: pytest.MonkeyP
     assert output.startswith("undecided: time: the comparison took more than 0.2 s")
     status, _, error = run("diff a.hlo b.hlo --time-limit soon")
     assert (status, "'soon' is no time such as 60s or 2min" in error) == (2, True)
+
+
+# ---------------------------------------------------------------- what became of instructions
+
+
+def test_the_map_and_the_costs_are_described_by_the_schema(run: Run) -> None:
+    status, output, _ = run("diff a.hlo b.hlo --map --cost --dumps dumps dumps --format json")
+    record = json.loads(output)
+    validator("diff").validate(record)
+    assert status == 1
+    assert ["e/c", "e/c", "value"] not in record["map"]["links"]
+    assert ["e/p", "e/p", "value"] in record["map"]["links"]
+    assert record["cost"]["moved"][0] > record["cost"]["moved"][1]
+    assert record["cost"]["first_pass"] == "the dumps of both compilations are equal"
+
+
+def test_the_text_lists_what_costs_more(run: Run) -> None:
+    _, output, _ = run("diff a.hlo twice.hlo --map --cost")
+    lines = output.splitlines()
+    assert any(line.startswith("moved: ") for line in lines)
+    assert any("of the instructions of both modules have one" in line for line in lines)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.comparison_options import ComparisonOptions, comparison_options
 from indexing.cli.options import (
     exact_arithmetic_option,
     format_option,
@@ -74,10 +75,10 @@ _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 @level_option
 @click.option(
     "--to",
-    "target",
     type=click.Choice(["parameters"]),
     default="parameters",
     show_default=True,
+    expose_value=False,
     help="Compare the dependency of outputs on these arrays",
 )
 @click.option(
@@ -104,6 +105,7 @@ _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
     type=Seconds(),
     help="End the comparison after TIME, such as 60s or 2min: it is then undecided",
 )
+@comparison_options
 @click.option(
     "--save-inputs",
     metavar="IN.npz",
@@ -118,12 +120,12 @@ def command(
     before: str,
     after: str,
     level: Level,
-    target: str,
     parameters: dict[int, int] | None,
     exact_arithmetic: bool,
     bitwise: bool,
     allow_fewer: bool,
     time_limit: float | None,
+    shown: ComparisonOptions,
     save_inputs: str | None,
     notation: str,
 ) -> None:
@@ -156,9 +158,14 @@ def command(
     is undecided. It is 1 for `fewer reads` without --allow-fewer, and for `equal over the reals`
     with --bitwise.
 
+    --map lists which instruction became which: by values that are proved equal, by `op_name`, or by
+    neighbours. --cost compares two compilations of one program, such as by two versions of XLA:
+    executed instructions that correspond are one group.
+
     \b
     Examples:
       hlo-indexing diff before.hlo after.hlo
+      hlo-indexing diff old.opt.hlo new.opt.hlo --cost --dumps old new
       hlo-indexing diff before.hlo after.hlo --level reads
       hlo-indexing diff before.hlo after.hlo --save-inputs in.npz
       hlo-indexing diff before.hlo after.hlo --exact-arithmetic --format json | jq .verdict
@@ -180,7 +187,11 @@ def command(
     (verdict,) = verdicts
     moved = _traffic_of_both(reporter, [first, second])
     lines = chain(verdict_lines(verdict, level), [traffic_line(*moved)] if moved else ())
-    reporter.print_answer(notation, lines, [comparison_record(before, after, verdict, moved)])
+    record = comparison_record(before, after, verdict, moved)
+    with reporter.reporting(f"{before}, {after}"):
+        more = list(shown.lines(first, second, record, reporter.input_limit))
+        lines = chain(lines, more)
+    reporter.print_answer(notation, lines, [record])
     if isinstance(verdict, Differs):
         if save_inputs is not None:
             _save(reporter, save_inputs, verdict)

@@ -154,10 +154,10 @@ class Needs:
         shared = [m for n in given for m in _composed([n], by_group)]
         numbers: list[int] = []
         for maps in (reduced, given, shared):
-            number = self._count(maps, operand)
-            if isinstance(number, Unknown):
-                return number
-            numbers.append(number)
+            total = self._count(maps, operand)
+            if isinstance(total, Unknown):
+                return total
+            numbers.append(total)
         results, contributed, both = numbers
         everything = self.devices.count * operand.shape.size
         if contributed == everything:
