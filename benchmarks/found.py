@@ -19,11 +19,11 @@ from typing import Any, Final
 
 import hlo
 from benchmarks.found_cases import CASES, Case
-from benchmarks.xla_process import Failure, XlaProcess
 from indexing import equivalent, passes
 from indexing.equivalence import Differs, Proved
 from indexing.equivalence.dumps import modules_in
 from indexing.execution import run
+from indexing.execution.xla_process import Failure, XlaProcess
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "examples" / "found"

@@ -15,9 +15,8 @@ import argparse
 import re
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -29,14 +28,14 @@ import hlo
 from benchmarks.found import last_pass, place_of
 from benchmarks.found_cases import CASES, Case
 from benchmarks.hunt_programs import programs
-from benchmarks.xla_process import STDERR, Array, Failure, XlaProcess
 from hlo.modules.module import Module
 from hlo.shapes.shape import Shape
 from indexing.equivalence.draws import Draw
 from indexing.equivalence.evidence import far_apart
-from indexing.equivalence.reduction import minimise, part_of
+from indexing.equivalence.reduction import smallest_program
 from indexing.equivalence.verdicts import ElementIndex
 from indexing.execution import run
+from indexing.execution.xla_process import STDERR, Array, Failure, XlaProcess
 from indexing.ops.unspecified import record_unspecified
 
 BATCH: Final = 40
@@ -144,29 +143,10 @@ def message(folder: Path) -> str:
 
 def reduced(hunt: Hunt, text: str, finding: Finding) -> str:
     """Return the smallest part of a program with the same finding."""
-    module = hlo.parse(text)
-    attempts = 0
-
-    def smaller(root: str, cuts: Collection[str]) -> str | None:
-        nonlocal attempts
-        attempts += 1
-        if attempts > MAX_ATTEMPTS:
-            return None
-        part = part_of(module.entry[root], cuts)
-        return part if part is not None and finding.is_like(hunt.finding(part)) else None
-
-    def differs(root: str, names: list[str], kept: Collection[str]) -> bool:
-        return smaller(root, [name for name in names if name not in kept]) is not None
-
-    names = [i.name for i in module.entry if i.opcode not in ("parameter", "constant")]
-    names = [name for name in names if isinstance(module.entry[name].shape, Shape)]
-    for root in names:
-        if smaller(root, ()) is not None:
-            others = [name for name in names if name != root]
-            kept = minimise(others, partial(differs, root, others))
-            attempts = 0
-            return smaller(root, [name for name in others if name not in kept]) or text
-    return text
+    part = smallest_program(
+        hlo.parse(text), lambda module: finding.is_like(hunt.finding(str(module))), MAX_ATTEMPTS
+    )
+    return str(part)
 
 
 def known(text: str, finding: Finding) -> Case | None:

@@ -39,6 +39,7 @@ COMMANDS = {
     "dump": "Compile a function of JAX for any target, and write what XLA dumps",
     "pallas": "Check the blocks of the Pallas calls of a function of JAX",
     "passes": "Validate each compiler pass of a folder of dumps",
+    "triage": "Sort modules on which compilations diverge by what differs, and by its cause",
     "kernels": "Compare the kernels that XLA emits with the fusions that they compute",
     "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
     "ops": "List the supported ops and the grades of their maps",
@@ -148,7 +149,7 @@ def cli(reporter: Reporter, debug: bool) -> None:
       0        success
       1        an error in the input
       2        a usage error
-      3        undecided (diff, kernels, pallas, passes)
+      3        undecided (diff, kernels, pallas, passes, triage)
       130      interrupted by Ctrl-C
       141      the reader of the output closed it
       128 + N  ended by signal N

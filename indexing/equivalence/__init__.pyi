@@ -8,6 +8,9 @@ from .in_place import Hazard as Hazard
 from .in_place import in_place as in_place
 from .passes import PassResult as PassResult
 from .passes import passes as passes
+from .triage import TriagedCase as TriagedCase
+from .triage import TriageGroup as TriageGroup
+from .triage import triage as triage
 from .verdicts import Differs as Differs
 from .verdicts import FewerReads as FewerReads
 from .verdicts import Proved as Proved

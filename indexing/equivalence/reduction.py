@@ -95,6 +95,45 @@ def minimise(items: Sequence[Item], fails: Callable[[Collection[Item]], bool]) -
     return kept
 
 
+def smallest_program(module: Module, fails: Callable[[Module], bool], max_attempts: int) -> Module:
+    """Return a small part of a module that still fails; otherwise the module.
+
+    Args:
+        fails: returns True for a module with the fault.
+        max_attempts: the limit on its calls, before and after the result is chosen.
+
+    >>> text = '''ENTRY e { p = f32[5] parameter(0)  a = f32[5] exponential(p)
+    ...   b = f32[5] sine(a)  c = f32[5] abs(b)  ROOT d = f32[5] cosine(c) }'''
+    >>> part = smallest_program(parse(text), lambda m: "abs" in str(m), 40)
+    >>> [instruction.opcode for instruction in part.entry]
+    ['parameter', 'abs']
+    """
+    attempts = 0
+
+    def smaller(root: str, cuts: Collection[str]) -> Module | None:
+        nonlocal attempts
+        attempts += 1
+        text = part_of(module.entry[root], cuts) if attempts <= max_attempts else None
+        try:
+            part = None if text is None else parse(text)
+        except HloError:
+            return None
+        return part if part is not None and fails(part) else None
+
+    def still_fails(root: str, names: list[str], kept: Collection[str]) -> bool:
+        return smaller(root, [name for name in names if name not in kept]) is not None
+
+    computed = [i for i in module.entry if isinstance(i.shape, Shape)]
+    names = [i.name for i in computed if not declarations_of(i).is_given and i.literal is None]
+    for root in names:
+        if smaller(root, ()) is not None:
+            others = [name for name in names if name != root]
+            kept = minimise(others, partial(still_fails, root, others))
+            attempts = 0
+            return smaller(root, [name for name in others if name not in kept]) or module
+    return module
+
+
 def part_of(root: Instruction, cuts: Collection[str]) -> str | None:
     """Return the text of the part of a module that computes `root`, with `cuts` as parameters.
 

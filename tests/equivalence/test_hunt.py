@@ -10,8 +10,8 @@ import hlo
 from benchmarks.found import FOLDER
 from benchmarks.hunt import Finding, Hunt, known, reduced
 from benchmarks.hunt_programs import programs
-from benchmarks.xla_process import XlaProcess
 from indexing.execution import xla
+from indexing.execution.xla_process import XlaProcess
 
 NEEDS_XLA = pytest.mark.skipif(not xla.is_available(), reason="needs jaxlib (extra xla)")
 
