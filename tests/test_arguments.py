@@ -379,6 +379,8 @@ MADE_BY_QUERIES = {
     *("indexing.equivalence.Proved", "indexing.equivalence.Differs"),
     *("indexing.equivalence.FewerReads", "indexing.equivalence.Undecided"),
     "indexing.equivalence.PassResult",
+    *("indexing.equivalence.Correspondence", "indexing.equivalence.CostComparison"),
+    *("indexing.equivalence.TriageGroup", "indexing.equivalence.TriagedCase"),
     *(f"indexing.kernels.Kernel{name}" for name in ("", "Differs", "Proved", "Undecided")),
     "indexing.kernels.Launch",
 }

@@ -41,6 +41,7 @@ ALLOWED: Final[dict[str, tuple[int, str]]] = {
     "indexing/equivalence/values/matching/matching.py": (1, LAWS),
     "indexing/equivalence/values/laws/orders.py": (2, LAWS),
     "indexing/equivalence/values/laws/reals.py": (2, LAWS),
+    "indexing/equivalence/values/laws/roundings.py": (1, LAWS),
     "indexing/equivalence/values/formulas/element_algebra.py": (1, LAWS),
     "indexing/kernels/control.py": (1, "functions of predicates that bytes have, too"),
     "indexing/kernels/accumulation.py": (1, "functions that combine values in any order"),

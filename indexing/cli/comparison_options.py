@@ -1,4 +1,4 @@
-"""What ``hlo-indexing diff`` prints besides the verdict: correspondences and costs."""
+"""Options of ``hlo-indexing diff`` for more than the verdict: correspondences and costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class ComparisonOptions:
-    """What is printed besides the verdict.
+    """Answers that are printed besides the verdict.
 
     Attributes:
         shows_map: the instructions that correspond.
@@ -42,9 +42,9 @@ class ComparisonOptions:
             from indexing.equivalence.correspondence import correspondence
             from indexing.views.correspondence_tables import map_lines, map_record
 
-            found = correspondence(before, after)
-            record["map"] = map_record(found)
-            yield from map_lines(found)
+            matched = correspondence(before, after)
+            record["map"] = map_record(matched)
+            yield from map_lines(matched)
         if self.shows_costs:
             from indexing.equivalence.costs import compare_costs
             from indexing.views.correspondence_tables import cost_lines, cost_record

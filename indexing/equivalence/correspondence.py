@@ -43,7 +43,7 @@ _STARTED: Final = ("-start", "-done", "-update")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class InstructionLink:
     """Two instructions that correspond.
 
     Attributes:
@@ -70,7 +70,7 @@ class Correspondence:
         added: instructions after without a link.
     """
 
-    links: tuple[Link, ...]
+    links: tuple[InstructionLink, ...]
     removed: tuple[Instruction, ...]
     added: tuple[Instruction, ...]
 
@@ -103,11 +103,11 @@ def correspondence(before: Module, after: Module) -> Correspondence:
     sides = executed_instructions(before), executed_instructions(after)
     keys = _value_keys(before, after)
     forward = _Linker(sides[0], sides[1], keys).links()
-    links = [Link(forward[i][0], i, forward[i][1]) for i in sides[1] if i in forward]
+    links = [InstructionLink(forward[i][0], i, forward[i][1]) for i in sides[1] if i in forward]
     reached = {link.before for link in links}
     backward = _Linker(sides[1], sides[0], keys).links()
     rest = [i for i in sides[0] if i not in reached]
-    links += [Link(i, backward[i][0], backward[i][1]) for i in rest if i in backward]
+    links += [InstructionLink(i, backward[i][0], backward[i][1]) for i in rest if i in backward]
     removed = tuple([i for i in rest if i not in backward])
     added = tuple([i for i in sides[1] if i not in forward])
     return Correspondence(tuple(links), removed, added)
@@ -230,7 +230,7 @@ class _Linker:
                 self.by_value[keys[target]].append(target)
             for name in self.names.get(target, ()):
                 self.by_name[name].append(target)
-        self.found: dict[Instruction, tuple[Instruction, How]] = {}
+        self.linked: dict[Instruction, tuple[Instruction, How]] = {}
 
     def links(self) -> dict[Instruction, tuple[Instruction, How]]:
         """Return the link of each source that has one."""
@@ -238,15 +238,15 @@ class _Linker:
             self._link_itself(source)
         users = _users(self.sources)
         for source in self.sources:  # operands first
-            if source not in self.found and _only_moves(source):
+            if source not in self.linked and _only_moves(source):
                 self._link_as(source, _moved_from(source), "movement")
         for source in reversed(self.sources):  # users first
-            if source not in self.found:
+            if source not in self.linked:
                 self._link_as(source, users.get(source, ()), "user")
         for source in self.sources:
-            if source not in self.found:
+            if source not in self.linked:
                 self._link_as(source, source.operands, "user")
-        return self.found
+        return self.linked
 
     def _link_itself(self, source: Instruction) -> None:
         """Link an instruction by its value, or by its name."""
@@ -260,7 +260,7 @@ class _Linker:
         ]
         for candidates, how in ways:
             if candidates:
-                self.found[source] = _most_alike(source, candidates), how
+                self.linked[source] = _most_alike(source, candidates), how
                 return
 
     def _agree(self, one: Instruction, other: Instruction) -> bool:
@@ -271,9 +271,9 @@ class _Linker:
     def _link_as(self, source: Instruction, others: Iterable[Instruction], how: How) -> None:
         """Link an instruction as one of its neighbours is linked."""
         for other in others:
-            known = self.found.get(other)
+            known = self.linked.get(other)
             if known is not None and self._agree(source, known[0]):
-                self.found[source] = known[0], how
+                self.linked[source] = known[0], how
                 return
 
 

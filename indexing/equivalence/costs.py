@@ -148,15 +148,15 @@ def _bytes_moved(row: InstructionTraffic) -> int:
 
 def _fused(instruction: Instruction) -> list[Instruction]:
     """Return the instructions inside a fusion, and in what it calls."""
-    found: list[Instruction] = []
+    inside: list[Instruction] = []
     pending: list[Computation] = []
     if isinstance(instruction.op, InlineOp):
         pending += instruction.called_computations
     while pending:
         for inner in pending.pop():
-            found.append(inner)
+            inside.append(inner)
             pending += inner.called_computations
-    return found
+    return inside
 
 
 class _Groups:

@@ -349,7 +349,7 @@ class _Judge:
         known = _dumps_in(dumps)
         last = known[0].dumps[-1].pass_name if known else ""
         log = dumps / STDERR
-        errors = log.read_text(errors="replace").splitlines() if log.exists() else []
+        errors = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
         detail = next((line for line in errors if re.match(r"[EF]\d{4}", line)), failure.reason)
         return TriagedCase(name, "no result", f"after pass `{last}`", detail)
 

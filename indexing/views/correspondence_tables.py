@@ -16,25 +16,25 @@ MAX_NAMED: Final = 3
 """Limit on the instructions that a cell names."""
 
 
-def map_lines(found: Correspondence) -> Iterator[str]:
+def map_lines(matched: Correspondence) -> Iterator[str]:
     """Yield a row for each link, and the instructions without one."""
-    share = f"{found.linked_share:.1%}"
-    yield f"{len(found.links):,} links; {share} of the instructions of both modules have one"
+    share = f"{matched.linked_share:.1%}"
+    yield f"{len(matched.links):,} links; {share} of the instructions of both modules have one"
     cells = [["before", "after", "by"]]
-    for link in found.links:
+    for link in matched.links:
         cells.append([_name(link.before), _name(link.after), link.how])
     yield from align_columns(cells)
-    for word, rest in (("removed", found.removed), ("added", found.added)):
+    for word, rest in (("removed", matched.removed), ("added", matched.added)):
         if rest:
             yield f"{word}: {', '.join(map(_name, rest))}"
 
 
-def map_record(found: Correspondence) -> dict[str, Any]:
+def map_record(matched: Correspondence) -> dict[str, Any]:
     """Return a correspondence as a value for JSON."""
     return {
-        "links": [[_name(link.before), _name(link.after), link.how] for link in found.links],
-        "removed": list(map(_name, found.removed)),
-        "added": list(map(_name, found.added)),
+        "links": [[_name(link.before), _name(link.after), link.how] for link in matched.links],
+        "removed": list(map(_name, matched.removed)),
+        "added": list(map(_name, matched.added)),
     }
 
 

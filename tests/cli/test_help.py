@@ -74,6 +74,10 @@ def test_the_examples_of_the_help_run(
         if isinstance(parameter.shape, Shape)
     }
     archive.write("in.npz", arrays)
+    if name == "triage":
+        Path("cases").mkdir()
+        for stage in ("pre", "opt"):
+            shutil.copy("m.hlo", f"cases/m.{stage}.hlo")
     if name == "memory":
         shutil.copy(ASSIGNED.with_suffix(".hlo"), "m.hlo")
         shutil.copy(ASSIGNED.with_suffix(".buffer-assignment.txt"), "m-buffer-assignment.txt")

@@ -41,8 +41,8 @@ ENTRY e { p = f32[4,5] parameter(0), metadata={op_name="p"}
 
 def links() -> dict[str, tuple[str, str]]:
     """The link of each instruction after; those of instructions before follow them."""
-    found = correspondence(hlo.parse(BEFORE), hlo.parse(AFTER))
-    return {link.after.name: (link.before.name, link.how) for link in reversed(found.links)}
+    matched = correspondence(hlo.parse(BEFORE), hlo.parse(AFTER))
+    return {link.after.name: (link.before.name, link.how) for link in reversed(matched.links)}
 
 
 @pytest.mark.parametrize(
@@ -54,29 +54,29 @@ def test_instructions_have_their_counterparts(after: str, before: str) -> None:
 
 
 def test_inserted_instructions_follow_their_operands_and_users() -> None:
-    found = links()
-    assert found["cs"] == ("w", "movement")
-    assert found["cd"] == ("w", "value")  # up to a rounding
-    assert found["h"] == ("w", "user")
-    assert found["b1"] == ("b", "value")
+    matched = links()
+    assert matched["cs"] == ("w", "movement")
+    assert matched["cd"] == ("w", "value")  # up to a rounding
+    assert matched["h"] == ("w", "user")
+    assert matched["b1"] == ("b", "value")
 
 
 def test_values_that_are_equal_are_linked_without_names() -> None:
     bare = [hlo.parse(re.sub(r", metadata=\{[^}]*\}", "", text)) for text in (BEFORE, BEFORE)]
-    found = correspondence(*bare)
-    assert not found.added
-    names = [(link.before.name, link.after.name) for link in found.links]
+    matched = correspondence(*bare)
+    assert not matched.added
+    names = [(link.before.name, link.after.name) for link in matched.links]
     assert all(one == other or "dead" in (one, other) for one, other in names)
-    assert found.linked_share == 1
+    assert matched.linked_share == 1
 
 
 def test_unlike_programs_have_no_links() -> None:
     one = hlo.parse("ENTRY e { p = f32[3] parameter(0)  ROOT n = f32[3] negate(p) }")
     two = hlo.parse("ENTRY e { c = f32[5] constant({1,2,3,4,5})  ROOT s = f32[5] sine(c) }")
-    found = correspondence(one, two)
-    assert not found.links
-    assert found.linked_share == 0
-    assert [i.name for i in found.removed] == ["p", "n"]
+    matched = correspondence(one, two)
+    assert not matched.links
+    assert matched.linked_share == 0
+    assert [i.name for i in matched.removed] == ["p", "n"]
 
 
 def test_names_have_the_calls_around_them() -> None:

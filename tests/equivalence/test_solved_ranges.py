@@ -31,9 +31,9 @@ def test_solutions_are_those_of_enumeration() -> None:
             for at in range(d.lower, d.upper + 1):
                 values = range(v.lower, v.upper + 1)
                 allowed = [k for k in values if _holds(guard, {v: k, d: at})]
-                found = value.tree_value({d: at})
-                is_solution = found in values and _holds(guard, {v: found, d: at})
-                assert allowed == [found] * is_solution, (guard, at)
+                solution = value.tree_value({d: at})
+                is_solution = solution in values and _holds(guard, {v: solution, d: at})
+                assert allowed == [solution] * is_solution, (guard, at)
     assert min(counts.values()) > 100, counts
 
 

@@ -165,7 +165,7 @@ def command(
     \b
     Examples:
       hlo-indexing diff before.hlo after.hlo
-      hlo-indexing diff old.opt.hlo new.opt.hlo --cost --dumps old new
+      hlo-indexing diff before.hlo after.hlo --map --cost
       hlo-indexing diff before.hlo after.hlo --level reads
       hlo-indexing diff before.hlo after.hlo --save-inputs in.npz
       hlo-indexing diff before.hlo after.hlo --exact-arithmetic --format json | jq .verdict

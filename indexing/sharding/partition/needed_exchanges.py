@@ -58,11 +58,11 @@ def needed_exchanges(module: Module) -> dict[Instruction, int | Unknown]:
     >>> needed_exchanges(module)[module.entry["s"]]     # an all-reduce sends 288
     144
     """
-    found = [i for i in module.entry if isinstance(i.op, Collective)]
-    if not found:
+    collectives = [i for i in module.entry if isinstance(i.op, Collective)]
+    if not collectives:
         return {}
     needs = Needs.of(module)
-    return {each: needs.bytes_sent(each, each.op) for each in found}  # type: ignore[arg-type]
+    return {each: needs.bytes_sent(each, each.op) for each in collectives}  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
@@ -168,13 +168,13 @@ class Needs:
 
     def _contributions(self, operand: ArrayRef) -> tuple[IndexingMap, ...]:
         """Return maps to the elements of an operand that depend on a parameter."""
-        found: dict[IndexingMap, None] = {}
+        own: dict[IndexingMap, None] = {}
         for array, maps in self.walk.backward(operand).items():
             if not array.instruction.operands and array.instruction.opcode == "parameter":
                 for m in maps.maps:
-                    own = replace(m, results=tuple([v.as_expr() for v in m.dims]))
-                    found[own.simplify()] = None
-        return tuple(found)
+                    identity = replace(m, results=tuple([v.as_expr() for v in m.dims]))
+                    own[identity.simplify()] = None
+        return tuple(own)
 
     def _group_number(self, op: Collective) -> tuple[Expr, int] | None:
         """Return the number of a device's group as a formula of the device, and the sizes."""
