@@ -87,4 +87,4 @@ def _save(reporter: Reporter, folder: Path, case: TriagedCase) -> None:
     with reporter.reporting(str(path)):
         folder.mkdir(parents=True, exist_ok=True)
         head = f"// {case.kind}, {case.cause}: {case.detail}".replace("\n", " ")
-        path.write_text(f"{head}\n{case.smallest}", "utf-8")
+        path.write_text(f"{head}\n{case.smallest}", encoding="utf-8")
