@@ -25,6 +25,8 @@ from indexing.equivalence.values.results import (
     Residual,
     Roundings,
     ValueResult,
+    directed_result,
+    drops_roundings,
     judged_roundings,
 )
 from indexing.equivalence.values.terms.terms import Formula
@@ -147,11 +149,70 @@ class ValueComparison:
         parameters: Mapping[int, int] | None = None,
     ) -> list[ValueResult]:
         """Return the comparison of each output; arguments as of `compare_values`."""
-        results = self._defined_results(before, after, parameters)
-        if all(results) or self.roundings is not None or self.exact_arithmetic:
+        results = self._formula_results(before, after, parameters)
+        if all(results) or (self.roundings is not None and not self.expands):
             return results
+        results = self._with_roundings(results, before, after, parameters)
+        is_open = any(isinstance(r, Residual) and r.in_the_reals is None for r in results)
+        if not is_open or self.expands or not _has_definitions(before, after):
+            return results
+        return self._expanded_results(results, before, after, parameters)
+
+    def _expanded_results(
+        self,
+        results: list[ValueResult],
+        before: Computation | Sequence[ArrayRef],
+        after: Computation | Sequence[ArrayRef],
+        parameters: Mapping[int, int] | None,
+    ) -> list[ValueResult]:
+        """Return results in which outputs that are not proved are compared by definitions."""
+
+        def expand(roundings: Roundings) -> tuple[list[ValueResult], bool]:
+            comparison = ValueComparison(
+                exact_arithmetic=self.exact_arithmetic, expands=True, roundings=roundings
+            )
+            own = comparison.results(before, after, parameters)
+            return own, bool(comparison.elements.trusted)
+
+        expanded, is_defined = expand("dropped")
+        if len(expanded) != len(results):
+            return results
+        both = list(zip(results, expanded, strict=True))
+        if any(drops_roundings(b) for a, b in both if not a):
+            directed, _ = expand("added to factors")
+            if len(directed) == len(results):
+                both = [
+                    (a, directed_result(b, c)) for (a, b), c in zip(both, directed, strict=True)
+                ]
+        return [b if not a and (b or is_defined) else a for a, b in both]
+
+    def _formula_results(
+        self,
+        before: Computation | Sequence[ArrayRef],
+        after: Computation | Sequence[ArrayRef],
+        parameters: Mapping[int, int] | None,
+    ) -> list[ValueResult]:
+        """Return the comparison of each output, without definitions of ops."""
+        is_fresh = not self._programs
+        results = self._results(before, after, parameters or {})
+        if not is_fresh and not all(map(_is_independent, results)):
+            self._forget()
+            results = self._results(before, after, parameters or {})
+        return results
+
+    def _with_roundings(
+        self,
+        results: list[ValueResult],
+        before: Computation | Sequence[ArrayRef],
+        after: Computation | Sequence[ArrayRef],
+        parameters: Mapping[int, int] | None,
+    ) -> list[ValueResult]:
+        """Return results in which roundings to a narrower type are judged."""
         ours, theirs = _references(before), _references(after)
-        if not len(results) == len(ours) == len(theirs) or not _has_narrow(ours, theirs):
+        is_judged = self.roundings is None and not self.exact_arithmetic
+        if not is_judged or not len(results) == len(ours) == len(theirs):
+            return results
+        if not _has_narrow(ours, theirs):
             return results
 
         def compare(roundings: Roundings, numbers: Sequence[int]) -> list[ValueResult]:
@@ -161,31 +222,6 @@ class ValueComparison:
             return self._others[roundings].results(mine, other, parameters)
 
         return judged_roundings(results, compare)
-
-    def _defined_results(
-        self,
-        before: Computation | Sequence[ArrayRef],
-        after: Computation | Sequence[ArrayRef],
-        parameters: Mapping[int, int] | None,
-    ) -> list[ValueResult]:
-        """Return the comparison of each output, by definitions of ops where it is not proved."""
-        is_fresh = not self._programs
-        results = self._results(before, after, parameters or {})
-        if not is_fresh and not all(map(_is_independent, results)):
-            self._forget()
-            results = self._results(before, after, parameters or {})
-        if not all(results) and not self.expands and _has_definitions(before, after):
-            expanding = ValueComparison(
-                exact_arithmetic=self.exact_arithmetic,
-                expands=True,
-                roundings=self.roundings or "kept",
-            )
-            expanded = expanding.results(before, after, parameters)
-            if len(expanded) == len(results):
-                both = zip(results, expanded, strict=True)
-                is_defined = bool(expanding.elements.trusted)
-                results = [b if not a and (b or is_defined) else a for a, b in both]
-        return results
 
     def _results(
         self,

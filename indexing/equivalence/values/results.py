@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from indexing.equivalence.values.laws.roundings import FACTORS
+from indexing.equivalence.values.laws.roundings import EXCESS, FACTORS
 from indexing.equivalence.values.matching.matching import Difference
 
 Roundings: TypeAlias = Literal["dropped", "kept", "added to factors"]
@@ -88,6 +88,25 @@ def judged_roundings(
                 assert isinstance(residual, Residual)
                 judged[k] = replace(residual, reason=ROUNDED_AFTER, in_the_reals=result.laws)
     return judged
+
+
+def drops_roundings(result: ValueResult) -> bool:
+    """Return True for a proof that drops roundings in one of both programs."""
+    return isinstance(result, EqualFormulas) and EXCESS in result.laws
+
+
+def directed_result(dropped: ValueResult, directed: ValueResult) -> ValueResult:
+    """Return a result in which the program after does not round more.
+
+    Args:
+        dropped: of a comparison that drops roundings in both programs.
+        directed: of one that adds roundings to factors, and keeps the others.
+    """
+    if not isinstance(dropped, EqualFormulas) or not drops_roundings(dropped):
+        return dropped
+    if isinstance(directed, Residual):
+        return replace(directed, reason=ROUNDED_AFTER, in_the_reals=dropped.laws)
+    return _with_laws(directed, {FACTORS: 1})
 
 
 def _with_laws(result: ValueResult, laws: Mapping[str, int]) -> ValueResult:
