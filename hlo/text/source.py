@@ -14,6 +14,7 @@ error[syntax]: `p` is not defined
 from __future__ import annotations
 
 import re
+import textwrap
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -181,18 +182,25 @@ class HloError(Exception):
         return HloError(self.message, span, self.code, self.label, self.notes, self.help)
 
     def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, width: int | None = None) -> list[str]:
+        """Return the lines of the error.
+
+        Args:
+            width: the number of columns for the source line, and for the carets with their remark;
+                by default, a source line has at most `WIDTH` characters.
+        """
         gutter = " " * len(str(self.span.line))
-        return "\n".join(
-            [
-                f"error[{self.code}]: {printable(self.message)}",
-                *_excerpt(self.span, printable(self.label)),
-                *(f"{gutter} = note: {printable(note)}" for note in self.notes),
-                *([f"{gutter} = help: {printable(self.help)}"] if self.help else []),
-            ]
-        )
+        return [
+            f"error[{self.code}]: {printable(self.message)}",
+            *_excerpt(self.span, printable(self.label), width),
+            *(f"{gutter} = note: {printable(note)}" for note in self.notes),
+            *([f"{gutter} = help: {printable(self.help)}"] if self.help else []),
+        ]
 
 
-def _excerpt(span: Span, label: str) -> list[str]:
+def _excerpt(span: Span, label: str, width: int | None) -> list[str]:
     """Return the location, the source line and the carets of an error."""
     line, column = span.source.position(span.start)
     text = span.source.line_text(line)
@@ -200,24 +208,33 @@ def _excerpt(span: Span, label: str) -> list[str]:
         return [f" --> {printable(span.place())}"]
     first = min(column - 1, len(text))
     length = max(1, min(span.end - span.start, len(text) - first))
-    text, first = _clip(text, first, length)
-    length = max(1, min(length, len(text) - first))
     gutter = " " * len(str(line))
-    carets = " " * first + "^" * length + (f" {label}" if label else "")
+    room = None if width is None else max(width - len(gutter) - 3, _MIN_ROOM)
+    text, first = _clip(text, first, length, WIDTH if room is None else room - 2)
+    length = max(1, min(length, len(text) - first))
+    carets = " " * first + "^" * length
+    remarks = [f"{carets} {label}" if label else carets]
+    if room is not None and len(remarks[0]) > room:
+        start = max(0, min(first, room - _MIN_ROOM))
+        below = textwrap.wrap(label, room - start, break_long_words=False)
+        remarks = [carets, *(" " * start + part for part in below)]
     return [
         f"{gutter}--> {printable(span.place())}",
         f"{gutter} |",
         f"{line} | {_one_column_each(text)}",
-        f"{gutter} | {carets}",
+        *(f"{gutter} | {remark}" for remark in remarks),
     ]
 
 
-def _clip(text: str, first: int, length: int) -> tuple[str, int]:
-    """Return about `WIDTH` characters of `text` around the span, and the span's first offset."""
-    if len(text) <= WIDTH:
+_MIN_ROOM = 30  # smallest width of a remark below its carets, and of a source line
+
+
+def _clip(text: str, first: int, length: int, width: int) -> tuple[str, int]:
+    """Return about `width` characters of `text` around the span, and the span's first offset."""
+    if len(text) <= width:
         return text, first
-    start = max(0, min(first - WIDTH // 4, len(text) - WIDTH))
-    end = min(len(text), start + WIDTH)
+    start = max(0, min(first - width // 4, len(text) - width))
+    end = min(len(text), start + width)
     before, after = ("…" if start else ""), ("…" if end < len(text) else "")
     return before + text[start:end] + after, first - start + len(before)
 

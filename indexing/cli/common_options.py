@@ -6,9 +6,10 @@ from copy import copy
 
 import click
 
+from indexing.cli.colours import COLOUR_CHOICES
 from indexing.cli.jax_inputs import function_options, with_functions
 from indexing.cli.paths import OutputPath
-from indexing.cli.reporter import COLOUR_CHOICES, reporter_of
+from indexing.cli.reporter import reporter_of
 
 
 def with_common_options(command: click.Command) -> click.Command:

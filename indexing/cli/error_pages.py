@@ -6,6 +6,7 @@ A wheel has a copy of them beside this module.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -31,8 +32,11 @@ def meaning(page: Path) -> str:
     return re.split(r"(?<=\.)\s", " ".join(paragraph.split()))[0]
 
 
-def text_lines(page: Path) -> Iterator[str]:
+def text_lines(page: Path, width: int | None = None) -> Iterator[str]:
     """Yield the lines of a page without the marks of Markdown; code is indented.
+
+    Args:
+        width: the number of columns of a terminal, to which prose is filled.
 
     >>> [*text_lines(codes()["syntax"])][:3]
     ['error[syntax]', '', 'The text does not follow the grammar of HLO. The error names what the \
@@ -47,4 +51,5 @@ parser expects at this place.']
         elif number == 0:
             yield f"error[{page.stem}]"
         else:
-            yield _LINK.sub(r"\1", line).removeprefix("## ")
+            prose = _LINK.sub(r"\1", line).removeprefix("## ")
+            yield from textwrap.wrap(prose, width or len(prose) + 1, break_long_words=False) or [""]

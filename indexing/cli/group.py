@@ -86,6 +86,7 @@ class Commands(click.Group):
         is_command = args[0] in COMMANDS or args[0].startswith("-")
         if not (is_command or ctx.resilient_parsing):
             raise UnknownCommand(args[0], ctx)
+        ctx.ensure_object(Reporter).bar.update(args[0], 0)
         return super().resolve_command(ctx, args)
 
     def make_context(
@@ -101,7 +102,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> int:
         """Run a command and return the exit status."""
         reporter = ctx.ensure_object(Reporter)
-        with _exit_statuses(), reporter.reporting(PROGRAM), reporter.writing():
+        with _exit_statuses(), reporter.bar, reporter.reporting(PROGRAM), reporter.writing():
             super().invoke(ctx)
         with _exit_statuses():
             reporter.flush()

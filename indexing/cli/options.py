@@ -65,8 +65,16 @@ def format_option(formats: click.Choice[str]) -> Callable[[F], F]:
         default="text",
         show_default=True,
         type=formats,
+        callback=_note_format,
         help="Choose the output format",
     )
+
+
+def _note_format(context: click.Context, _: click.Parameter, notation: str) -> str:
+    """Return the format; only text is wrapped on terminals."""
+    if context.obj is not None:
+        context.obj.wraps = notation == "text"
+    return notation
 
 
 def limit_option(description: str, default: int | None = None) -> Callable[[F], F]:

@@ -45,7 +45,7 @@ def draw_traffic(reporter: Reporter, files: Sequence[str], peak: Peak | None, li
 
     import_module("indexing.ops")  # registers the ops
     figures: list[Figure] = []
-    with Bar(not reporter.is_quiet) as bar:
+    with reporter.bar as bar:
         for module in reporter.modules(files):
             with reporter.reporting(module.filename):
                 if reported_valid(module, reporter):
@@ -81,7 +81,7 @@ def draw_memory(
 
 def draw_maps(reporter: Reporter, files: Sequence[str], request: Request) -> None:
     """Print what the requested point of each selected instruction needs, as pictures."""
-    with Bar(not reporter.is_quiet) as bar:
+    with reporter.bar as bar:
         figures = list(_drawn_maps(reporter, files, request, bar))
     print_figures(reporter, figures)
 

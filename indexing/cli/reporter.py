@@ -10,7 +10,6 @@ import json
 import operator
 import os
 import re
-import shutil
 import sys
 import traceback
 from collections import Counter
@@ -22,9 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from hlo.text.names import counted_noun
 from hlo.text.source import HloError, printable
+from indexing.cli.colours import COLOURED, MARKS
 from indexing.cli.failures import OutputError as OutputError
 from indexing.cli.failures import Reporting
 from indexing.cli.paths import Paths
+from indexing.cli.progress import Bar
+from indexing.cli.terminals import error_width, fit_lines, fit_message, terminal_width
 
 if TYPE_CHECKING:
     import click
@@ -33,24 +35,7 @@ if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
     from indexing.views.selection import Condition
 
-COLOURS: Final = {
-    "name": "\x1b[1m",
-    "may": "\x1b[33m",
-    "unknown": "\x1b[31m",
-    "dimension": "\x1b[36m",
-    "range": "\x1b[32m",
-    "runtime": "\x1b[35m",
-    "end": "\x1b[0m",
-}
-# A style is marked by a lone surrogate, which no text that is read contains, until it is printed.
-_MARKS: Final = {style: chr(0xD800 + number) for number, style in enumerate(COLOURS)}
-_COLOURED: Final = str.maketrans({_MARKS[style]: colour for style, colour in COLOURS.items()})
-
-
 _PLAIN: Final = re.compile("[ -~]*")
-
-COLOUR_CHOICES: Final = ("auto", "always", "never")
-"""Values of ``--color``."""
 
 
 class Reporter:
@@ -74,9 +59,11 @@ class Reporter:
         self.counts: Counter[str] = Counter()  # instructions, maps by grade, errors by code, ...
         self.lines = 0  # of results
         self.width = terminal_width()  # None: results are not printed on a terminal
+        self.wraps = True  # results are text for people, not a format that programs read
         self.colours = "auto"  # one of `COLOUR_CHOICES`
         self._environment = {name: os.environ.get(name) for name in ("NO_COLOR", "FORCE_COLOR")}
         self.is_quiet = False  # print no notes
+        self.bar = Bar(lambda: not self.is_quiet)
         self._path: str | None = None  # of the file that results are written to
         self._continued: int | None = None  # the size of that file to which results are appended
         self._file: TextIOWrapper | None = None
@@ -177,7 +164,7 @@ class Reporter:
 
     def paint(self, text: str, style: str) -> str:
         """Return `text` in the colours of `style` on a terminal, and unchanged elsewhere."""
-        return f"{_MARKS[style]}{text}{_MARKS['end']}" if self.coloured else text
+        return f"{MARKS[style]}{text}{MARKS['end']}" if self.coloured else text
 
     def print(self, *lines: str) -> None:
         """Print lines of the result; an empty line only after other lines."""
@@ -186,12 +173,15 @@ class Reporter:
         if not lines:
             return
         self.has_printed = True
+        self.bar.hide()
+        if self.width is not None and self.wraps:
+            lines = fit_lines(lines, self.width)
         self.lines += len(lines)
         if not _PLAIN.fullmatch("".join(lines)):
             lines = tuple(map(printable, lines))
         text = "\n".join([*lines, ""])
         if self.coloured:
-            text = text.translate(_COLOURED)
+            text = text.translate(COLOURED)
         try:
             self._stream().write(text)
         except OSError as error:
@@ -207,6 +197,7 @@ class Reporter:
     def print_document(self, text: str) -> None:
         """Print a whole file of HTML or SVG: its bytes are UTF-8, whatever standard output has."""
         self.has_printed = True
+        self.bar.hide()
         self.lines += text.count("\n")
         text = text.removesuffix("\n") + "\n"
         stream = self._stream()
@@ -229,6 +220,7 @@ class Reporter:
         """
         from indexing.cli.status_table import print_table
 
+        self.bar.hide()
         self.flush()
         self.lines += len(rows)
         print_table(title, rows, self.coloured)
@@ -243,8 +235,9 @@ class Reporter:
     def note(self, message: str) -> None:
         """Print a note about the run on standard error, unless the run is quiet."""
         if not self.is_quiet:
+            self.bar.hide(for_message=True)
             self.flush()
-            sys.stderr.write(printable(message) + "\n")
+            sys.stderr.write("\n".join([*fit_message([printable(message)]), ""]))
 
     def _output_error(self, error: OSError) -> Exception:
         """Return the exception for a failed write, which is no error of an input."""
@@ -259,8 +252,9 @@ class Reporter:
         if message not in self.reported:
             self.reported.add(message)
             self.count_error(lines[0])
+            self.bar.hide(for_message=True)
             self.flush()
-            sys.stderr.write(message)
+            sys.stderr.write("".join([f"{line}\n" for line in fit_message(map(printable, lines))]))
 
     def count_instructions(self, module: Module) -> int:
         """Count the instructions of a module, and return their number."""
@@ -280,7 +274,7 @@ class Reporter:
 
     def hlo_error(self, error: HloError) -> None:
         """Report an error with its source location."""
-        self.error(*str(error).split("\n"))
+        self.error(*error.lines(error_width()))
 
     def reporting(self, location: str) -> Reporting:
         """Report exceptions raised inside as errors at `location`, without a traceback."""
@@ -371,11 +365,6 @@ def reporter_of(context: click.Context) -> Reporter:
     reporter = context.obj
     assert isinstance(reporter, Reporter)
     return reporter
-
-
-def terminal_width() -> int | None:
-    """Return the number of columns of the terminal of standard output; None without a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def load_modules(file: str, max_bytes: int | None, lazy: bool = False) -> list[Module]:

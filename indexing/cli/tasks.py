@@ -234,7 +234,7 @@ def answer_files(reporter: Reporter, corpus: Corpus, question: FileQuestion) -> 
     Only this process can read standard input.
     """
     pending = corpus.resume(reporter, question.conditions)
-    with Bar(not reporter.is_quiet) as bar:
+    with reporter.bar as bar:
         bar.update("reading", 0)
         with closing(_printers(reporter, corpus, pending, question, bar)) as printers:
             for file, answer in zip(pending, printers, strict=True):
@@ -339,5 +339,5 @@ def answer_task(task: Task) -> BufferedReporter:
     """Answer a task in a worker; return its record."""
     task.record.sha256 = task.digest()
     with task.record.reporting(task.file):
-        task.question.answer(task.record, task, Bar(is_wanted=False))
+        task.question.answer(task.record, task, Bar(lambda: False))
     return task.record

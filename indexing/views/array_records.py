@@ -11,7 +11,7 @@ from indexing.maps.answers import Path
 from indexing.memory.spaces import DEFAULT_SPACE, ArraySize
 from indexing.views.map_tables import shape_text
 from indexing.views.records import shape_record
-from indexing.views.tables import Table, align_columns
+from indexing.views.tables import Table, narrow_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +130,21 @@ def space_table(spaces: Sequence[SpaceRecord]) -> Iterator[str]:
 
 
 def array_rows(
-    arrays: Sequence[ArrayRecord], cells: Sequence[list[str]], max_rows: int
+    arrays: Sequence[ArrayRecord],
+    cells: Sequence[list[str]],
+    max_rows: int,
+    width: int | None = None,
 ) -> Iterator[str]:
     """Yield a row of cells for each array, after its bytes.
 
     If some array has padding, or is not in the default memory, the rows also have the bytes in
     memory, those of padding, and the name of the memory.
+
+    Args:
+        width: the number of columns of a terminal, for narrower columns.
     """
     if all(array.is_plain for array in arrays):
-        yield from indented_rows(cells, [_bytes(array.bytes) for array in arrays], max_rows)
+        yield from indented_rows(cells, [_bytes(array.bytes) for array in arrays], max_rows, width)
         return
     rows = [
         [_bytes(a.bytes), _bytes(a.stored_bytes), _bytes(a.padding) if a.padding else "", a.memory]
@@ -147,17 +153,19 @@ def array_rows(
     head = ["bytes", "stored", "padding" if any(a.padding for a in arrays) else "", "memory"]
     shown = [head + [""] * len(cells[0])]
     shown += [row + own for row, own in zip(rows[:max_rows], cells, strict=False)]
-    yield from (f"  {line}" for line in align_columns(shown, right=range(3), max_width=60))
+    room = None if width is None else width - 2
+    yield from (f"  {line}" for line in narrow_columns(shown, range(3), 60, room))
     if len(rows) > max_rows:
         yield f"  … {len(rows) - max_rows:,} more"
 
 
 def indented_rows(
-    cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int
+    cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int, width: int | None = None
 ) -> Iterator[str]:
     """Yield indented rows with a right-aligned number first."""
     rows = [[number, *row] for number, row in zip(numbers, cells, strict=True)]
-    yield from (f"  {line}" for line in align_columns(rows[:max_rows], right=[0], max_width=60))
+    room = None if width is None else width - 2
+    yield from (f"  {line}" for line in narrow_columns(rows[:max_rows], [0], 60, room))
     if len(rows) > max_rows:
         yield f"  … {len(rows) - max_rows:,} more"
 

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
-from indexing.views.tables import align_columns
+from indexing.views.tables import narrow_columns
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction, Module
+
+MARK: Final = 5
+"""Columns before the name of an instruction."""
 
 MAX_LISTED: Final = 6
 """Maximum number of operands, or elements of a tuple shape, that a line lists."""
@@ -22,12 +25,14 @@ def computation_lines(
     paint: Paint = plain,
     with_source: bool = False,
     selected: Collection[Instruction] | None = None,
+    width: int | None = None,
 ) -> Iterator[str]:
     """Yield a heading and one aligned line for each instruction of a computation.
 
     Args:
         with_source: end each line with the source of the instruction.
         selected: the instructions that are listed, in text order; by default, all.
+        width: the number of columns of a terminal, for narrower columns.
 
     >>> import hlo
     >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT sum = f32[4] add(p, p) }"
@@ -44,7 +49,8 @@ def computation_lines(
     file = computation.module.filename
     yield f"{file}: {entry}{paint(computation.name, 'name')}: {part}{count} {noun}"
     rows = [_cells(instruction, with_source) for instruction in instructions]
-    for instruction, line in zip(instructions, align_columns(rows), strict=True):
+    aligned = narrow_columns(rows, width=None if width is None else width - MARK)
+    for instruction, line in zip(instructions, aligned, strict=True):
         mark = "ROOT" if instruction.is_root else "    "
         yield f"{mark} {line.replace(instruction.name, paint(instruction.name, 'name'), 1)}"
 
@@ -54,12 +60,14 @@ def ranked_lines(
     instructions: Sequence[Instruction],
     paint: Paint = plain,
     with_source: bool = False,
+    width: int | None = None,
 ) -> Iterator[str]:
     """Yield a heading and one aligned line for each instruction, with its computation.
 
     Args:
         instructions: instructions of any computations of the module, in the order of the lines.
         with_source: end each line with the source of the instruction.
+        width: the number of columns of a terminal, for narrower columns.
     """
     count = sum(len(each.instructions) for each in module.computations.values())
     noun = "instruction" if count == 1 else "instructions"
@@ -68,7 +76,8 @@ def ranked_lines(
     for each in instructions:
         name, *cells = _cells(each, with_source)
         rows.append([f"{each.computation.name}/{name}", *cells])
-    for each, line in zip(instructions, align_columns(rows), strict=True):
+    aligned = narrow_columns(rows, width=None if width is None else width - MARK)
+    for each, line in zip(instructions, aligned, strict=True):
         yield f"  {line.replace(each.name, paint(each.name, 'name'), 1)}"
 
 

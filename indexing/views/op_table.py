@@ -22,7 +22,7 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import StructuredOp
 from indexing.views.map_kinds import MAP_KINDS, MapKinds, map_kinds
 from indexing.views.records import SCHEMA_VERSION
-from indexing.views.tables import ANY_WIDTH, align_columns
+from indexing.views.tables import ANY_WIDTH, narrow_columns
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("output-to-input", "input-to-output")
 _HEAD = """\
@@ -88,12 +88,13 @@ def named_ops() -> dict[str, type[Op]]:
     return dict(sorted({**OPS, **targets}.items()))
 
 
-def op_lines(notation: str, opcodes: Sequence[str] = ()) -> Iterator[str]:
+def op_lines(notation: str, opcodes: Sequence[str] = (), width: int | None = None) -> Iterator[str]:
     """Yield the registry as a text table, a Markdown page, or JSON lines.
 
     Args:
         notation: "text", "markdown" or "json".
         opcodes: the opcodes to list, with all details in text; by default, all ops without details.
+        width: the number of columns of a terminal, for narrow columns.
     """
     ops = {name: cls for name, cls in named_ops().items() if not opcodes or name in opcodes}
     match notation:
@@ -104,7 +105,7 @@ def op_lines(notation: str, opcodes: Sequence[str] = ()) -> Iterator[str]:
         case "markdown":
             yield from _page(ops).splitlines()
         case _:
-            for name, line in zip(["", *ops], _table(ops), strict=True):
+            for name, line in zip(["", *ops], _table(ops, width), strict=True):
                 yield line
                 if opcodes and name:
                     yield from _op_lines(ops[name])
@@ -125,10 +126,10 @@ def _page(ops: Mapping[str, type[Op]]) -> str:
     )
 
 
-def _table(ops: Mapping[str, type[Op]]) -> Iterator[str]:
+def _table(ops: Mapping[str, type[Op]], width: int | None) -> Iterator[str]:
     """Yield a header line and a line for each op."""
     rows = [("OPCODE", *DIRECTIONS)] + [(n, *map(str, _both(c))) for n, c in ops.items()]
-    yield from align_columns(rows, max_width=ANY_WIDTH)
+    yield from narrow_columns(rows, max_width=ANY_WIDTH, width=width)
 
 
 def _both(cls: type[Op]) -> tuple[MapKinds, ...]:

@@ -127,8 +127,8 @@ class SourceTable:
     place: SourcePlace
     kernels: Sequence[SourceKernel]
 
-    def lines(self, paint: Paint = plain) -> Iterator[str]:
-        """Yield the lines of the text."""
+    def lines(self, paint: Paint = plain, width: int | None = None) -> Iterator[str]:
+        """Yield the lines of the text, folded to the `width` of a terminal."""
         total = TotalBounds(0, 0)
         for kernel in self.kernels:
             total = total.plus(kernel.bytes)
@@ -140,7 +140,7 @@ class SourceTable:
         place = paint(str(self.place), "name")
         yield f"{self.module.filename}: {place}: {made} in {kernels}, {total} bytes moved"
         if self.place.line is None:
-            yield from self._by_line()
+            yield from self._by_line(width)
             return
         rows = [
             [
@@ -153,9 +153,9 @@ class SourceTable:
         ]
         if rows:
             head = ["bytes", "made", "kernel", "instructions"]
-            yield from align_columns([head, *rows], right=[0], max_width=60)
+            yield from align_columns([head, *rows], [0], 60, width)
 
-    def _by_line(self) -> Iterator[str]:
+    def _by_line(self, width: int | None) -> Iterator[str]:
         """Yield a row for each line that made instructions, the innermost of their places."""
         rows: dict[str, list[tuple[SourceKernel, int]]] = {}
         for kernel in self.kernels:
@@ -172,7 +172,7 @@ class SourceTable:
         cells.sort(key=lambda each: -each[0])
         head = ["bytes of kernels", "kernels", "made", "line"]
         if cells:
-            yield from align_columns([head, *[row for _, row in cells]], right=range(3))
+            yield from align_columns([head, *[row for _, row in cells]], range(3), width=width)
 
     def to_json(self) -> dict[str, Any]:
         """Return the kernels as a value for JSON; `schemas/source.json` is its schema."""

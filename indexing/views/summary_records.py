@@ -205,8 +205,14 @@ class Summary(Preformatted):
             "schema_version": SCHEMA_VERSION,
         }
 
-    def lines(self, max_rows: int = MAX_ROWS, paint: Paint = plain) -> Iterator[str]:
-        """Yield the lines of the text; longer tables are elided after `max_rows`."""
+    def lines(
+        self, max_rows: int = MAX_ROWS, paint: Paint = plain, width: int | None = None
+    ) -> Iterator[str]:
+        """Yield the lines of the text; longer tables are elided after `max_rows`.
+
+        Args:
+            width: the number of columns of a terminal: columns are narrower, and kinds are listed.
+        """
         yield f"{self.file}: HloModule {paint(self.module, 'name')}"
         yield f"  {_header(self)}"
         for title, arrays in (("parameters", self.parameters), ("results", self.results)):
@@ -214,21 +220,21 @@ class Summary(Preformatted):
             cells = [
                 [str(k), _array_name(a), a.argument, str(a.shape)] for k, a in enumerate(arrays)
             ]
-            yield from array_rows(arrays, cells, max_rows)
-        yield from _kinds_table(self, max_rows)
+            yield from array_rows(arrays, cells, max_rows, width)
+        yield from _kinds_table(self, max_rows, width)
         for title, reasons in (("unknown", self.unknown), ("may", self.may)):
             yield from _reason_table(f"{title} accesses", reasons, max_rows)
         if len(self.spaces) > 1 or any(each.padding for each in self.spaces):
             yield from space_table(self.spaces)
         yield "largest arrays, in bytes:" + ("" if self.largest else " none")
         cells = [[short_shape(a.shape), a.opcode, _place(a)] for a in self.largest]
-        yield from array_rows(self.largest, cells, max_rows)
+        yield from array_rows(self.largest, cells, max_rows, width)
         yield "most re-read operands, in bytes read again:" + ("" if self.reread else " none")
         bytes_again = [
             ("" if r.grade == "exact" else "<= ") + f"{r.all_bytes_again:,}" for r in self.reread
         ]
         cells = [_reread_cells(each) for each in self.reread]
-        yield from indented_rows(cells, bytes_again, max_rows)
+        yield from indented_rows(cells, bytes_again, max_rows, width)
         if self.uncounted:
             yield from _reason_table(
                 "operands whose reads are not counted", self.uncounted, max_rows
@@ -249,7 +255,7 @@ def _header(s: Summary) -> str:
     return ", ".join(parts)
 
 
-def _kinds_table(s: Summary, max_rows: int) -> Iterator[str]:
+def _kinds_table(s: Summary, max_rows: int, width: int | None) -> Iterator[str]:
     """Yield a row for all instructions, and a row for each opcode."""
     head = ["instructions", "count", *ACCESS_KINDS]
     rows = [("all", s.instructions, s.kinds)]
@@ -258,10 +264,20 @@ def _kinds_table(s: Summary, max_rows: int) -> Iterator[str]:
         [f"  {name}", *(f"{n:,}" if n else "." for n in (count, *kinds.values()))]
         for name, count, kinds in rows
     ]
-    yield from align_columns([head, *cells], right=range(1, len(head)))
+    table = [head, *cells]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    if width is not None and sum(widths) + 2 * len(widths) - 2 > width:
+        table = [[*head[:2], "with a map of these kinds"]]
+        table += [[f"  {name}", f"{n:,}", _kinds_text(kinds)] for name, n, kinds in rows]
+    yield from align_columns(table, right=range(1, len(head) if len(table[0]) > 3 else 2))
     if more := s.opcodes[max_rows:]:
         listed = ", ".join(f"{record.opcode} ({record.count})" for record in more)
         yield f"  … {len(more)} more: {listed}"
+
+
+def _kinds_text(kinds: Mapping[str, int]) -> str:
+    """Return the counts of the kinds that occur."""
+    return ", ".join(f"{kind} {count:,}" for kind, count in kinds.items() if count) or "."
 
 
 def _reason_table(title: str, reasons: Sequence[ReasonRecord], max_rows: int) -> Iterator[str]:

@@ -140,6 +140,40 @@ def align_columns(
                 yield " " * (INDENT if number else 0) + line
 
 
+def narrow_columns(
+    rows: Sequence[Sequence[str]],
+    right: Collection[int] = (),
+    max_width: int = MAX_WIDTH,
+    width: int | None = None,
+) -> Iterator[str]:
+    """Yield a line for each row, as `align_columns`, on a terminal with narrower columns.
+
+    If lines are too wide, each column has room for four of five cells, and longer cells shift the
+    rest of their line.  Lines that are still too wide are to be wrapped.
+
+    Args:
+        width: the number of columns of a terminal.
+
+    >>> rows = [["p", "f32[2]", "x"], *[["q", "s32[]", "y"]] * 8, ["t", "(f32[2], s32[])", "z"]]
+    >>> print(*list(narrow_columns(rows, width=14))[7:], sep=chr(10))
+    q  s32[]   y
+    q  s32[]   y
+    t  (f32[2], s32[])  z
+    """
+    lines = list(align_columns(rows, right, max_width))
+    if width is None or max(map(len, lines), default=0) <= width:
+        yield from lines
+        return
+    caps = [sorted(map(len, column))[len(column) * 4 // 5] for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(cap) if k in right else cell.ljust(cap)
+            for k, (cell, cap) in enumerate(zip(row, caps, strict=True))
+            if cell or cap
+        ]
+        yield "  ".join(cells).rstrip()
+
+
 def _folds(widths: Sequence[int], width: int) -> list[list[int]]:
     """Return the numbers of the columns of each line of a folded row."""
     folds: list[list[int]] = [[]]

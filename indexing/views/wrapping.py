@@ -7,6 +7,7 @@ escapes them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -84,7 +85,8 @@ def wrap_units(units: Iterable[Unit], width: int, indent: int = INDENT) -> list[
 def wrap_lines(lines: Iterable[str], width: int | None) -> Iterator[str]:
     """Yield lines, with line breaks in place of spaces where they are wider than `width` cells.
 
-    Words are not divided, so that a longer path stays one, and lines with colours stay as they are.
+    Words are not divided, so that a longer path stays one.  Lone surrogates, which mark colours,
+    have no width.
 
     Args:
         lines: the lines; the spaces before a line are also before what continues it.
@@ -95,19 +97,34 @@ def wrap_lines(lines: Iterable[str], width: int | None) -> Iterator[str]:
           fusion `f`
     """
     for line in lines:
-        if width is None or "\x1b" in line or cell_len(printable(line)) <= width:
+        if width is None or line_width(line) <= width:
             yield line
-            continue
-        margin = " " * (len(line) - len(line.lstrip(" ")))
-        first, *words = printable(line).split()
-        part = margin + first
-        for word in words:
-            if cell_len(part) + 1 + cell_len(word) > width:
-                yield part
-                part = margin + " " * INDENT + word
-            else:
-                part += f" {word}"
-        yield part
+        else:
+            yield from _wrapped(line, width)
+
+
+def line_width(text: str) -> int:
+    """Return the number of cells of a text; lone surrogates, which mark colours, have none."""
+    plain = _MARK.sub("", text)
+    return len(plain) if plain.isascii() and plain.isprintable() else cell_len(printable(plain))
+
+
+_MARK: Final = re.compile("[\ud800-\udfff]")
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    """Yield the parts of a line that is too wide; columns may move closer."""
+    margin = " " * min(len(line) - len(line.lstrip(" ")), INDENT)  # a number may be flush right
+    part, room = "", width
+    for word in re.finditer(r"( *)([^ ]+)", line):
+        gap, text = word.groups()
+        free = room - line_width(part) - line_width(text)
+        if free >= min(len(gap), 2) or not part.strip(" "):
+            part += gap[: max(free, 2)] + text if part else gap + text
+        else:
+            yield part
+            part = margin + " " * INDENT + text
+    yield part
 
 
 def _fits(unit: Unit, room: int) -> bool:

@@ -15,7 +15,8 @@ import pytest
 
 from indexing import cli
 from indexing.cli import group
-from indexing.cli.reporter import COLOURS, Reporter
+from indexing.cli.colours import COLOURS
+from indexing.cli.reporter import Reporter
 
 ROOT = Path(__file__).parents[2]
 MODULE = "ENTRY e { p = f32[3,5] parameter(0)  ROOT t = f32[5,3] transpose(p), dimensions={1,0} }"

@@ -15,7 +15,8 @@ import pytest
 import hlo
 from indexing import cli
 from indexing.cli import progress
-from indexing.cli.reporter import COLOURS, Reporter
+from indexing.cli.colours import COLOURS
+from indexing.cli.reporter import Reporter
 from indexing.dataflow import answering
 
 ROOT = Path(__file__).parents[2]

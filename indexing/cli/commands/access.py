@@ -152,7 +152,6 @@ def command(
     from indexing.memory.warps.access import access
     from indexing.views.access_tables import AccessSubject, access_lines, access_records
     from indexing.views.map_query import Query
-    from indexing.views.wrapping import wrap_lines
 
     figures: list[Figure] = []
     emitted = _emitted(file)
@@ -176,7 +175,6 @@ def command(
                 figures.append(accesses_figure(accesses, _title(subject)))
             else:
                 lines = access_lines(subject, accesses, reporter.paint, reporter.width)
-                lines = wrap_lines(lines, reporter.width)
                 reporter.print_answer(notation, lines, access_records(subject, accesses))
     print_figures(reporter, figures)
 

@@ -171,13 +171,12 @@ class TrafficQuestion(ValidModules):
         from indexing.memory.movement.analysis import traffic
         from indexing.views.map_answers import given_values
         from indexing.views.traffic_tables import TrafficTable
-        from indexing.views.wrapping import wrap_lines
 
         counted = traffic(module, progress, given_values(module.entry, self.values))
         table = TrafficTable(module.filename, counted, self.peak)
         lines: Iterable[str] = table.lines(self.limit or DEFAULT_ROWS, paint, self.width)
         if not self.collectives:
-            return wrap_lines(lines, self.width), map(table.to_json, [self.limit])
+            return lines, map(table.to_json, [self.limit])
         from indexing.views.collective_tables import collective_lines, collective_records
 
         lines = chain(lines, (f"  {line}" for line in collective_lines(module)))
@@ -185,4 +184,4 @@ class TrafficQuestion(ValidModules):
             table.to_json(limit) | {"collectives": collective_records(module)}
             for limit in [self.limit]
         )
-        return wrap_lines(lines, self.width), records
+        return lines, records

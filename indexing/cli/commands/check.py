@@ -23,6 +23,7 @@ from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import did_you_mean
 from indexing.cli.tasks import Task, WholeFiles, answer_files
+from indexing.cli.terminals import error_width
 
 if TYPE_CHECKING:
     from hlo import HloError
@@ -130,7 +131,6 @@ def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> No
     from hlo import verify
     from hlo.modules.shardings import sharding_warnings
     from indexing.views.in_place_lines import in_place_lines
-    from indexing.views.wrapping import wrap_lines
 
     for module in task.modules(reporter):
         with reporter.reporting(module.filename):
@@ -140,7 +140,7 @@ def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> No
             for error in errors:
                 reporter.hlo_error(error)
             for ignored in sharding_warnings(module):
-                for line in warning_text(ignored.error).split("\n"):
+                for line in warning_lines(ignored.error, error_width()):
                     reporter.note(line)
             for line in unchecked_warnings(module):
                 reporter.note(line)
@@ -149,8 +149,7 @@ def check_as_text(reporter: Reporter, task: Task, question: CheckQuestion) -> No
             lines = [f"{module.filename}: {outcome}, {counted_noun(size, 'instruction')}"]
             if shared is not None:
                 lines += in_place_lines(shared, question.limit)
-            for line in wrap_lines(lines, reporter.width):
-                reporter.print(line)
+            reporter.print(*lines)
 
 
 def check_as_json(reporter: Reporter, task: Task, question: CheckQuestion) -> None:
@@ -186,9 +185,10 @@ def _count_errors(reporter: Reporter, errors: Sequence[HloError]) -> None:
         reporter.count_error(str(error))
 
 
-def warning_text(error: HloError) -> str:
-    """Return a fault that is ignored as the text of a warning, with its place."""
-    return f"warning{str(error).removeprefix('error')}"
+def warning_lines(error: HloError, width: int | None) -> list[str]:
+    """Return a fault that is ignored as the lines of a warning, with its place."""
+    first, *others = error.lines(width)
+    return [f"warning{first.removeprefix('error')}", *others]
 
 
 def unchecked_warnings(module: Module) -> Iterator[str]:

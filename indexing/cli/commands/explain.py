@@ -39,4 +39,4 @@ def command(reporter: Reporter, names: Sequence[str]) -> None:
             continue
         if number:
             reporter.print("")
-        reporter.print(*text_lines(pages[code]))
+        reporter.print(*text_lines(pages[code], reporter.width))

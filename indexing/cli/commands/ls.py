@@ -86,7 +86,7 @@ def command(
             inside = _computations(reporter, module, computations)
             if inside and (order is not None or limit is not None):
                 chosen = selection.instructions(module, inside)[:limit]
-                lines = ranked_lines(module, chosen, reporter.paint, with_source)
+                lines = ranked_lines(module, chosen, reporter.paint, with_source, reporter.width)
                 records = instruction_records(chosen, with_source)
                 reporter.print_answer(notation, lines, records)
                 continue
@@ -95,7 +95,9 @@ def command(
                 selected = _selected(selection, module, computation)
                 if selected == []:
                     continue
-                lines = computation_lines(computation, reporter.paint, with_source, selected)
+                lines = computation_lines(
+                    computation, reporter.paint, with_source, selected, reporter.width
+                )
                 records = instruction_records(selected or computation.instructions, with_source)
                 reporter.print_answer(notation, lines, records)
     report_missed(reporter, selection.conditions, is_one_file)

@@ -244,13 +244,12 @@ class MemoryQuestion(ValidModules):
             unknown_lines,
             unknown_record,
         )
-        from indexing.views.wrapping import wrap_lines
         from simplifier.unknown import Unknown
 
         if self.copies:
             moved = CopyTable(module, copies(module), self._trial(module))
             lines = moved.lines(self.limit or DEFAULT_ROWS, paint)
-            return wrap_lines(lines, self.width), map(moved.to_json, [self.limit])
+            return lines, map(moved.to_json, [self.limit])
         profile = self.profile(module)
         if isinstance(profile, Unknown):
             known = module.filename, module, profile
@@ -258,7 +257,7 @@ class MemoryQuestion(ValidModules):
         device = self.device or self.devices.get(module.filename, "")
         table = MemoryTable(module.filename, profile, self.at_peak, device)
         lines = table.lines(self.limit or DEFAULT_ROWS, paint, self.width)
-        return wrap_lines(lines, self.width), map(table.to_json, [self.limit])
+        return lines, map(table.to_json, [self.limit])
 
     def _trial(self, module: Module) -> LayoutTrial | None:
         if self.requests is None:

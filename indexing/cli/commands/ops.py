@@ -7,19 +7,13 @@ from collections.abc import Sequence
 import click
 
 from indexing.cli.completion import complete_opcodes
+from indexing.cli.options import format_option
 from indexing.cli.reporter import Reporter
 
 
 @click.command("ops")
 @click.argument("opcodes", metavar="[OPCODE]...", nargs=-1, shell_complete=complete_opcodes)
-@click.option(
-    "--format",
-    "notation",
-    default="text",
-    show_default=True,
-    type=click.Choice(["text", "json", "markdown"]),
-    help="Choose the output format",
-)
+@format_option(click.Choice(["text", "json", "markdown"]))
 @click.pass_obj
 def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
     """List the grades and kinds of the maps of each op, in both directions.
@@ -39,4 +33,4 @@ def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
         reporter.error(f"error[name]: unknown opcode `{unknown}`", *help_)
     known = [name for name in opcodes if name in named_ops()]
     if known or not opcodes:
-        reporter.print(*op_lines(notation, known))
+        reporter.print(*op_lines(notation, known, reporter.width))

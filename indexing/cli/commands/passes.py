@@ -109,7 +109,7 @@ def command(
         return
     _note_missing(reporter, modules)
     done: list[PassResult] = []
-    with Bar(not reporter.is_quiet) as bar:
+    with reporter.bar as bar:
         for result in _results(reporter, modules, level, exact_arithmetic, jobs, bar):
             done.append(result)
             for fault in result.faults:

@@ -13,7 +13,6 @@ from indexing.cli.commands.bytes import PeakText
 from indexing.cli.dump_folder import listed_modules, note_kernels
 from indexing.cli.integers import IntegerRange
 from indexing.cli.options import files_argument, level_option, max_input_size_option
-from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def command(
     if notation != "html":
         _write_json(reporter, files, notation, peak, level)
         return
-    with Bar(not reporter.is_quiet) as bar:
+    with reporter.bar as bar:
         bar.update("reading", 0)
         page: ReportPage | None = None
         with reporter.reporting(", ".join(files)):

@@ -61,7 +61,8 @@ def command(
                 is_found |= bool(kernels)
                 known |= dict.fromkeys(() if is_found else lines_of(module.instructions))
                 table = SourceTable(module, where, kernels)
-                reporter.print_answer(notation, table.lines(reporter.paint), [table.to_json()])
+                lines = table.lines(reporter.paint, reporter.width)
+                reporter.print_answer(notation, lines, [table.to_json()])
     if not is_found and not reporter.failed:
         _report_missing(reporter, where, known)
 

@@ -56,7 +56,7 @@ def command(reporter: Reporter, corpus: Corpus, limit: int, notation: str) -> No
       hlo-indexing summary dumps --stage after_optimizations --jobs 4
       hlo-indexing summary *.hlo --format json | jq '{file, instructions, kinds}'
     """
-    answer_files(reporter, corpus, SummaryQuestion(limit, notation))
+    answer_files(reporter, corpus, SummaryQuestion(limit, notation, reporter.width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,16 @@ class SummaryQuestion(ValidModules):
     Attributes:
         limit: the number of rows of each table.
         notation: the output format.
+        width: the number of columns of a terminal.
     """
 
     limit: int
     notation: str
+    width: int | None
 
     def view(self, module: Module, progress: Progress, paint: Paint) -> View:
         """Return the lines of a summary, and its record."""
         from indexing.views.module_summary import summary
 
         result = summary(module, self.limit, progress)
-        return result.lines(self.limit, paint), map(type(result).to_json, [result])
+        return result.lines(self.limit, paint, self.width), map(type(result).to_json, [result])

@@ -1,0 +1,115 @@
+"""On a terminal of 80 columns every command prints lines that fit, and a bar after two seconds.
+
+The oracle is a terminal: the command runs on one, and the width of what is visible of each line is
+measured.  A line may be wider only if it is one word, such as a path.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = 80
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+COMMANDS = """
+summary examples/targets/attention.tpu_v5e.hlo examples/gpt2_tiny.opt.hlo
+ls examples/gpt2_tiny.opt.hlo
+ls examples/targets/attention.tpu_v5e.hlo --sort bytes --limit 9 --source
+maps examples/gpt2_tiny.opt.hlo --to parameters --source --explain
+bytes examples/targets/attention.tpu_v5e.hlo
+memory examples/targets/attention.tpu_v5e.hlo
+source models.py examples/attention.opt.hlo
+check examples/targets/attention.h100.hlo examples/targets/attention.tpu_v5e.hlo
+check {faulty}
+access examples/gpt2_tiny.opt.hlo
+access examples/attention.opt.hlo -i broadcast_multiply_fusion
+shard examples/attention.pre.hlo --rule
+shard examples/attention.pre.hlo --mesh x=2 --spec p0=x,_
+shard examples/attention.pre.hlo --mesh x=2 --search --max-plans 5
+shard examples/attention.pre.hlo --sbp
+tile examples/attention.opt.hlo -i ynn_fusion.7 --sizes 32,64
+diff examples/attention.pre.hlo examples/attention.opt.hlo
+diff examples/attention.pre.hlo examples/layernorm.opt.hlo
+passes examples/passes/rms_pad
+kernels examples/kernels/softmax
+run examples/rnn.pre.hlo
+ops
+ops dot
+explain
+explain op-constraint literal name
+maps --help
+maps examples/attention.opt.hlo -i no_such_instruction_of_the_module
+maps examples/attention.opt.hlo --kind unheard-of
+nonsense
+"""
+
+FAULTY = """\
+ENTRY e {
+  p = f32[4,2,3] parameter(0), metadata={op_name="jit(a_function_with_a_long_name)/transpose"}
+  ROOT t = f32[3,2,4] transpose(p), dimensions={2,1,1}, metadata={op_name="a long name of an op"}
+}
+"""
+
+
+def on_terminal(words: list[str], columns: int = COLUMNS) -> str:
+    """Return what a command writes on a terminal."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "indexing.cli", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=ROOT,
+        env={**environment, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+    ) as process:
+        os.close(theirs)
+        written = b""
+        try:
+            while part := os.read(ours, 1 << 16):
+                written += part
+        except OSError:  # Linux reports the end of the child so
+            pass
+        os.close(ours)
+        process.wait()
+    return written.decode()
+
+
+def too_wide(text: str) -> list[str]:
+    """Return the lines that a terminal breaks, unless each is one word."""
+    visible = [ESCAPE.sub("", part) for part in re.split(r"[\r\n]+", text)]
+    return [line for line in visible if cell_len(line) > COLUMNS and len(line.split()) > 1]
+
+
+@pytest.mark.parametrize("line", COMMANDS.strip().splitlines())
+def test_every_line_fits(line: str, tmp_path: Path) -> None:
+    faulty = tmp_path / "faulty.hlo"
+    faulty.write_text(FAULTY)
+    text = on_terminal(shlex.split(line.format(faulty=faulty)))
+    assert text.strip()
+    assert "Traceback" not in text
+    assert too_wide(text) == []
+
+
+def test_the_oracle_sees_wide_lines() -> None:
+    assert too_wide("\x1b[1m" + "word " * 16 + "\x1b[0m\r\nshort") == []
+    assert too_wide("word " * 16 + "w") == ["word " * 16 + "w"]
+
+
+def test_a_format_for_programs_is_not_wrapped() -> None:
+    text = on_terminal(["ls", "examples/rnn.pre.hlo", "--format", "json", "--quiet"])
+    assert max(map(len, text.splitlines())) > COLUMNS
