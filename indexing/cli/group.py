@@ -14,9 +14,10 @@ from typing import Any
 
 import click
 
-from hlo.text.source import printable
 from indexing.cli.common_options import with_common_options
 from indexing.cli.reporter import OutputError, Reporter
+from indexing.cli.terminals import fit_message
+from indexing.cli.usage_errors import UnknownCommand, usage_error_lines
 
 PROGRAM = "hlo-indexing"
 
@@ -47,19 +48,6 @@ COMMANDS = {
 }
 
 
-class UnknownCommand(click.UsageError):
-    """A usage error with the names of similar commands."""
-
-    def __init__(self, name: str, context: click.Context) -> None:
-        from indexing.cli.selected import did_you_mean
-
-        super().__init__(f"unknown command `{name}`", context)
-        self.help = did_you_mean(name, COMMANDS)
-
-    def format_message(self) -> str:
-        return "\n".join([super().format_message(), *self.help])
-
-
 class Commands(click.Group):
     """The group of all commands; ``--help`` lists them without loading their modules."""
 
@@ -85,7 +73,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         is_command = args[0] in COMMANDS or args[0].startswith("-")
         if not (is_command or ctx.resilient_parsing):
-            raise UnknownCommand(args[0], ctx)
+            raise UnknownCommand(args[0], list(COMMANDS), ctx)
         ctx.ensure_object(Reporter).bar.update(args[0], 0)
         return super().resolve_command(ctx, args)
 
@@ -168,11 +156,8 @@ def invoke(arguments: Sequence[str]) -> int:
     try:
         status = cli.main(list(arguments), PROGRAM, standalone_mode=False, obj=Reporter())
     except click.ClickException as error:
-        error.message = printable(error.message)  # type: ignore[misc]  # before it is shown
-        if isinstance(error, click.BadParameter) and isinstance(error.param_hint, str):
-            error.param_hint = printable(error.param_hint)
         with suppress(OSError):  # a usage error that cannot be shown keeps its status
-            error.show()
+            sys.stderr.write("\n".join([*fit_message(usage_error_lines(error)), ""]))
         return error.exit_code
     except click.Abort:
         return 130

@@ -475,7 +475,7 @@ def test_an_operand_or_output_out_of_range_is_an_error(run: Run, option: str) ->
 def test_a_usage_error_exits_with_status_2(run: Run, arguments: list[str]) -> None:
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
-    assert "Usage: hlo-indexing" in err
+    assert "error[usage]: " in err
 
 
 def test_an_internal_error_names_its_instruction(

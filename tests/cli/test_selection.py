@@ -284,7 +284,7 @@ def test_sources_of_a_region_have_the_names_of_its_text(run: Run) -> None:
 def test_an_invalid_option_is_a_usage_error(run: Run, arguments: list[str]) -> None:
     status, lines, errors = run(*arguments)
     assert (status, lines) == (2, [])
-    assert "Error: " in errors
+    assert "error[usage]: " in errors
 
 
 def test_validate_selects_by_pattern(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

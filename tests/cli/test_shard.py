@@ -296,7 +296,7 @@ WRONG = [
     ("--rule --sbp",                        2,      "--rule and --sbp exclude each other"),
     ("--mesh x=4 --spec a=x --spec a=_,x",  2,      "--spec a=... is given twice"),
     ("--mesh x=4 --spec a=x --spec p1=_,x", 1,      "`p1` names `a`, which has a spec already"),
-    ("--mesh x=4 --spec a=y",               2,      "Invalid value for --spec a=y: the mesh has no axis `y`"),
+    ("--mesh x=4 --spec a=y",               2,      "invalid value for --spec a=y: the mesh has no axis `y`"),
     ("--mesh x=4 --out-spec x --out-spec x", 1,     "out_specs has 2 entries, `y` has arrays: 1"),
     ("--mesh x=4 -i nothing",               1,      "no instruction named `nothing`"),
     ("--sbp --format hlo",                  2,      "--format hlo has no effect with --sbp"),

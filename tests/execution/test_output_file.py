@@ -161,8 +161,8 @@ def test_an_empty_path_is_a_usage_error(
     option: str, capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     assert cli.run(["run", "../m.hlo", option, ""]) == 2
-    name = {"--output": "'--output' / '-o'", "--inputs": "'--inputs'"}[option]
-    assert f"Invalid value for {name}: expected the path of a file" in capsys.readouterr().err
+    name = {"--output": "`--output` / `-o`", "--inputs": "`--inputs`"}[option]
+    assert f"invalid value for {name}: expected the path of a file" in capsys.readouterr().err
     assert not list(folder.iterdir())
 
 

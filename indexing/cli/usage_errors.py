@@ -1,0 +1,77 @@
+"""Errors in command lines, in the style of errors in inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import click
+
+from hlo.text.source import printable
+
+_QUOTED: Final = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
+"""A name in the quotes of click."""
+
+
+class UnknownCommand(click.UsageError):
+    """A command that does not exist.
+
+    Attributes:
+        name: its name.
+        known: the names of commands.
+    """
+
+    def __init__(self, name: str, known: Sequence[str], context: click.Context) -> None:
+        super().__init__(f"unknown command `{name}`", context)
+        self.name = name
+        self.known = known
+
+
+def usage_error_lines(error: click.ClickException) -> list[str]:
+    """Return an error in a command line as lines.
+
+    >>> error = click.NoSuchOption("--limt", possibilities=["--limit"])
+    >>> print(*usage_error_lines(error), sep=chr(10))
+    error[usage]: no such option `--limt`
+      = help: did you mean `--limit`?
+    """
+    message = printable(error.message) if isinstance(error, click.NoSuchOption) else _text(error)
+    first, *others = (message or "invalid command line").split("\n")
+    if first[1:2].islower():  # not such as JSON
+        first = first[0].lower() + first[1:]
+    lines = [_QUOTED.sub(r"`\1`", first.removesuffix(".")), *others]
+    helps = [*_suggestions(error), *_help_command(error)]
+    return [f"error[usage]: {lines[0]}", *lines[1:], *(f"  = help: {each}" for each in helps)]
+
+
+def _text(error: click.ClickException) -> str:
+    """Return the message of an error, with the parameter that it is about."""
+    error.message = printable(error.message)  # type: ignore[misc]  # before it is formatted
+    if isinstance(error, click.BadParameter) and isinstance(error.param_hint, str):
+        error.param_hint = printable(error.param_hint)
+    return error.format_message()
+
+
+def _suggestions(error: click.ClickException) -> Iterator[str]:
+    """Yield a question with similar names; none if nothing is similar."""
+    from hlo.text.names import did_you_mean, similar
+
+    names: Sequence[str] = ()
+    if isinstance(error, UnknownCommand):
+        names = similar(error.name, error.known)
+    elif isinstance(error, click.NoSuchOption):
+        names = similar(error.option_name, error.possibilities or ())
+    elif isinstance(error, click.BadParameter) and error.param is not None:
+        kind = error.param.type
+        given = re.match(r"'([^']*)'", error.message)
+        if isinstance(kind, click.Choice) and given is not None:
+            names = similar(given[1], [str(each) for each in kind.choices])
+    if question := did_you_mean(names):
+        yield question
+
+
+def _help_command(error: click.ClickException) -> Iterator[str]:
+    """Yield the command that prints the options of the command."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        yield f"`{error.ctx.command_path} --help` lists the arguments and options"
