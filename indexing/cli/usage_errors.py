@@ -40,9 +40,21 @@ def usage_error_lines(error: click.ClickException) -> list[str]:
     first, *others = (message or "invalid command line").split("\n")
     if first[1:2].islower():  # not such as JSON
         first = first[0].lower() + first[1:]
-    lines = [_QUOTED.sub(r"`\1`", first.removesuffix(".")), *others]
     helps = [*_suggestions(error), *_help_command(error)]
-    return [f"error[usage]: {lines[0]}", *lines[1:], *(f"  = help: {each}" for each in helps)]
+    first = _with_backticks(first.removesuffix("."), error)
+    return [f"error[usage]: {first}", *others, *(f"  = help: {each}" for each in helps)]
+
+
+def _with_backticks(text: str, error: click.ClickException) -> str:
+    """Return a message of click with names in backticks; messages of ours have theirs."""
+    named, colon, reason = text.partition(": ")
+    if isinstance(error, click.BadParameter) and not _has_choices(error):
+        return _QUOTED.sub(r"`\1`", named) + colon + reason
+    return _QUOTED.sub(r"`\1`", text)
+
+
+def _has_choices(error: click.BadParameter) -> bool:
+    return error.param is not None and isinstance(error.param.type, click.Choice)
 
 
 def _text(error: click.ClickException) -> str:

@@ -19,6 +19,7 @@ from indexing.maps.multiplicity import multiplicity
 from indexing.maps.reasons import Reason
 from indexing.memory.counting import counted_maps
 from indexing.memory.executions import Executions, executions
+from indexing.memory.movement.recomputation import is_free
 from indexing.memory.spaces import DEFAULT_SPACE, size_of, space_name, space_of
 from indexing.ops.base import RoutingOp
 from indexing.ops.element import declarations_of, shared_leaf
@@ -289,7 +290,7 @@ class _Rereads:
                 reads = maps if isinstance(maps, Unknown) else self._count(maps)
                 if isinstance(reads, Unknown):
                     self._leave_out(instruction, reads)
-                elif reads.total > reads.distinct:
+                elif reads.total > reads.distinct and not _is_free(instruction, array):
                     times = self._executions[instruction.computation]
                     self.records.append(_reread(instruction, output, array, reads, times))
 
@@ -324,6 +325,12 @@ def _reads(maps: tuple[IndexingMap, ...]) -> _Reads | Unknown:
 
 
 OperandArray: TypeAlias = tuple[int, Path, Shape]
+
+
+def _is_free(instruction: Instruction, array: OperandArray) -> bool:
+    """Return True for an array that costs nothing to read again: a scalar, an iota."""
+    number, _, shape = array
+    return shape.size <= 1 or is_free(instruction.operands[number])
 
 
 def _operand_arrays(instruction: Instruction) -> Iterator[OperandArray]:

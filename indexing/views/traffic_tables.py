@@ -11,6 +11,7 @@ from typing import Any, Final
 from hlo.modules.module import Module
 from hlo.text.names import counted_noun
 from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.recomputation import weighted_recompute
 from indexing.memory.movement.roofline import Peak, RooflineBound
 from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
 from indexing.memory.spaces import space_name
@@ -201,6 +202,7 @@ class TrafficTable:
                 inner.name: None if isinstance(factor, Unknown) else float(factor)
                 for inner, factor in each.recompute.items()
             },
+            "recompute_factor": _float(weighted_recompute(each)),
             "seconds": None if known is None else float(known.seconds),
             "bound": None if known is None else known.limit,
             "operands": [_operand_record(operand) for operand in each.operands],
@@ -231,6 +233,10 @@ def _both_counts(each: InstructionTraffic | OperandTraffic) -> dict[str, Any]:
     """Return the bytes that are loaded, and those of them that the result needs."""
     needed = each.needed
     return {"loaded": each.loaded.number, "needed": needed.number, "needed_grade": needed.grade}
+
+
+def _float(ratio: Fraction | Unknown) -> float | None:
+    return None if isinstance(ratio, Unknown) else float(ratio)
 
 
 def _number(figure: Amount | int | Unknown) -> int | None:
@@ -267,13 +273,12 @@ def _stored_cells(each: InstructionTraffic) -> tuple[str, str]:
 
 
 def _factor(each: InstructionTraffic) -> str:
-    """Return the largest recompute factor; empty if nothing is computed more than once."""
-    known = [factor for factor in each.recompute.values() if isinstance(factor, Fraction)]
-    if len(known) < len(each.recompute):
+    """Return the recompute factor, weighed by work; empty if nothing is computed more than once."""
+    factor = weighted_recompute(each)
+    if isinstance(factor, Unknown):
         return "?"
-    largest = max(known, default=Fraction(1))
     most = "<= " if each.evaluated_grade == "may" else ""
-    return f"{most}{float(largest):,.4g}" if largest > 1 else ""
+    return f"{most}{float(factor):,.4g}" if factor > 1 else ""
 
 
 def _intensity(each: InstructionTraffic) -> str:

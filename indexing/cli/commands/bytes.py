@@ -109,7 +109,8 @@ def command(
       padding      those of them that hold no element; of a part of an array, the padding of the
                    tiles of its layout that hold the part, without neighbours in these tiles
       requested    bytes of all reads if each element computes the values that it needs
-      recompute    evaluations of an element of an inner instruction, the largest of the fusion
+      recompute    operations that the loop of a fusion executes, per operation that computes a
+                   value; without scalars and values of constants and iotas
       flops        operations that compute every value once, counted as by XLA, except that
                    windows over the same elements are one value
       flops/byte   arithmetic intensity

@@ -1,0 +1,74 @@
+"""What a fusion computes again, weighed by its work."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import Shape, leaves, unbounded_leaf
+from indexing.memory.movement.traffic_values import InstructionTraffic
+from indexing.ops.element import IotaRule, element_of
+from indexing.ops.work import loop_work_of
+from simplifier.unknown import Unknown
+
+
+def weighted_recompute(each: InstructionTraffic) -> Fraction | Unknown:
+    """Return the operations of the loop of a fusion, per operation that computes a value.
+
+    That is the mean of the recompute factors, weighed by the work of the instructions.  Scalars
+    and values of constants and iotas alone have no weight: no data is read to compute them.
+    `Unknown` if the work or the factor of an instruction is unknown.
+
+    >>> import hlo, indexing
+    >>> fusion = hlo.parse('''f {
+    ...   p = f32[8] parameter(0)  i = s32[] parameter(1)
+    ...   n = f32[8] negate(p)  b = f32[8,4] broadcast(n), dimensions={0}
+    ...   ROOT e = f32[8,4] exponential(b) }
+    ... ENTRY e { p = f32[8] parameter(0)  i = s32[] parameter(1)
+    ...   ROOT r = f32[8,4] fusion(p, i), kind=kLoop, calls=f }''').entry.root
+    >>> weighted_recompute(indexing.traffic(fusion).instructions[0])  # (8 * 4 + 32) / (8 + 32)
+    Fraction(8, 5)
+    """
+    once = again = Fraction(0)
+    for inner, factor in each.recompute.items():
+        if is_free(inner):
+            continue
+        work = loop_work_of(inner)
+        if isinstance(work, Unknown):
+            return work
+        operations = work.flops + work.transcendentals
+        if not operations:
+            continue
+        if isinstance(factor, Unknown):
+            return factor
+        once += operations
+        again += operations * max(factor, Fraction(1))
+    return again / once if once else Fraction(1)
+
+
+def is_free(instruction: Instruction) -> bool:
+    """Return True for a value that costs nothing to compute or to read again.
+
+    It is a scalar, or it is made of scalars and iotas alone.
+    """
+    return instruction not in _with_data(instruction.computation)
+
+
+def _with_data(computation: Computation) -> frozenset[Instruction]:
+    """Return the instructions of a computation that are not free."""
+
+    def find() -> frozenset[Instruction]:
+        found: set[Instruction] = set()
+        for each in computation:
+            arrays = [leaf for _, leaf in leaves(each.shape) if isinstance(leaf, Shape)]
+            is_small = unbounded_leaf(each.shape) is None and sum(a.size for a in arrays) <= 1
+            has_data = not found.isdisjoint(each.operands)
+            if not is_small and (has_data or not (each.operands or _is_iota(each))):
+                found.add(each)
+        return frozenset(found)
+
+    return computation.memoised(_with_data, find)
+
+
+def _is_iota(instruction: Instruction) -> bool:
+    return isinstance(element_of(instruction), IotaRule)
