@@ -260,7 +260,8 @@ class Computation(Deferrable):
         for instruction in self.instructions:
             if instruction.name == name:
                 return instruction
-        raise UnknownName(name, "instruction", (i.name for i in self.instructions))
+        others = (f"{i.computation.name}/{i.name}" for i in self.module.instructions)
+        raise UnknownName(name, "instruction", [*(i.name for i in self.instructions), *others])
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.instructions)

@@ -9,6 +9,7 @@ hlo.text.names.UnknownName: no computation named `fused`; did you mean `fused_co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import NoReturn, TypeVar
@@ -63,6 +64,11 @@ def counted_noun(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+_NUMBER = re.compile(r"[.\d]+$")
+_SHORT, _SHORT_CUTOFF = 4, 0.6
+"""Length of a short name, two letters of which may be swapped, and the least similarity to it."""
+
+
 def similar(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.7) -> list[str]:
     """Return the most similar of `names`: those that begin with `name`, contain it, or resemble it.
 
@@ -74,15 +80,26 @@ def similar(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.7
     ['convert', 'convolution']
     >>> similar("wk", ["wq.1", "params_wk.1"]), similar("transposse", ["transpose", "copy"])
     (['params_wk.1'], ['transpose'])
+    >>> similar("dto", ["add.1", "dot.7", "ShardToFull"])
+    ['dot.7']
     """
     lower = name.lower()
     by_lower = {each.lower(): each for each in dict.fromkeys(names)}
     close = [text for text in by_lower if text.startswith(lower)] if lower else []
     if not close and len(lower) > 1:
-        close = [text for text in by_lower if lower in text]
+        inside = re.compile(rf"(?<![a-z0-9]){re.escape(lower)}")
+        close = [text for text in by_lower if inside.search(text)]
     if not close and "/" in lower:  # the same name in another computation
         close = [text for text in by_lower if text.endswith(lower[lower.rindex("/") :])]
     close = close or get_close_matches(lower, by_lower, limit, cutoff)
+    if not close and len(lower) <= _SHORT:
+        cutoff = min(cutoff, _SHORT_CUTOFF)
+        close = get_close_matches(lower, by_lower, limit, cutoff)
+    if not close:  # such as `dto` and `dot.7`
+        stems = {_NUMBER.sub("", text): text for text in reversed(by_lower)}
+        close = [stems[stem] for stem in get_close_matches(lower, stems, limit, cutoff)]
+    if not close and len(lower) > 1:
+        close = [text for text in by_lower if lower in text]
     return [by_lower[text] for text in close[:limit]]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import click
@@ -80,6 +81,89 @@ def complete_instructions(
     names = full_names if "/" in incomplete else instruction_names
     percent = "%" if incomplete.startswith("%") else ""
     return complete_names(_in_files(context, names), incomplete.removeprefix("%"), percent)
+
+
+def complete_operands(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """Return the operands of the selected instructions, by default of the ROOT of ENTRY.
+
+    With ``--to parameters``, they are the parameters of their computations.  If none begins so,
+    all instructions are offered.
+    """
+    selected = tuple(context.params.get("names") or ())
+    names = _parameter_names if context.params.get("target") == "parameters" else operand_names
+    percent = "%" if incomplete.startswith("%") else ""
+    found = _in_files(context, lambda text: names(text, selected))
+    items = complete_names(found, incomplete.removeprefix("%"), percent)
+    return items or complete_instructions(context, parameter, incomplete)
+
+
+def operand_names(text: str, selected: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the names of the operands of instructions.
+
+    Args:
+        selected: NAME, COMPUTATION/NAME or globs of them; by default, the root of ENTRY.
+
+    >>> body = "p = f32[2] parameter(0)\\n  ROOT r = (f32[2], f32[2]) tuple(%p, f32[2] %q)"
+    >>> list(operand_names(f"ENTRY e {{\\n  {body}\\n}}"))
+    ['p', 'q']
+    """
+    for match in _instructions(text, selected):
+        yield from _split_operands(text, match.end())
+
+
+def _parameter_names(text: str, selected: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the parameters of the computations of instructions."""
+    heads = list(_COMPUTATION.finditer(text))
+    ends = [*[head.start() for head in heads[1:]], len(text)]
+    for match in _instructions(text, selected):
+        for head, end in zip(heads, ends, strict=True):
+            if head.start() <= match.start() < end:
+                yield from (found[1] for found in _PARAMETER.finditer(text, head.end() - 1, end))
+
+
+def _instructions(text: str, selected: Sequence[str]) -> Iterator[re.Match[str]]:
+    """Yield the matches of the selected instructions, up to the parenthesis of the operands."""
+    entry = next((h.start() for h in _COMPUTATION.finditer(text) if h[0].startswith("ENTRY")), 0)
+    patterns = [name.removeprefix("%").rpartition("/")[2] for name in selected]
+    for match in _INSTRUCTION.finditer(text):
+        if patterns:
+            if any(fnmatchcase(match["name"], pattern) for pattern in patterns):
+                yield match
+        elif match["root"] and match.start() > entry:
+            yield match
+
+
+def _split_operands(text: str, start: int) -> Iterator[str]:
+    """Yield the last word of each operand in the parentheses that open before `start`."""
+    depth, word = 1, ""
+    for character in text[start : start + MAX_OPERANDS]:
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0 or (depth == 1 and character == ","):
+            name = _COMMENT.sub("", word).split()
+            if name and re.fullmatch(r"%?[A-Za-z_][\w.\-]*", name[-1], re.ASCII):
+                yield name[-1].removeprefix("%")
+            word = ""
+            if depth == 0:
+                return
+        else:
+            word += character
+
+
+MAX_OPERANDS: Final = 1 << 16
+"""Limit on the characters of the operands of an instruction."""
+
+_COMMENT: Final = re.compile(r"/\*.*?\*/")
+_INSTRUCTION: Final = re.compile(
+    r"^[ \t]*(?P<root>ROOT[ \t]+)?%?(?P<name>[A-Za-z_][\w.\-]*)[ \t]+=[ \t]+"
+    r"(?:\([^\n]*?\)|[^ \n]+)[ \t]+[a-z][\w\-]*\(",
+    re.ASCII | re.MULTILINE,
+)
+_PARAMETER: Final = re.compile(
+    r"^[ \t]*(?:ROOT[ \t]+)?%?([A-Za-z_][\w.\-]*)[ \t]+=[^\n]*?[ \t]parameter\(\d+\)",
+    re.ASCII | re.MULTILINE,
+)
 
 
 def instruction_names(text: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from indexing.cli.completion import complete_instructions
+from indexing.cli.completion import complete_instructions, complete_operands
 from indexing.cli.integers import IntegerRange
 from indexing.cli.parsed_text import ParsedText
 from indexing.cli.paths import InputPath
@@ -344,7 +344,7 @@ def operand_option(description: str) -> Callable[[F], F]:
         "--operand",
         metavar="N|NAME",
         type=OperandName(),
-        shell_complete=complete_instructions,
+        shell_complete=complete_operands,
         help=description,
     )
 

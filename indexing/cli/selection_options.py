@@ -46,8 +46,22 @@ _SORT = click.option(
 )
 _LIMIT = limit_option("Print at most N instructions of each file")
 
-listing_options = [_OPCODE, _READS, _OP_NAME, _SORT, _LIMIT]
-"""The options that need no maps."""
+
+def kind_option(command: F) -> F:
+    """The option ``--kind``, whose value is the argument `kinds`."""
+    from indexing.views.access_kinds import ACCESS_KINDS
+
+    return click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice(list(ACCESS_KINDS)),
+        help="Only instructions with a map of this kind; may be repeated",
+    )(command)
+
+
+listing_options = [_OPCODE, _READS, _OP_NAME, kind_option, _SORT, _LIMIT]
+"""The options of `ls`."""
 
 
 def _selection_class() -> type[Selection]:
@@ -58,17 +72,9 @@ def _selection_class() -> type[Selection]:
 
 def selection_options(command: F) -> F:
     """The options that select instructions with ``--instruction``: the argument `selection`."""
-    from indexing.views.access_kinds import ACCESS_KINDS
-
     options = [
         *(_OPCODE, _READS, _OP_NAME),
-        click.option(
-            "--kind",
-            "kinds",
-            multiple=True,
-            type=click.Choice(list(ACCESS_KINDS)),
-            help="Only instructions with a map of this kind; may be repeated",
-        ),
+        kind_option,
         click.option(
             "--all",
             "everything",

@@ -139,7 +139,7 @@ def chosen_loops(
     if options.as_compiled:
         return _compiled(reporter, subject, options)
     assert options.device is not None
-    return _searched(reporter, subject, options.device, searched.top, searched.accept)
+    return _searched(reporter, subject, options.device, searched.limit, searched.accept)
 
 
 def _compiled(reporter: Reporter, subject: TileSubject, options: LoopOptions) -> LoopAnswer | None:

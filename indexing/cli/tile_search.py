@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from indexing.cli.integers import IntegerRange
-from indexing.cli.options import gather_options, with_options
+from indexing.cli.options import gather_options, limit_option, with_options
 from indexing.cli.tile_options import LimitsText
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class SearchOptions:
     candidates: SizeChoice | None
     accept: AcceptedKind | None
     symbolic: bool
-    top: int | None
+    limit: int | None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -90,12 +89,7 @@ def search_options(command: F) -> F:
             help="With --search: refuse sizes that violate the constraints of a symbolic tile, as "
             "XLA does",
         ),
-        click.option(
-            "--top",
-            metavar="N",
-            type=IntegerRange(min=1),
-            help="With --search: print N tilings; by default, 10",
-        ),
+        limit_option("With --search: print at most N tilings; by default, 10"),
     ]
     return with_options(gather_options("searched", lambda: SearchOptions)(command), options)
 
@@ -105,6 +99,7 @@ def searched_answer(subject: TileSubject, options: SearchOptions) -> TileAnswer:
     from indexing.tiling.search.candidates import best_tilings
     from indexing.views.tile_answers import best_answer
 
-    given = {"sizes" if k == "candidates" else k: v for k, v in options.given.items()}
+    names = {"candidates": "sizes", "limit": "top"}
+    given = {names.get(option, option): value for option, value in options.given.items()}
     best = best_tilings(subject.instruction, to=subject.to, output_id=subject.output, **given)
     return best_answer(subject, best)

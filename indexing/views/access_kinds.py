@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from indexing.maps.memoised import memoised_maps
 
 if TYPE_CHECKING:
+    from indexing.maps.answers import Answer
     from indexing.maps.indexing_map import IndexingMap
     from indexing.views.map_tables import MapRow
     from simplifier.atoms import Variable
@@ -43,6 +44,19 @@ def kinds_of(rows: Iterable[MapRow]) -> set[str]:
         elif row.map is not None:
             kinds |= kinds_of_map(row.map)
     return kinds
+
+
+def kinds_of_answer(answer: Answer) -> set[str]:
+    """Return the kinds of all maps of an answer.
+
+    >>> import hlo, indexing
+    >>> root = hlo.parse('''ENTRY e { p = f32[2,3] parameter(0)
+    ...   ROOT t = f32[3,2] transpose(p), dimensions={1,0} }''').entry.root
+    >>> kinds_of_answer(indexing.output_to_input(root))
+    {'transposing'}
+    """
+    kinds = {"unknown"} if any(each is not None for each in answer.unknown) else set()
+    return kinds.union(*[kinds_of_map(m) for maps in answer.maps for m in maps])
 
 
 @memoised_maps(1 << 12)

@@ -25,6 +25,9 @@ GivenValue: TypeAlias = "int | tuple[Any, ...]"
 GivenValues: TypeAlias = "tuple[tuple[str, GivenValue], ...]"
 """Values of integer or boolean parameters, by name."""
 
+MAX_LISTED = 8
+"""Limit on the operands that a message lists."""
+
 DIRECTIONS_BY_OPTION: dict[str, tuple[Direction, ...]] = {
     "output-to-input": ("output-to-input",),
     "input-to-output": ("input-to-output",),
@@ -78,7 +81,10 @@ class Query:
         operands = computation.parameters if self.to_parameters else instruction.operands
         if isinstance(self.operand, str):
             if not any(self.reads(k, operand) for k, operand in enumerate(operands)):
-                question = did_you_mean(similar(self.operand, [o.name for o in operands]))
+                names = [operand.name for operand in operands]
+                listed = ", ".join(names[:MAX_LISTED]) + (", ..." if names[MAX_LISTED:] else "")
+                known = f"its operands are {listed}" if names else ""
+                question = did_you_mean(similar(self.operand, names)) or known
                 return f"operand `{self.operand}`" + (f"; {question}" if question else "")
         elif self.operand is not None and self.operand >= len(operands):
             return f"operand {self.operand} (number of operands: {len(operands)})"

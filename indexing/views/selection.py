@@ -79,11 +79,17 @@ def suggestion(name: str, module: Module) -> str:
     if name in module.computations:
         return f"`{name}` is a computation: use {name}/NAME"
     pattern = name_pattern(name)
-    known = known_names(module, pattern)
-    if "/" in pattern.text and pattern.is_name:  # such as CALL/NAME, of a runtime variable
-        return did_you_mean(list(known)[:3])
-    names = (name for each in module.computations.values() for name in each.names)
-    return did_you_mean(similar(_literal(pattern.text), names))
+    known = list(known_names(module, pattern))
+    if "/" not in pattern.text or not pattern.is_name:
+        known = [name for each in module.computations.values() for name in each.names]
+    elif known:  # such as CALL/NAME, of a runtime variable
+        return did_you_mean(known[:3])
+    else:
+        known = [f"{c.name}/{name}" for c in module.computations.values() for name in c.names]
+    if close := did_you_mean(similar(_literal(pattern.text), known)):
+        return close
+    has_opcode = any(name in each.opcodes for each in module.computations.values())
+    return f"`{name}` is an opcode: use --opcode {name}" if has_opcode else ""
 
 
 def _literal(pattern: str) -> str:

@@ -413,7 +413,7 @@ def test_a_name_of_another_form_is_an_error_with_the_repair(
 def test_suggestions_prefer_prefixes_and_ignore_case(
     run: Run, arguments: list[str], help_: str
 ) -> None:
-    assert run(*arguments)[2].endswith(f"  = help: {help_}\n")
+    assert f"  = help: {help_}\n" in run(*arguments)[2]
 
 
 @pytest.mark.parametrize("arguments", [["ops", "zzz"], ["zzz"]])

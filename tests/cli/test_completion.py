@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from indexing.cli.completion import full_names, instruction_names
+import hlo
+from indexing.cli.completion import full_names, instruction_names, operand_names
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "attention.opt.hlo"
@@ -188,3 +189,23 @@ def test_shells_complete_commands_names_opcodes_and_files(
         assert completions(line, environment) == expected
     if shell != "bash":  # completes files after the function
         assert completions("hlo-indexing ls m.h", environment) == ["m.hlo"]
+
+
+@pytest.mark.parametrize("name", ["attention.opt.hlo", "gpt2_tiny.opt.hlo", "rnn.pre.hlo"])
+def test_the_scanned_operands_are_those_of_the_parsed_module(name: str) -> None:
+    text = (ROOT / "examples" / name).read_text()
+    count = 0
+    for computation in hlo.parse(text).computations.values():
+        for each in computation:
+            if text.count(f"{each.name} = ") == 1:
+                count += len(each.operands)
+                assert list(operand_names(text, (each.name,))) == [o.name for o in each.operands]
+    assert count > 50
+    root = hlo.parse(text).entry.root
+    assert list(operand_names(text)) == [operand.name for operand in root.operands]
+
+
+def test_operands_are_those_of_the_instruction_before_the_cursor(environment: Environment) -> None:
+    line = "hlo-indexing maps m.hlo -i dot.7 --operand "
+    assert bash(line, environment) == ["param_0", "param_1"]
+    assert "x.1" in bash("hlo-indexing maps m.hlo --to parameters --operand ", environment)

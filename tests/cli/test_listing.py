@@ -229,3 +229,17 @@ def test_instructions_of_one_computation(capsys: pytest.CaptureFixture[str]) -> 
     assert "no computation named `mian.5`\n  = help: did you mean `main.5`?" in err
     _, out, _ = ran(capsys, "ls", EXAMPLE, "--reads", "p['k']")
     assert "1 of" in out
+
+
+def test_kinds_select_instructions_as_in_maps(capsys: pytest.CaptureFixture[str]) -> None:
+    def names(*words: str) -> set[str]:
+        assert cli.run([*words, EXAMPLE, "--format", "json"]) == 0
+        records = map(json.loads, capsys.readouterr().out.splitlines())
+        return {f"{each['computation']}/{each['instruction']}" for each in records}
+
+    for kind in ("reducing", "transposing", "broadcasting"):
+        listed = names("ls", "--kind", kind)
+        assert listed == names("maps", "--kind", kind)
+        assert listed
+    assert cli.run(["ls", EXAMPLE, "--kind", "unknown"]) == 1
+    assert "no instruction matches --kind unknown" in capsys.readouterr().err

@@ -245,7 +245,7 @@ def test_every_record_fits_the_schema(small: str, run: Run, tmp_path: Path) -> N
 
 
 def test_the_search_prints_the_best_tilings(small: str, run: Run) -> None:
-    limits = ("--limits", "working-set=32,min-elements=2", "--top", "2")
+    limits = ("--limits", "working-set=32,min-elements=2", "--limit", "2")
     status, out, err = run(small, "-i", "r", "--search", *limits)
     best = indexing.best_tilings(
         hlo.load(small).entry["r"],
@@ -267,7 +267,17 @@ def test_the_search_has_the_objectives_and_candidates_of_python(small: str, run:
     rows = records(run, small, "-i", "c", "--search", "--candidates", "all", "--accept", "boxes")
     assert rows[-1]["candidates"] == 16
     (row, _) = records(
-        run, small, "-i", "c", "--search", "--objective", "reuse", "--top", "1", "--limits", "H100"
+        run,
+        small,
+        "-i",
+        "c",
+        "--search",
+        "--objective",
+        "reuse",
+        "--limit",
+        "1",
+        "--limits",
+        "H100",
     )
     assert row["objective"] == "reuse"
 
@@ -275,8 +285,8 @@ def test_the_search_has_the_objectives_and_candidates_of_python(small: str, run:
 def test_the_search_refuses_what_symbolic_constraints_refuse(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "strict.hlo"
     path.write_text(STRICT)
-    every = records(run, str(path), "--search", "--top", "30")
-    strict = records(run, str(path), "--search", "--top", "30", "--symbolic")
+    every = records(run, str(path), "--search", "--limit", "30")
+    strict = records(run, str(path), "--search", "--limit", "30", "--symbolic")
     best = indexing.best_tilings(hlo.load(str(path)).entry.root, top=30, symbolic=True)
     assert not isinstance(best, indexing.Unknown)
     assert [tuple(row["tile_sizes"]) for row in strict[:-1]] == [each.sizes for each in best]
@@ -296,7 +306,7 @@ ERRORS = [
     (["-i", "r", "--sizes", "2,3", "--at", "2,0"],    1, "tid_0 = 2 is outside [0, 1]"),
     (["-i", "r", "--sizes", "2,3", "--at", "2"],      1, "the grid is [2, 2]"),
     (["-i", "r", "--sizes", "2,3", "--at", "x,0"],    2, "'x,0' is not the index of a tile"),
-    (["-i", "r", "--top", "3"],                       2, "--top needs --search"),
+    (["-i", "r", "--limit", "3"],                       2, "--limit needs --search"),
     (["-i", "r", "--symbolic"],                       2, "--symbolic needs --search"),
     (["-i", "r", "--candidates", "xla"],              2, "--candidates needs --search"),
     (["-i", "r", "--search", "--sizes", "2,3"],       2, "--search cannot be used with --sizes"),

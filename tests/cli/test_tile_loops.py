@@ -78,7 +78,7 @@ def test_an_instruction_without_a_choice_says_so(run: Run) -> None:
 
 
 def test_a_search_for_a_device_chooses_steps(run: Run) -> None:
-    best, effort = valid_records(run, "tile", "--search --device H100 --top 1")
+    best, effort = valid_records(run, "tile", "--search --device H100 --limit 1")
     assert (best["result"], best["rank"], effort["result"]) == ("loops", 1, "search")
     assert best["loops"][0]["step"] >= 32
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -50,6 +51,7 @@ def command(
     opcodes: tuple[str, ...],
     reads: tuple[str, ...],
     op_names: tuple[str, ...],
+    kinds: tuple[str, ...],
     order: Literal["name", "bytes", "elements"] | None,
     limit: int | None,
     computations: tuple[str, ...],
@@ -71,21 +73,22 @@ def command(
       hlo-indexing ls m.hlo
       hlo-indexing ls m.hlo -i 'dot*'
       hlo-indexing ls m.hlo --opcode fusion --sort bytes --limit 5
+      hlo-indexing ls m.hlo --kind reducing --kind runtime
       hlo-indexing ls m.hlo --source | less
     """
     from indexing.views.listing import computation_lines, instruction_records, ranked_lines
     from indexing.views.selection import Selection
 
     import_module("indexing.ops")  # registers the ops, which infer missing shapes
-    is_all = not (names or opcodes or reads or op_names)
-    selection = Selection(names, opcodes, reads, op_names, (), is_all, order, limit)
+    is_all = not (names or opcodes or reads or op_names or kinds)
+    selection = Selection(names, opcodes, reads, op_names, kinds, is_all, order, limit)
     is_one_file = len(files) == 1
     for module in reporter.modules(files):
         note_matches(reporter, module, selection.conditions, is_one_file)
         with reporter.reporting(module.filename):
             inside = _computations(reporter, module, computations)
             if inside and (order is not None or limit is not None):
-                chosen = selection.instructions(module, inside)[:limit]
+                chosen = _of_kinds(selection, selection.instructions(module, inside), limit)
                 lines = ranked_lines(module, chosen, reporter.paint, with_source, reporter.width)
                 records = instruction_records(chosen, with_source)
                 reporter.print_answer(notation, lines, records)
@@ -101,6 +104,8 @@ def command(
                 records = instruction_records(selected or computation.instructions, with_source)
                 reporter.print_answer(notation, lines, records)
     report_missed(reporter, selection.conditions, is_one_file)
+    if kinds and not (reporter.has_printed or reporter.failed):
+        reporter.error(f"error[name]: no instruction matches {selection.text}")
 
 
 def _computations(reporter: Reporter, module: Module, patterns: Sequence[str]) -> list[Computation]:
@@ -125,4 +130,23 @@ def _selected(
     selection: Selection, module: Module, computation: Computation
 ) -> list[Instruction] | None:
     """Return the selected instructions of a computation; None for all."""
-    return None if selection.everything else selection.instructions(module, [computation])
+    if selection.everything:
+        return None
+    return _of_kinds(selection, selection.instructions(module, [computation]), None)
+
+
+def _of_kinds(
+    selection: Selection, instructions: Sequence[Instruction], limit: int | None
+) -> list[Instruction]:
+    """Return at most `limit` instructions, those with a map of one of the kinds."""
+    if not selection.kinds:
+        return list(instructions[:limit])
+    from hlo.shapes.shape import leaves
+    from indexing.dataflow.queries import output_to_input
+    from indexing.views.access_kinds import kinds_of_answer
+
+    def has_kind(each: Instruction) -> bool:
+        answers = (output_to_input(each, output) for output in range(len(leaves(each.shape))))
+        return any(not kinds_of_answer(a).isdisjoint(selection.kinds) for a in answers)
+
+    return list(islice(filter(has_kind, instructions), limit))

@@ -209,7 +209,7 @@ def command(
       hlo-indexing tile m.hlo -i gemm_fusion_dot.1 --as-compiled --device H100
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
-      hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
+      hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --limit 3
     """
     options.check()
     others = {
