@@ -85,22 +85,41 @@ def similar(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.7
     """
     lower = name.lower()
     by_lower = {each.lower(): each for each in dict.fromkeys(names)}
-    close = [text for text in by_lower if text.startswith(lower)] if lower else []
-    if not close and len(lower) > 1:
-        inside = re.compile(rf"(?<![a-z0-9]){re.escape(lower)}")
-        close = [text for text in by_lower if inside.search(text)]
-    if not close and "/" in lower:  # the same name in another computation
-        close = [text for text in by_lower if text.endswith(lower[lower.rindex("/") :])]
-    close = close or get_close_matches(lower, by_lower, limit, cutoff)
-    if not close and len(lower) <= _SHORT:
-        cutoff = min(cutoff, _SHORT_CUTOFF)
-        close = get_close_matches(lower, by_lower, limit, cutoff)
-    if not close:  # such as `dto` and `dot.7`
-        stems = {_NUMBER.sub("", text): text for text in reversed(by_lower)}
-        close = [stems[stem] for stem in get_close_matches(lower, stems, limit, cutoff)]
-    if not close and len(lower) > 1:
-        close = [text for text in by_lower if lower in text]
-    return [by_lower[text] for text in close[:limit]]
+    searches = (_beginning, _containing_word, _in_other_computations, _resembling, _containing)
+    for search in searches:
+        if lower and (close := search(lower, by_lower, limit, cutoff)):
+            return [by_lower[text] for text in close[:limit]]
+    return []
+
+
+def _beginning(name: str, known: Iterable[str], *_: float) -> list[str]:
+    return [text for text in known if text.startswith(name)]
+
+
+def _containing_word(name: str, known: Iterable[str], *_: float) -> list[str]:
+    inside = re.compile(rf"(?<![a-z0-9]){re.escape(name)}")
+    return [text for text in known if inside.search(text)] if len(name) > 1 else []
+
+
+def _in_other_computations(name: str, known: Iterable[str], *_: float) -> list[str]:
+    if "/" not in name:
+        return []
+    return [text for text in known if text.endswith(name[name.rindex("/") :])]
+
+
+def _resembling(name: str, known: Iterable[str], limit: int, cutoff: float) -> list[str]:
+    """Return names that resemble a name, also without numbers at their ends (`dto`, `dot.7`)."""
+    known = list(known)
+    cutoffs = [cutoff, min(cutoff, _SHORT_CUTOFF)] if len(name) <= _SHORT else [cutoff]
+    for least in cutoffs:
+        if close := get_close_matches(name, known, limit, least):
+            return close
+    stems = {_NUMBER.sub("", text): text for text in reversed(known)}
+    return [stems[stem] for stem in get_close_matches(name, stems, limit, cutoffs[-1])]
+
+
+def _containing(name: str, known: Iterable[str], *_: float) -> list[str]:
+    return [text for text in known if name in text] if len(name) > 1 else []
 
 
 def did_you_mean(names: Sequence[str]) -> str:

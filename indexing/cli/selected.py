@@ -92,13 +92,14 @@ def note_given(
     if not given:
         return
     from hlo.text.names import did_you_mean, similar
-    from indexing.dataflow.valued_maps import integer_parameters
+    from indexing.dataflow.valued_maps import integer_parameters, with_parameter_names
 
     selected = selection.instructions(module, list(module.computations.values()))
     computations = dict.fromkeys(each.computation for each in selected)
     known = {name for each in computations for name in integer_parameters(each)}
     for condition in given:
-        if condition.text in known:
+        asked = {condition.text: None}
+        if any(not known.isdisjoint(with_parameter_names(each, asked)) for each in computations):
             reporter.matched.add(condition)
         else:
             question = did_you_mean(similar(condition.text, known))

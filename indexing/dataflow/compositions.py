@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+from indexing.dataflow.equal_runtime import share_equal_values
 from indexing.dataflow.related_values import has_possible_values
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.explanation import is_explaining
@@ -128,11 +129,17 @@ class Compositions:
         return {array: follow(self.possible(maps)) for array, maps in map_sets.items()}
 
     def possible(self, maps: MapSet) -> MapSet:
-        """Return a set without the maps whose runtime values exclude each other."""
+        """Return a set with one variable for equal runtime values, without impossible ones."""
         if not self.options.follows_runtime_masks:
             return maps
-        kept = [m for m in maps.maps if has_possible_values(m)]
-        return maps if len(kept) == len(maps.maps) else self.count_set(maps.like(kept))
+        kept = {}
+        for m in maps.maps:
+            shared = share_equal_values(m)
+            shared = m if shared is m else self.options.simplify_map(shared)
+            if not shared.is_known_empty and has_possible_values(shared):
+                kept[m] = shared
+        is_same = len(kept) == len(maps.maps) and all(m is new for m, new in kept.items())
+        return maps if is_same else self.count_set(maps.like(kept, kept.__getitem__))
 
     def count_set(self, maps: MapSet) -> MapSet:
         """Return the shared set that is equal to `maps`; forget all sets beyond the limit."""

@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from indexing.dataflow.given_constants import with_constants
-from indexing.dataflow.valued_maps import evaluation_of, integer_parameters, integer_values
+from indexing.dataflow.valued_maps import (
+    evaluation_of,
+    integer_parameters,
+    integer_values,
+    with_parameter_names,
+)
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.options import Options
@@ -33,9 +38,17 @@ def regions_at(
     >>> print(region)
     [4]
     """
+    values = with_parameter_names(answer.instruction.computation, values)
     given = integer_values(answer.instruction.computation, values)
     answer = with_constants(answer, given, Options())
-    return answers.regions_at(answer, point, with_computed_values(answer, values))
+    try:
+        return answers.regions_at(answer, point, with_computed_values(answer, values))
+    except TypeError as error:
+        parameters = integer_parameters(answer.instruction.computation)
+        if not parameters or values.keys() <= parameters.keys():
+            raise
+        listed = ", ".join(parameters)
+        raise TypeError(f"{error}; the integer parameters are {listed}") from None
 
 
 def with_computed_values(
@@ -45,6 +58,7 @@ def with_computed_values(
 
     Parameters on which no runtime variable depends are left out: the answer is the same.
     """
+    values = with_parameter_names(answer.instruction.computation, values)
     parameters = integer_parameters(answer.instruction.computation)
     if parameters.keys().isdisjoint(values):
         return values

@@ -13,9 +13,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -43,6 +44,44 @@ if TYPE_CHECKING:
 def integer_parameters(computation: Computation) -> dict[str, Instruction]:
     """Return the parameters of a computation that are arrays of integers, by name."""
     return {each.name: each for each in computation.parameters if is_integral(ArrayRef(each))}
+
+
+ValueT = TypeVar("ValueT")
+
+
+def with_parameter_names(
+    computation: Computation, values: Mapping[str, ValueT]
+) -> dict[str, ValueT]:
+    """Return values by the names that HLO has for parameters, given also by names that JAX has.
+
+    The argument `pos` of a function is the parameter ``pos.1``, with ``pos`` as its ``op_name``.
+
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   ROOT pos.1 = s32[] parameter(0), metadata={op_name="pos"} }''').entry
+    >>> with_parameter_names(entry, {"pos": 5, "rt0": 3})
+    {'pos.1': 5, 'rt0': 3}
+    """
+    own = _own_names(computation)
+    return {own.get(name, name): value for name, value in values.items()}
+
+
+def _own_names(computation: Computation) -> dict[str, str]:
+    """Return the name of each integer parameter by its names in JAX, those that are unambiguous."""
+
+    def find() -> dict[str, str]:
+        found: dict[str, set[str]] = {}
+        for name, parameter in integer_parameters(computation).items():
+            for other in {parameter.source.op_name, _NUMBER.sub("", name)} - {"", None, name}:
+                found.setdefault(str(other), set()).add(name)
+        own = computation.names
+        single = {other: min(names) for other, names in found.items() if len(names) == 1}
+        return {other: name for other, name in single.items() if other not in own}
+
+    return computation.memoised(_own_names, find)
+
+
+_NUMBER: Final = re.compile(r"\.\d+$")
 
 
 def evaluation_of(computation: Computation, values: Mapping[str, ArrayLike]) -> Evaluation:

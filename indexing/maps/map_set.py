@@ -74,10 +74,18 @@ class MapSet(MarkedMaps):
         super().__init__(maps)
         self.spaces, self._options = spaces, options
 
-    def like(self, maps: Iterable[IndexingMap]) -> MapSet:
-        """Return a set of other maps between the same arrays."""
+    def like(
+        self,
+        maps: Iterable[IndexingMap],
+        changed: Callable[[IndexingMap], IndexingMap] | None = None,
+    ) -> MapSet:
+        """Return a set of other maps between the same arrays.
+
+        Args:
+            changed: the map to add for each of `maps`; by default, the map itself.
+        """
         others = MapSet((), self.spaces, self._options)
-        others.extend(maps, self.unknown, self._reasons, self.control)
+        others.extend(maps, self.unknown, self._reasons, self.control, changed)
         others.is_over_budget = self.is_over_budget
         return others
 

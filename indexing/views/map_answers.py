@@ -17,6 +17,7 @@ from indexing.dataflow.valued_maps import (
     evaluation_of,
     integer_parameters,
     parameter_value,
+    with_parameter_names,
     with_values,
 )
 from indexing.dataflow.walk import Walk
@@ -188,12 +189,15 @@ def given_values(computation: Computation, values: GivenValues) -> dict[str, np.
     given: dict[str, np.ndarray[Any, Any]] = {}
     if values:
         parameters = integer_parameters(computation)
-        for name, value in values:
+        own = with_parameter_names(computation, {name: name for name, _ in values})
+        named = {given: name for name, given in own.items()}
+        for written, value in values:
+            name = named.get(written, written)
             if (parameter := parameters.get(name)) is not None:
                 try:
                     given[name] = parameter_value(parameter, value)
                 except ValueError as error:
-                    label = f"the value of --set {name} does not fit"
+                    label = f"the value of --set {written} does not fit"
                     raise HloError(str(error), parameter.span, "inputs", label) from error
     return given
 

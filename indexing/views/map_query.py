@@ -81,10 +81,7 @@ class Query:
         operands = computation.parameters if self.to_parameters else instruction.operands
         if isinstance(self.operand, str):
             if not any(self.reads(k, operand) for k, operand in enumerate(operands)):
-                names = [operand.name for operand in operands]
-                listed = ", ".join(names[:MAX_LISTED]) + (", ..." if names[MAX_LISTED:] else "")
-                known = f"its operands are {listed}" if names else ""
-                question = did_you_mean(similar(self.operand, names)) or known
+                question = _similar_operands(self.operand, [operand.name for operand in operands])
                 return f"operand `{self.operand}`" + (f"; {question}" if question else "")
         elif self.operand is not None and self.operand >= len(operands):
             return f"operand {self.operand} (number of operands: {len(operands)})"
@@ -92,3 +89,9 @@ class Query:
         if self.output_id is not None and self.output_id >= outputs:
             return f"output {self.output_id} (number of outputs: {outputs})"
         return None
+
+
+def _similar_operands(name: str, names: Sequence[str]) -> str:
+    """Return a question with similar names, or else the names of all operands."""
+    listed = ", ".join(names[:MAX_LISTED]) + (", ..." if names[MAX_LISTED:] else "")
+    return did_you_mean(similar(name, names)) or (f"its operands are {listed}" if names else "")

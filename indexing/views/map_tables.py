@@ -21,6 +21,7 @@ from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
+from indexing.views.value_texts import value_text
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
@@ -220,17 +221,18 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
     If its bounds are narrower than the clamp, nothing is read outside the bounds.  Scatter, for
     example, skips an update that does not fit.
     """
-    path, element, iterations, clamp = runtime_parts(variable)
+    path, element, iterations, formula, clamp = runtime_parts(variable)
     read = f" {iterations}" if iterations else ""
+    value = f" = {formula}" if formula else ""
     clamped = f", {clamp}" if clamp else ""
-    return f"{variable.name} = {paint(path, 'name')}{element}{read}{clamped}"
+    return f"{variable.name} = {paint(path, 'name')}{element}{read}{value}{clamped}"
 
 
-def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str]:
-    """Return the name of the source of a runtime variable, the element, iterations and clamp.
+def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str, str]:
+    """Return the name of the source of a runtime variable, the element, iterations, formula, clamp.
 
-    The last three are empty for a scalar, a source outside of loops, and a value without a clamp,
-    or with one that has all values of its type.
+    The last four are empty for a scalar, a source outside of loops, a value that is not computed
+    from other integers, and a value without a clamp, or with one that has all values of its type.
     """
     clamp = ""
     bounds = variable.variable.bounds
@@ -238,7 +240,8 @@ def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str]:
         relation = "clamped to" if variable.clamp == bounds else "if in"
         clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
-    return path, element_text(variable.element), iterations_text(variable.iterations), clamp
+    read = element_text(variable.element), iterations_text(variable.iterations)
+    return path, *read, value_text(variable) or "", clamp
 
 
 def _source_range(variable: RuntimeVariable) -> Interval | None:

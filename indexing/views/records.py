@@ -15,6 +15,7 @@ from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.printing import result_texts, text_in
 from indexing.views.map_tables import MapRow, MapTable, map_line, shape_text
+from indexing.views.value_texts import value_text
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
@@ -182,7 +183,9 @@ def _runtime_json(m: IndexingMap) -> str:
 def runtime_records(m: IndexingMap) -> list[dict[str, Any]]:
     """Return the sources of the runtime variables of a map, as values for JSON."""
     return [
-        source_of(v) | {"map": None if v.array is None else str(m.source_map(v)), "clamp": v.clamp}
+        source_of(v)
+        | {"map": None if v.array is None else str(m.source_map(v)), "clamp": v.clamp}
+        | {"formula": value_text(v)}
         for v in m.runtime
     ]
 

@@ -156,13 +156,15 @@ class Terminal:
         return [list(self._source(variable)) for variable in runtime]
 
     def _source(self, variable: RuntimeVariable) -> Iterator[Unit]:
-        path, element, iterations, clamp = runtime_parts(variable)
+        path, element, iterations, formula, clamp = runtime_parts(variable)
         comma = "," if clamp else ""
-        element += "" if iterations else comma
+        element += "" if iterations or formula else comma
         yield Unit(f"{variable.name} =", self._words({variable.name: "runtime"}))
         yield Unit(path + element, lambda text: self._before(element, text))
         if iterations:
-            yield Unit(iterations + comma)
+            yield Unit(iterations + ("" if formula else comma))
+        if formula:
+            yield Unit(f"= {formula}{comma}")
         if clamp:
             yield Unit(clamp)
 

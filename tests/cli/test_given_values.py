@@ -318,7 +318,7 @@ def test_maps_from_operands_take_no_assumptions(run: Run) -> None:
 def test_another_assumption_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, errors = runner(capsys, "maps", CAUSAL)("--assume softmax")
     assert (status, out) == (2, "")
-    assert "'softmax' is not 'masked-softmax'" in errors
+    assert "`softmax` is not `masked-softmax`" in errors
 
 
 def test_an_array_may_stand_in_a_file_of_numpy(run: Run) -> None:

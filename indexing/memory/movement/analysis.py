@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaf_shape, unbounded_leaf
-from indexing.dataflow.valued_maps import integer_parameters
+from indexing.dataflow.valued_maps import integer_parameters, with_parameter_names
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import Grade
 from indexing.memory.executions import (
@@ -88,7 +88,7 @@ def traffic(
     """
     counter = Counter()
     named = _named_computation(target)
-    values = values or {}
+    values = with_parameter_names(named, values or {})
     if not values.keys() <= (known := integer_parameters(named).keys()):
         raise ValueError(f"`{named.name}` has the integer parameters {[*known]}, got {[*values]}")
     if isinstance(target, Instruction) and moves_bytes(target):
