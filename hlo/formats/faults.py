@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, no_shape
@@ -171,10 +171,21 @@ def no_instruction(
     error = syntax_error(
         "an instruction such as `name = f32[2] add(a, b)`, or `}`", source, position
     )
-    if around is not None and _COMPUTATION.match(source.text, error.span.start):
+    if around is not None and error.span.start >= len(source.text):
+        error.notes = tuple(_unclosed(source, last, around))
+    elif around is not None and _COMPUTATION.match(source.text, error.span.start):
         place = source.span(around.start).place()
         error.notes = (f"the body of `{around.name}` at {place} is not closed before it",)
     return error
+
+
+def _unclosed(source: Source, last: Instruction | None, around: Computation) -> Iterator[str]:
+    """Yield notes on the brackets that are open at the end of the text, innermost first."""
+    for name, value in last.attributes.items() if last else ():
+        if "\n" in value.text.strip():
+            place = source.span(value.start).place()
+            yield f"the value of `{name}`, opened at {place}, ends on a later line"
+    yield f"the body of `{around.name}`, opened at {source.span(around.start).place()}, has no `}}`"
 
 
 def _no_attribute(source: Source, position: int) -> HloError:

@@ -106,7 +106,7 @@ def _module_text(data: bytearray, name: str) -> str:
     is_hlo = _HLO.match(data) is not None
     if data.startswith(BYTECODE):
         return stablehlo_text(bytes(data), name)
-    if suffix == ".pb" and not is_hlo:
+    if suffix == ".pb" and not is_hlo and binary_format(data) is None:
         return proto_text(bytes(data), name)
     if _PROTO.match(data):
         try:

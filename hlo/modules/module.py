@@ -257,6 +257,10 @@ class Computation(Deferrable):
 
     def __getitem__(self, name: str) -> Instruction:
         """Return the instruction named `name`; raise `KeyError` if there is none."""
+        if not isinstance(name, str):
+            raise TypeError(
+                f"expected the name of an instruction, got {name!r}; write instructions[number]"
+            )
         for instruction in self.instructions:
             if instruction.name == name:
                 return instruction

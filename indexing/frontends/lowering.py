@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +50,25 @@ class LoweredFunction:
         return named_module(text, self.paths, self.label, self.is_flat)
 
 
+def _check_arguments(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Refuse arguments that a function does not take.
+
+    Raises:
+        TypeError: an argument is missing, or the function has no such parameter.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a built-in function may have none
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        hint = "pass its arguments, or their shapes: jax.ShapeDtypeStruct((8, 128), 'float32')"
+        raise TypeError(f"from_jax: {error}; {hint}") from None
+
+
 def lower(
     function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str | None
 ) -> LoweredFunction:
@@ -77,6 +97,8 @@ def lower(
         raise TypeError(
             f"from_jax: `function` must be a function or what JAX made of one, not {function!r}"
         )
+    else:
+        _check_arguments(function, args, kwargs)
     if isinstance(function, exported):
         return _of_exported(function, platform)
     if isinstance(function, jax.stages.Lowered):

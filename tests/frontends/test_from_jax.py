@@ -282,3 +282,10 @@ def test_a_function_of_a_library_has_the_line_of_the_call() -> None:
     code = test_a_function_of_a_library_has_the_line_of_the_call.__code__
     assert module.entry.root.source.line == code.co_firstlineno + 1
     assert module.entry.root.source.function == code.co_name
+
+
+def test_a_missing_argument_says_what_to_pass() -> None:
+    with pytest.raises(TypeError, match=r"from_jax: missing a required .*'x'; pass its arguments"):
+        indexing.from_jax(lambda x: x + 1)
+    with pytest.raises(TypeError, match="from_jax: too many positional arguments"):
+        indexing.from_jax(lambda x: x + 1, f32(2), f32(2))

@@ -1,6 +1,8 @@
 """Invalid HLO text: each raises an `HloError` with its location, never another exception."""
 # ruff: noqa: E501 - a row of a table is a line
 
+from pathlib import Path
+
 import pytest
 
 import hlo
@@ -165,3 +167,28 @@ def test_a_text_that_is_cut_off_says_so() -> None:
         with pytest.raises(hlo.HloError) as caught:
             hlo.parse(text[:end])
         assert "may be cut off" in caught.value.help, text[:end]
+
+
+def test_brackets_that_are_open_at_the_end_are_named() -> None:
+    text = "ENTRY e {\n  p = f32[2,3] parameter(0)\n  ROOT n = f32[3,2] transpose(p), dimensions={1,0\n}\n"
+    with pytest.raises(hlo.HloError) as caught:
+        hlo.parse(text, "m.hlo")
+    assert caught.value.notes == (
+        "the value of `dimensions`, opened at m.hlo:3:46, ends on a later line",
+        "the body of `e`, opened at m.hlo:1:7, has no `}`",
+    )
+    assert text.splitlines()[2][46 - 1] == "{"
+
+
+def test_an_image_is_no_module_under_any_name(tmp_path: Path) -> None:
+    for name in ("a.png", "a.hlo", "a.pb"):
+        file = tmp_path / name
+        file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+        with pytest.raises(hlo.HloError, match="the file is an image, not HLO text"):
+            hlo.load(file)
+
+
+def test_an_index_that_is_no_name_says_what_to_write() -> None:
+    entry = hlo.parse("ENTRY e { ROOT p = f32[2] parameter(0) }").entry
+    with pytest.raises(TypeError, match=r"expected the name of an instruction, got 0; write instr"):
+        entry[0]  # type: ignore[index]  # the fault
