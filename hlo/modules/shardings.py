@@ -62,8 +62,30 @@ def sharding_of(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | N
     """
     attribute = instruction.attributes.get("sharding")
     span = _span(attribute) if attribute else _shardy_span(instruction, "xla.sdy.sharding")
-    if span is None:
+    return None if span is None else _read_sharding(instruction, span, bool(attribute))
+
+
+def shardy_sharding(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | None:
+    """Return the sharding of an array, or those of a tuple's arrays, that Shardy's attribute has.
+
+    Its axes have the names of a declared mesh.  None if there is none, or if it does not fit: XLA
+    copies frontend attributes to instructions of other shapes.
+    """
+    span = _shardy_span(instruction, "xla.sdy.sharding")
+    try:
+        return None if span is None else _read_sharding(instruction, span, False)
+    except HloError:
         return None
+
+
+def _read_sharding(
+    instruction: Instruction, span: Span, attribute: bool
+) -> Sharding | tuple[Sharding, ...]:
+    """Return the sharding in a text.
+
+    Args:
+        attribute: True for the attribute ``sharding``.
+    """
     ranks = _ranks(instruction)
     is_tuple = isinstance(instruction.shape, TupleShape)
     cursor = cursor_over(span)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from hlo.modules.module import Module
     from hlo.shardings.mesh import Mesh
     from hlo.shardings.sharding import Sharding
+    from indexing.sharding.planning.given_specs import ShardingSpec
     from indexing.sharding.planning.plan import Plan
+    from indexing.sharding.planning.stated_shardings import StatedShardings
 
 
 MAX_PLANS: Final = 200
@@ -138,8 +140,11 @@ def command(
     sharding rules of the instructions. Between conflicting splits an estimated cost decides: the
     bytes that a device sends, and a hundredth of a byte for each operation and element. The table
     has the split of each instruction, and the collectives that it needs with the bytes that a
-    device sends. Sizes that the shards do not divide are padded. `--format hlo` prints
-    the program that each device executes, `--format svg` draws the parts that devices hold.
+    device sends. Sizes that the shards do not divide are padded. Without --mesh, the mesh and the
+    shardings are those that the module states: of parameters and results, by calls of `Sharding`,
+    and in the attributes of Shardy; lines below the table give choices that send less. `--format
+    hlo` prints the program that each device executes, `--format svg` draws the parts that devices
+    hold.
 
     With --search: the splits of the parameters that --spec does not name are chosen. The table has
     the choices whose plans send the fewest bytes, among equal ones those that hold the fewest.
@@ -161,6 +166,7 @@ def command(
 
     \b
     Examples:
+      hlo-indexing shard m.hlo
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x
       hlo-indexing shard m.hlo --mesh x=4,y=2 --spec x.1=y,_,_ --spec p0=_,x -i 'dot*'
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --out-spec _,_,x -i 'dot*'
@@ -185,13 +191,12 @@ def command(
         _print_signatures(reporter, file, names, shards, notation)
     elif view == "rule":
         _print_rules(reporter, file, names, notation)
-    elif mesh is None:
-        raise click.UsageError("--mesh is required, unless --rule or --sbp is given")
-    elif view == "search":
-        request = PlanRequest.of(mesh, specs, out_specs)
-        _print_search(reporter, file, request, limits, notation)
     else:
-        _print_plans(reporter, file, names, PlanRequest.of(mesh, specs, out_specs), notation)
+        request = GivenPlan(mesh, specs, out_specs)
+        if view == "search":
+            _print_search(reporter, file, request, limits, notation)
+        else:
+            _print_plans(reporter, file, names, request, notation)
 
 
 def _chosen_view(**flags: bool) -> str | None:
@@ -205,12 +210,43 @@ def _chosen_view(**flags: bool) -> str | None:
 # ---------------------------------------------------------------- plans
 
 
+class GivenPlan(NamedTuple):
+    """The options of a plan, which may leave the mesh and shardings to the module."""
+
+    mesh: Mesh | None
+    specs: tuple[tuple[str, str], ...]
+    out_specs: tuple[str, ...]
+
+    def of_module(self, module: Module, *, searches: bool = False) -> PlanRequest:
+        """Return the request for a module: what is not given is what its attributes state.
+
+        Args:
+            searches: leave the shardings of inner instructions free.
+        """
+        if self.mesh is not None:
+            return PlanRequest.of(self.mesh, self.specs, self.out_specs)
+        from indexing.sharding.planning.stated_shardings import stated_shardings
+
+        stated = stated_shardings(module)
+        if stated is None:
+            raise click.UsageError(
+                f"{module.filename} states no shardings over one mesh: pass --mesh, such as x=4"
+            )
+        given = PlanRequest.of(stated.mesh, self.specs, self.out_specs)
+        if searches:
+            return given._replace(out_specs=given.out_specs or list(stated.results))
+        specs = stated.with_specs(given.specs, module.entry.parameters)
+        out_specs = given.out_specs or list(stated.results)
+        return PlanRequest(stated.mesh, specs, out_specs, stated)
+
+
 class PlanRequest(NamedTuple):
     """The mesh of a plan, and the shardings that are given."""
 
     mesh: Mesh
-    specs: Mapping[str, Sharding]
+    specs: Mapping[str, ShardingSpec]
     out_specs: list[Sharding | None] | None
+    stated: StatedShardings | None = None  # what the module states, if no mesh is given
 
     @classmethod
     def of(
@@ -220,14 +256,16 @@ class PlanRequest(NamedTuple):
 
 
 def _print_plans(
-    reporter: Reporter, file: str, names: tuple[str, ...], request: PlanRequest, notation: str
+    reporter: Reporter, file: str, names: tuple[str, ...], given: GivenPlan, notation: str
 ) -> None:
     from indexing.sharding.planning.sharded_programs import shard
+    from indexing.views.better_shardings import better_lines
     from indexing.views.sharding_tables import plan_lines, plan_record
 
     import_module("indexing.ops")  # registers the ops
     for module in reporter.modules([file]):
         with reporter.reporting(module.filename), _report_spec_faults(reporter, module):
+            request = given.of_module(module)
             plan = shard(module, request.mesh, request.specs, out_specs=request.out_specs)
             if notation == "svg":
                 from indexing.drawing.plan_pictures import plan_figure
@@ -239,12 +277,14 @@ def _print_plans(
                 reporter.print(json.dumps(plan_record(module.filename, plan)))
             elif (shown := _names_shown(reporter, plan, names)) or not names:
                 reporter.print(*plan_lines(module.filename, plan, shown, reporter.paint))
+                if request.stated is not None:
+                    reporter.print(*better_lines(module, request.stated, plan))
 
 
 def _print_search(
     reporter: Reporter,
     file: str,
-    request: PlanRequest,
+    given: GivenPlan,
     limits: SearchLimits,
     notation: str,
 ) -> None:
@@ -254,6 +294,7 @@ def _print_search(
     import_module("indexing.ops")  # registers the ops
     for module in reporter.modules([file]):
         with reporter.reporting(module.filename), _report_spec_faults(reporter, module):
+            request = given.of_module(module, searches=True)
             best = best_shardings(
                 module,
                 request.mesh,

@@ -37,6 +37,7 @@ from indexing.sharding.planning.plan import (
 )
 from indexing.sharding.planning.propagation import GivenSplits, Propagated, propagate
 from indexing.sharding.planning.refined_meshes import RefinedMesh
+from indexing.sharding.planning.stated_shardings import StatedShardings, stated_shardings
 from simplifier.unknown import Unknown
 
 _MANUAL = "xla.sdy.GlobalToLocalShape"
@@ -45,7 +46,7 @@ _MANUAL = "xla.sdy.GlobalToLocalShape"
 @checked
 def shard(
     program: Module | Computation,
-    mesh: MeshSpec,
+    mesh: MeshSpec | None = None,
     specs: Mapping[str, ShardingSpec] | None = None,
     *,
     out_specs: Sequence[ShardingSpec | None] | None = None,
@@ -61,7 +62,8 @@ def shard(
 
     Args:
         program: a module, whose entry is divided, or one computation.
-        mesh: the sizes of the axes by name, such as ``{"x": 4, "y": 2}`` or ``"x=4,y=2"``.
+        mesh: the sizes of the axes by name, such as ``{"x": 4, "y": 2}`` or ``"x=4,y=2"``.  Without
+            one, the mesh and the shardings that the attributes of the module state are taken.
         specs: the axes that split each dimension of a parameter, by its name or by ``p0``, ``p1``,
             …, such as ``("x", None)``, ``(("x", "y"), None)`` or ``"x,_"``.  The leaf of a tuple is
             named ``p0{1}``.  Other parameters are replicated.  The name of another instruction of
@@ -92,6 +94,10 @@ def shard(
     [_, x] 768 2560
     """
     computation = program.entry if isinstance(program, Module) else program
+    if mesh is None:
+        stated = _stated(computation)
+        mesh, specs = stated.mesh, stated.with_specs(specs or {}, computation.parameters)
+        out_specs = stated.results if out_specs is None else out_specs
     original = mesh_of_spec(mesh)
     _check_program(computation)
     flat = flatten(computation)
@@ -100,6 +106,14 @@ def shard(
     )
     refined, result = _propagate_refined(flat, given)
     return _plan(flat, refined, result, partition(result.assignment, flat))
+
+
+def _stated(computation: Computation) -> StatedShardings:
+    """Return the shardings that the attributes of an entry state."""
+    stated = stated_shardings(computation.module) if computation.is_entry else None
+    if stated is None:
+        raise ValueError("shard: the module states no shardings over one mesh: pass a mesh")
+    return stated
 
 
 def _check_program(computation: Computation) -> None:
