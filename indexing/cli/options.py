@@ -116,7 +116,9 @@ source_option = click.option(
     "--source",
     "with_source",
     is_flag=True,
-    help="Print the source of each instruction: file, line, column and op_name of its metadata",
+    help="Print the source of each instruction: file, line, column and op_name of its metadata; "
+    "`maps` lists also all lines behind it, those of fused instructions and, with --to parameters, "
+    "of everything that it depends on",
 )
 
 

@@ -28,6 +28,7 @@ from indexing.maps.options import Options
 from indexing.ops.structured_ops import parameter_numbers
 from indexing.views.map_query import GivenValues, Query
 from indexing.views.map_tables import MapRow, MapTable
+from indexing.views.source_lines import lines_behind
 
 MAX_SHARED_ROWS: Final = 1 << 14
 """Limit on the operands whose rows the tables of a sweep share."""
@@ -136,6 +137,11 @@ def _table(
         shape=shapes[output],
         rows=tuple(rows),
         source=instruction.source if query.source else None,
+        lines=(
+            lines_behind(instruction, output, to_parameters=query.to_parameters)
+            if query.source
+            else {}
+        ),
         to_parameters=query.to_parameters and direction == "output-to-input",
         is_decided=is_decided,
     )

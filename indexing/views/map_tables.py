@@ -10,7 +10,7 @@ prints as a header line and one indented line per map:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from importlib import import_module
@@ -21,6 +21,7 @@ from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
+from indexing.views.source_lines import lines_text
 from indexing.views.value_texts import value_text
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class MapTable:
     shape: AnyShape  # of this output
     rows: tuple[MapRow, ...]
     source: OpSource | None = None  # of the instruction, if requested
+    lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # all lines behind it
     to_parameters: bool = False  # operands are the parameters of the computation
     is_decided: bool = False  # given values of parameters decide a runtime value
 
@@ -202,6 +204,10 @@ def source_lines(table: MapTable) -> Iterator[str]:
     """Yield a line with the source of the instruction, if it is requested."""
     if table.source is not None:
         yield f"  source: {table.source or 'not recorded'}"
+        frame = table.source.frame
+        own = {frame.file: (frame.line,)} if frame is not None else {}
+        if table.lines and table.lines != own:
+            yield f"  all lines: {lines_text(table.lines)}"
 
 
 def row_head(row: MapRow, role: str, paint: Paint = plain) -> str:

@@ -47,6 +47,7 @@ def json_lines(table: MapTable) -> Iterator[str]:
     output = f', "schema_version": {SCHEMA_VERSION}, "output_shape": {_shape_json(table.shape)}'
     if table.source is not None:
         output += f', "source": {json.dumps(source_record(table.source))}'
+        output += f', "lines": {json.dumps(table.lines)}'
     if not table.rows:
         names = '"operand_name": null, "operand_shape": null, "parameter": null'
         fields = f'"grade": "exact", {_NOTHING}{output}, {names}'

@@ -13,9 +13,9 @@ from hlo.text.names import counted_noun
 from indexing.memory.movement.amounts import TotalBounds
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.traffic_values import InstructionTraffic
-from indexing.ops.structured_ops import InlineOp
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION
+from indexing.views.source_lines import inner_instructions
 from indexing.views.tables import align_columns
 
 MAX_NAMED: Final = 4
@@ -84,7 +84,7 @@ def kernels_of_place(
     """
     kernels = []
     for each in traffic(module).instructions:
-        inner = list(_inner(each.instruction))
+        inner = list(inner_instructions(each.instruction))
         made = [i for i in inner if any(map(place.has, frames_of(i, callers)))]
         if made:
             kernels.append(SourceKernel(each, tuple(made), len(inner)))
@@ -95,7 +95,7 @@ def lines_of(instructions: Iterable[Instruction]) -> dict[str, list[Instruction]
     """Return instructions by the innermost line that made them, those inside of fusions too."""
     lines: dict[str, list[Instruction]] = {}
     for each in instructions:
-        for inner in _inner(each):
+        for inner in inner_instructions(each):
             frame = inner.source.frame
             if frame is not None:
                 lines.setdefault(f"{frame.file}:{frame.line}", []).append(inner)
@@ -106,17 +106,6 @@ def frames_of(instruction: Instruction, callers: bool) -> Sequence[StackFrame]:
     """Return the places that made an instruction: the innermost, perhaps with its callers."""
     frames = instruction.source.frames
     return frames if callers else frames[:1]
-
-
-def _inner(instruction: Instruction) -> Iterator[Instruction]:
-    """Yield an instruction, and those inside of it."""
-    if not isinstance(instruction.op, InlineOp):
-        yield instruction
-        return
-    for called in instruction.called_computations:
-        for each in called.instructions:
-            if each.opcode != "parameter":
-                yield from _inner(each)
 
 
 @dataclass(frozen=True, slots=True)
