@@ -6,6 +6,8 @@ from .modules.find import readers_of as readers_of
 from .modules.infer import infer_missing as infer_missing
 from .modules.module import Instruction as Instruction
 from .modules.module import Module as Module
+from .modules.panels import module_html as module_html
+from .modules.panels import styled_computation as styled_computation
 from .modules.shardings import meshes_of as meshes_of
 from .modules.shardings import sharding_of as sharding_of
 from .modules.stored import stored_computation as stored_computation

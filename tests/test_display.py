@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,9 +49,13 @@ def test_unknown_reasons_are_text() -> None:
 def test_names_are_escaped_and_tables_are_limited() -> None:
     unknown = "<script>alert(1)</script>"
     (region,) = indexing.output_to_input(T).at(0, 0)
-    values: list[Any] = [region, WINDOW, T, MODULE, MODULE.entry, T.shape, WINDOW.is_injective()]
-    for value in values:
+    texts: list[Any] = [region, WINDOW, T]
+    for value in texts:
         assert re.fullmatch(r"<pre [^<>]*>[^<>]*</pre>", value._repr_html_(), re.DOTALL)
+    values: list[Any] = [MODULE, MODULE.entry, T.shape, WINDOW.is_injective()]
+    for value in values:
+        tags = set(re.findall(r"</?(\w+)", value._repr_html_()))
+        assert tags <= {"div", "style", "details", "summary", "b", "span", "pre"}
     assert unknown not in html_of(unknown)
     many = hlo.parse(
         "ENTRY e { p0 = f32[] parameter(0)"
@@ -60,6 +65,8 @@ def test_names_are_escaped_and_tables_are_limited() -> None:
     html = many._repr_html_()
     assert len(html.splitlines()) == MAX_LINES + 1
     assert "more lines" in html
+    hostile = hlo.parse(f'HloModule m, frontend_attributes={{a="{unknown}"}}\n{TEXT}')
+    assert unknown not in hostile._repr_html_()
     assert indexing.grouped(many.entry.root)._repr_html_().count("<tr>") == MAX_LINES + 2
 
 
@@ -127,3 +134,33 @@ def test_without_pandas_the_error_names_the_package(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         indexing.output_to_input(T).to_dataframe()
+
+
+def test_a_module_is_shown_without_the_tables_of_its_header() -> None:
+    text = (Path(__file__).parents[1] / "examples" / "attention.opt.hlo").read_text()
+    html = hlo.parse(text)._repr_html_()
+    assert "FileNames" in text
+    assert "FileNames" not in html
+    assert "StackFrames" not in html
+    assert html.index("ENTRY main.5") < html.index("fused_computation.12")
+    assert html.count("<details open>") == 2  # the module and ENTRY
+
+
+def test_grades_and_verdicts_come_first() -> None:
+    html = indexing.output_to_input(ROOT)._repr_html_()
+    assert html.index("<th>grade</th>") < html.index("<th>operand</th>")
+    assert '<td><span class="bad">unknown</span></td>' in html
+    verdict: Any = WINDOW.is_injective()
+    assert '<span class="bad">false</span>: <b>not injective' in verdict._repr_html_()
+    before = hlo.parse("ENTRY e { p = f32[2] parameter(0)  ROOT r = f32[2] negate(p) }")
+    other = hlo.parse("ENTRY e { p = f32[2] parameter(0)  ROOT r = f32[2] abs(p) }")
+    assert '<span class="good">proved</span>' in indexing.equivalent(before, before)._repr_html_()
+    assert '<span class="bad">differs</span>' in indexing.equivalent(before, other)._repr_html_()
+
+
+def test_numbers_of_tables_are_flush_right() -> None:
+    html = indexing.traffic(
+        hlo.parse("ENTRY e { p = f32[999] parameter(0)  ROOT r = f32[999] negate(p) }")
+    )._repr_html_()
+    assert '<th class="right">bytes</th>' in html
+    assert '<td class="right">7,992</td>' in html

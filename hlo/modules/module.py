@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hlo import methods
-from hlo.html import Preformatted, preformatted_html
+from hlo.html import preformatted_html
 from hlo.modules.deferred import Deferrable
 from hlo.modules.forms import METADATA, InstructionForm, InstructionText, Values
 from hlo.modules.header import ModuleHeader
@@ -258,9 +258,7 @@ class Computation(Deferrable):
     def __getitem__(self, name: str) -> Instruction:
         """Return the instruction named `name`; raise `KeyError` if there is none."""
         if not isinstance(name, str):
-            raise TypeError(
-                f"expected the name of an instruction, got {name!r}; write instructions[number]"
-            )
+            raise TypeError(f"expected the name of an instruction, got {name!r}: instructions[n]?")
         for instruction in self.instructions:
             if instruction.name == name:
                 return instruction
@@ -287,11 +285,12 @@ class Computation(Deferrable):
         return f"<computation {self.name!r}, {len(self)} instructions>"
 
     def _repr_html_(self) -> str:
-        return preformatted_html(str(self))
+        html: str = methods.styled_computation(self)
+        return html
 
 
 @weakly_referenced
-class Module(ModuleHeader, ModuleSearch, Preformatted):
+class Module(ModuleHeader, ModuleSearch):
     """A program: its computations, one of which is the entry.
 
     Its text, ``str(module)``, parses to an equal module.
@@ -394,3 +393,7 @@ class Module(ModuleHeader, ModuleSearch, Preformatted):
     def __repr__(self) -> str:
         computations, count = len(self.computations), sum(map(len, self.computations.values()))
         return f"<module {self.name!r}, {computations} computations, {count} instructions>"
+
+    def _repr_html_(self) -> str:
+        html: str = methods.module_html(self)
+        return html

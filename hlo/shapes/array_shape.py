@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hlo.arguments import checked, checked_constructor
-from hlo.html import Preformatted
+from hlo.html import DescribedShape
 from hlo.shapes import memory, tiling
 from hlo.shapes.element_type import ELEMENT_TYPES
 from hlo.shapes.layout import Layout
@@ -25,7 +25,7 @@ MAX_ELEMENTS = 2**63 - 1  # XLA counts elements in a signed 64-bit number
 
 @checked_constructor
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape(Preformatted):
+class Shape(DescribedShape):
     """The shape of an array: element type, dimensions and layout.
 
     Attributes:

@@ -109,7 +109,10 @@ def _in_other_computations(name: str, known: Iterable[str], *_: float) -> list[s
 
 def _resembling(name: str, known: Iterable[str], limit: int, cutoff: float) -> list[str]:
     """Return names that resemble a name, also without numbers at their ends (`dto`, `dot.7`)."""
-    known = list(known)
+    known, place = list(known), name.rfind("/")
+    if place >= 0:  # names of one computation resemble each other already
+        within = [text for text in known if text.startswith(name[: place + 1])]
+        known = within or [text for text in known if "/" not in text]
     cutoffs = [cutoff, min(cutoff, _SHORT_CUTOFF)] if len(name) <= _SHORT else [cutoff]
     for least in cutoffs:
         if close := get_close_matches(name, known, limit, least):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from indexing.execution.values import Array
+from indexing.maps.displayed import Displayed
 from simplifier.unknown import Unknown
 
 Level: TypeAlias = Literal["reads", "counts", "values", "numbers"]
@@ -49,7 +50,7 @@ class FewerReads:
 
 
 @dataclass(frozen=True, slots=True)
-class Proved:
+class Proved(Displayed):
     """Both programs are the same at `level`.
 
     A program after that reads less than the program before is no fault by itself: what it no
@@ -95,7 +96,7 @@ class Proved:
 
 
 @dataclass(frozen=True, slots=True)
-class Differs:
+class Differs(Displayed):
     """An output element at which executions of both programs differ, or an output of another shape.
 
     Attributes:
@@ -152,7 +153,7 @@ class Differs:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided(Unknown):
+class Undecided(Unknown, Displayed):
     """An undecided comparison; in contrast to other `Unknown` answers it is falsy.
 
     Attributes:

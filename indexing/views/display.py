@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hlo.html import preformatted_html
+from hlo.html import panel_html, preformatted_html, styled_html
 from indexing.codegen.map_loops import MapLoopNest
 from indexing.codegen.nest import LoopNest
 from indexing.dataflow.queries import Groups
+from indexing.equivalence.verdicts import Differs, Proved, Undecided
 from indexing.kernels.kernel import Kernel
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
+from indexing.maps.properties import Verdict
 from indexing.memory.buffers.profile import MemoryProfile
+from indexing.memory.movement.traffic_values import Traffic
 from indexing.pallas.report import CallReport, PallasReport
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.search import BestShardings
@@ -39,6 +42,8 @@ from indexing.views.pallas_tables import call_tables
 from indexing.views.plans import plan_table, shardings_table
 from indexing.views.tables import Table
 from indexing.views.tilings import best_tilings_table, comparison_table, tiling_table
+from indexing.views.traffic_tables import traffic_table
+from indexing.views.verdict_tables import verdict_lines
 
 if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
@@ -53,6 +58,8 @@ def html_of(value: object) -> str:
     """
     if (table := _TABLES.get(type(value))) is not None:
         return table(value).html()
+    if isinstance(value, Proved | Differs | Undecided | Verdict):
+        return _verdict_html(value)
     match value:
         case Answer():
             return "".join(map(_answer_table, tables_of(value)))
@@ -85,8 +92,21 @@ _TABLES: Final[dict[type, Callable[[Any], Table]]] = {
     BestShardings: shardings_table,
     MemoryProfile: peak_table,
     Kernel: kernel_table,
+    Traffic: traffic_table,
 }
 """The function that makes the table of values of a class."""
+
+
+def _verdict_html(verdict: Proved | Differs | Undecided | Verdict) -> str:
+    """Return a verdict: the outcome first, and laws or a witness below."""
+    if isinstance(verdict, Verdict):
+        meta = "" if verdict.grade == "exact" else "the maps over-approximate the program"
+        word = str(verdict.holds).lower()
+        return styled_html(panel_html(verdict.reason, grade=word, meta=meta))
+    word = {Proved: "proved", Differs: "differs", Undecided: "undecided"}[type(verdict)]
+    first, *others = verdict_lines(verdict)
+    body = preformatted_html("\n".join(others)) if others else ""
+    return styled_html(panel_html(first.removeprefix(f"{word}: "), body, grade=word))
 
 
 def _answer_table(table: MapTable) -> str:
@@ -98,8 +118,8 @@ def _answer_table(table: MapTable) -> str:
         text = text if row.map is None else _map_text(row.map)
         operand = f"{row.name}{path_text(row.path)}"
         grade = "exact" if grade == "nothing" else grade
-        rows.append((str(row.operand), operand, shape_text(row.shape), text, grade))
-    return Table(title + output, ("", "operand", "shape", "map", "grade"), rows).html()
+        rows.append((grade, str(row.operand), operand, shape_text(row.shape), text))
+    return Table(title + output, ("grade", "", "operand", "shape", "map"), rows).html()
 
 
 def _map_text(m: IndexingMap) -> str:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from html import escape
 from typing import Final
 
-from hlo.html import MAX_LINES
+from hlo.html import MAX_LINES, graded_html, panel_html, styled_html
 from indexing.views.wrapping import INDENT
 from simplifier.unknown import Unknown
 
@@ -17,8 +17,6 @@ MAX_WIDTH: Final = 44
 
 ANY_WIDTH: Final = 1 << 16
 """A maximum width for columns that are always aligned."""
-
-_CELL: Final = "white-space: pre; text-align: left; vertical-align: top; font-family: monospace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +62,23 @@ class Table:
         yield from filter(None, ["" if self.rows else self.empty, *self.notes])
 
     def html(self) -> str:
-        """Return the table as HTML; rows beyond `MAX_LINES` are counted."""
+        """Return the table as HTML that opens and closes; rows beyond `MAX_LINES` are counted."""
         hidden = len(self.rows) - MAX_LINES
-        head = "".join(f'<th style="text-align: left">{escape(name)}</th>' for name in self.columns)
-        rows = [*self.rows[:MAX_LINES], *([(f"… {hidden} more",)] if hidden > 0 else [])]
-        body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
-        caption = "; ".join(filter(None, [self.head, *self.notes]))
-        line = f'<div style="{_CELL}">{escape(caption)}</div>' if caption else ""
+        head = "".join([self._html_cell("th", k, name) for k, name in enumerate(self.columns)])
+        rows = [
+            "".join([self._html_cell("td", k, cell) for k, cell in enumerate(row)])
+            for row in self.rows[:MAX_LINES]
+        ]
+        rows += [f"<td>… {hidden} more</td>"] if hidden > 0 else []
+        body = "".join([f"<tr>{row}</tr>" for row in rows])
+        notes = "".join([f'<div class="mute">{escape(note)}</div>' for note in self.notes])
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f'<div style="overflow-x: auto">{line}{table}</div>'
+        content = (table if self.rows else escape(self.empty)) + notes
+        return styled_html(panel_html(self.head, content) if self.head else content)
 
-
-def _html_cell(cell: object) -> str:
-    return f'<td style="{_CELL}">{escape(cell_text(cell))}</td>'
+    def _html_cell(self, tag: str, column: int, cell: object) -> str:
+        kind = ' class="right"' if column in self.right else ""
+        return f"<{tag}{kind}>{graded_html(cell_text(cell))}</{tag}>"
 
 
 def cell_text(cell: object) -> str:

@@ -31,6 +31,19 @@ SPACE_COLUMNS: Final = ("memory", "elements", "read", "written", "stored", "padd
 """The columns of the table of memory spaces."""
 
 
+def traffic_table(traffic: Traffic) -> Table:
+    """Return a table of traffic: its totals, and a row for each instruction."""
+    total = traffic.total
+    rows = []
+    for each in traffic.ranked:
+        place = f"{each.instruction.computation.name}/{each.instruction.name}"
+        figures = each.read, each.written, each.requested, each.flops
+        rows.append((each.instruction.opcode, place, _total_cell(each), *figures))
+    head = f"traffic: {total.bytes} bytes, {total.read} read, {total.written} written"
+    columns = ("opcode", "instruction", "bytes", "read", "written", "requested", "flops")
+    return Table(head, columns, rows, right=range(2, 7))
+
+
 @dataclass(frozen=True, slots=True)
 class TrafficTable:
     """The traffic of a module with the roofline bounds of its instructions.

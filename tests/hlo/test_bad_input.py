@@ -190,5 +190,5 @@ def test_an_image_is_no_module_under_any_name(tmp_path: Path) -> None:
 
 def test_an_index_that_is_no_name_says_what_to_write() -> None:
     entry = hlo.parse("ENTRY e { ROOT p = f32[2] parameter(0) }").entry
-    with pytest.raises(TypeError, match=r"expected the name of an instruction, got 0; write instr"):
+    with pytest.raises(TypeError, match=r"expected the name of an instruction, got 0: instr"):
         entry[0]  # type: ignore[index]  # the fault
