@@ -136,6 +136,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Mapping[str, Sequence[str]] | None": (None,       "None"),
     "Mapping[str, ShardingSpec] | None": (None,        "None"),
     "MeshSpec":                     ({"x": 2},         "str"),
+    "MeshSpec | None":              ({"x": 2},         "str"),
     "Module | Computation":         (MODULE,           "module"),
     "Sequence[ShardingSpec | None] | None": (None,     "None list"),
     "tuple[PlanReason, ...]":       ((),               ""),

@@ -31,11 +31,11 @@ def words(text: str) -> set[str]:
 ENGLISH = words("""
     a accuracy add all an and any are as assume at beside best between by change checked command
     copy compared completion constant continue contribute decision depth die difference
-    documentation drawn each errors every exactly executing fault faults find four
+    documentation drawn each errors every exactly executing fault faults find for four
     from generated get glossary go install know
     guarantee how in interrupted is it kind known large later level limit limits line many
     much
-    method move needed next not number numbering of on once one or other own part place
+    method move needed next word words not number numbering of on once one or other own part place
     quality question reason repair result run search several specified speed start supported
     term that the through to together total trust two use value was what where with without your
     dependencies deprecation operating public releases stability systems version versions
@@ -74,6 +74,18 @@ def entries() -> Iterator[re.Match[str]]:
 ENTRIES = list(entries())
 TERMS = [entry["term"] for entry in ENTRIES]
 ANCHORS = {entry["anchor"] for entry in ENTRIES}
+WORDS_FOR_BYTES = {
+    "requested": r"bytes requested|requested bytes|`requested`|bytes_requested|  requested  ",
+    "distinct": r"distinct bytes|\d distinct\b",
+    "needed": r"`needed`",
+    "touched": r"bytes_touched|\btouched=|/ touched",
+    "moved": r"bytes moved|bytes that \w+( \w+)? moves?\b",
+    "read-again": r"bytes_again|bytes read again",
+    "transferred": r"bytes_transferred|  transferred  ",
+    "reuse": r"`reuse`|, reuse \d|  reuse  ",
+    "narrowed-first": r"narrowed first",
+}
+"""The anchors of the table of words for bytes, and how pages use each of them."""
 
 
 def headings(page: Path) -> list[str]:
@@ -115,7 +127,7 @@ def test_words_of_headings_are_ordinary_or_in_the_glossary(page: Path) -> None:
 def test_links_lead_to_entries(page: Path) -> None:
     to_glossary = LINK if page == GLOSSARY else re.compile(r"glossary\.md#(?P<anchor>[\w-]+)\)")
     anchors = {match["anchor"] for match in to_glossary.finditer(page.read_text())}
-    assert anchors <= ANCHORS
+    assert anchors <= ANCHORS | WORDS_FOR_BYTES.keys()
 
 
 def test_each_term_is_linked_from_a_page() -> None:
@@ -149,3 +161,29 @@ def test_a_page_links_the_terms_of_its_headings(page: Path) -> None:
     terms = [t for t in TERMS if (t in phrases if " " in t else t in used)]
     missing = [t for t in terms if f"glossary.md#{t.replace(' ', '-')})" not in text]
     assert not missing, "link the terms where the page uses them first"
+
+
+def test_the_table_has_each_word_for_bytes() -> None:
+    table = GLOSSARY.read_text().partition("## Words for bytes")[2].partition("\n## ")[0]
+    assert set(re.findall(r'<a id="([\w-]+)">', table)) == set(WORDS_FOR_BYTES)
+    for word, use in WORDS_FOR_BYTES.items():
+        assert re.search(rf'<a id="{word}"></a>{word.replace("-", " ")} \|', table)
+        assert any(re.search(use, page.read_text()) for page in PAGES), f"no page uses {word}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_links_its_first_words_for_bytes(page: Path) -> None:
+    """In prose the first use is a link; a word in examples only is linked somewhere."""
+    if page in (GLOSSARY, *GENERATED):
+        return
+    text, plain = page.read_text(), prose(page)
+    for word, use in WORDS_FOR_BYTES.items():
+        if not re.search(use, text):
+            continue
+        link = f"glossary.md#{word})"
+        assert link in text, f"link `{word}` to the table where the page uses it first"
+        first = re.search(use, plain)
+        if first is not None:
+            line = plain[: first.end()].count("\n")
+            linked = plain[: plain.index(link)].count("\n")
+            assert linked <= line, f"`{word}` is used before its link"

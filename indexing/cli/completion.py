@@ -94,8 +94,8 @@ def complete_operands(
     selected = tuple(context.params.get("names") or ())
     names = _parameter_names if context.params.get("target") == "parameters" else operand_names
     percent = "%" if incomplete.startswith("%") else ""
-    found = _in_files(context, lambda text: names(text, selected))
-    items = complete_names(found, incomplete.removeprefix("%"), percent)
+    names_in_files = _in_files(context, lambda text: names(text, selected))
+    items = complete_names(names_in_files, incomplete.removeprefix("%"), percent)
     return items or complete_instructions(context, parameter, incomplete)
 
 
@@ -120,7 +120,7 @@ def _parameter_names(text: str, selected: Sequence[str]) -> Iterator[str]:
     for match in _instructions(text, selected):
         for head, end in zip(heads, ends, strict=True):
             if head.start() <= match.start() < end:
-                yield from (found[1] for found in _PARAMETER.finditer(text, head.end() - 1, end))
+                yield from (each[1] for each in _PARAMETER.finditer(text, head.end() - 1, end))
 
 
 def _instructions(text: str, selected: Sequence[str]) -> Iterator[re.Match[str]]:

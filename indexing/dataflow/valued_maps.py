@@ -70,12 +70,12 @@ def _own_names(computation: Computation) -> dict[str, str]:
     """Return the name of each integer parameter by its names in JAX, those that are unambiguous."""
 
     def find() -> dict[str, str]:
-        found: dict[str, set[str]] = {}
+        owners: dict[str, set[str]] = {}
         for name, parameter in integer_parameters(computation).items():
             for other in {parameter.source.op_name, _NUMBER.sub("", name)} - {"", None, name}:
-                found.setdefault(str(other), set()).add(name)
+                owners.setdefault(str(other), set()).add(name)
         own = computation.names
-        single = {other: min(names) for other, names in found.items() if len(names) == 1}
+        single = {other: min(names) for other, names in owners.items() if len(names) == 1}
         return {other: name for other, name in single.items() if other not in own}
 
     return computation.memoised(_own_names, find)

@@ -49,13 +49,13 @@ def lines_behind(
     if instruction.opcode == "tuple" and output < len(instruction.operands):
         start = instruction.operands[output]
     behind = _ancestors(start) if to_parameters else [instruction]
-    found: dict[str, set[int]] = {}
+    numbers: dict[str, set[int]] = {}
     for each in behind:
         for made in _everything(each) if to_parameters else inner_instructions(each):
             frame = made.source.frame
             if frame is not None and frame.line is not None:
-                found.setdefault(frame.file, set()).add(frame.line)
-    return {file: tuple(sorted(found[file])) for file in sorted(found)}
+                numbers.setdefault(frame.file, set()).add(frame.line)
+    return {file: tuple(sorted(numbers[file])) for file in sorted(numbers)}
 
 
 def lines_text(lines: Mapping[str, tuple[int, ...]]) -> str:

@@ -25,13 +25,13 @@ def recorded(text: str, computation: str) -> dict[str, set[int]]:
     }
     section = text[text.index("FileNames") : text.index("FunctionNames")]
     names = dict(re.findall(r'^(\d+) "(.*)"', section, re.MULTILINE))
-    found: dict[str, set[int]] = defaultdict(set)
+    numbers: dict[str, set[int]] = defaultdict(set)
     for line in body.splitlines():
         frame = re.search(r"stack_frame_id=(\d+)", line)
         if frame and " parameter(" not in line:
             file, number = places[frames[frame[1]]]
-            found[names[file]].add(number)
-    return found
+            numbers[names[file]].add(number)
+    return numbers
 
 
 def test_a_fusion_has_the_lines_of_all_instructions_inside_of_it() -> None:

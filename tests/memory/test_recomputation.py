@@ -42,9 +42,9 @@ ENTRY m { x = f32[16] parameter(0)  i = s32[] parameter(1)
 
 
 def factor(text: str) -> Fraction:
-    found = weighted_recompute(indexing.traffic(hlo.parse(text).entry.root).instructions[0])
-    assert isinstance(found, Fraction)
-    return found
+    ratio = weighted_recompute(indexing.traffic(hlo.parse(text).entry.root).instructions[0])
+    assert isinstance(ratio, Fraction)
+    return ratio
 
 
 def test_the_factor_is_the_mean_weighed_by_work() -> None:

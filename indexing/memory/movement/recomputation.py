@@ -1,4 +1,4 @@
-"""What a fusion computes again, weighed by its work."""
+"""Recomputation in fusions, weighed by its work."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def _with_data(computation: Computation) -> frozenset[Instruction]:
     """Return the instructions of a computation that are not free."""
 
     def find() -> frozenset[Instruction]:
-        found: set[Instruction] = set()
+        computed: set[Instruction] = set()
         for each in computation:
             arrays = [leaf for _, leaf in leaves(each.shape) if isinstance(leaf, Shape)]
             is_small = unbounded_leaf(each.shape) is None and sum(a.size for a in arrays) <= 1
-            has_data = not found.isdisjoint(each.operands)
+            has_data = not computed.isdisjoint(each.operands)
             if not is_small and (has_data or not (each.operands or _is_iota(each))):
-                found.add(each)
-        return frozenset(found)
+                computed.add(each)
+        return frozenset(computed)
 
     return computation.memoised(_with_data, find)
 

@@ -112,7 +112,7 @@ def _stated(computation: Computation) -> StatedShardings:
     """Return the shardings that the attributes of an entry state."""
     stated = stated_shardings(computation.module) if computation.is_entry else None
     if stated is None:
-        raise ValueError("shard: the module states no shardings over one mesh: pass a mesh")
+        raise ValueError("shard: pass `mesh`: the module states no shardings over one mesh")
     return stated
 
 

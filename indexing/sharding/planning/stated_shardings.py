@@ -19,7 +19,7 @@ from indexing.sharding.planning.given_specs import ShardingSpec
 
 @dataclass(frozen=True)
 class StatedShardings:
-    """What the attributes of a module say about its arrays.
+    """Mesh and shardings in the attributes of a module.
 
     Attributes:
         mesh: the mesh.
