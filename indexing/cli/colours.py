@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 COLOURS: Final = {
@@ -19,3 +21,20 @@ COLOURED: Final = str.maketrans({MARKS[style]: colour for style, colour in COLOU
 
 COLOUR_CHOICES: Final = ("auto", "always", "never")
 """Values of ``--color``."""
+
+OUTCOMES: Final = {
+    "proved": "range", "differs": "unknown", "undecided": "may", "unknown": "unknown",
+}  # fmt: skip
+"""Styles of the outcomes of comparisons."""
+
+_OUTCOME: Final = re.compile(rf"(?<![\w`])(?:{'|'.join(OUTCOMES)})(?![\w`])")
+
+
+def paint_outcomes(lines: Iterable[str], paint: Callable[[str, str], str]) -> Iterator[str]:
+    """Yield lines with their first outcome in its colour.
+
+    >>> list(paint_outcomes(["output 1 differs: x"], lambda text, style: text.upper()))
+    ['output 1 DIFFERS: x']
+    """
+    for line in lines:
+        yield _OUTCOME.sub(lambda word: paint(word[0], OUTCOMES[word[0]]), line, count=1)

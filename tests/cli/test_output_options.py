@@ -343,3 +343,24 @@ def test_a_quiet_run_prints_results_and_errors_only(run: Run) -> None:
     status, _, err = run("ls none.hlo --quiet")
     assert status == 1
     assert err.startswith("error[io]: none.hlo")
+
+
+@pytest.mark.parametrize(
+    ("after", "word", "style"),
+    [
+        ("negate(p)", "equal", ""),
+        ("abs(p)", "differs", "unknown"),
+        ("add(p, p)", "differs", "unknown"),
+    ],
+)
+def test_outcomes_have_colours(
+    after: str, word: str, style: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name, op in (("a.hlo", "negate(p)"), ("b.hlo", after)):
+        text = f"ENTRY e {{ p = f32[2] parameter(0)  ROOT r = f32[2] {op} }}"
+        (tmp_path / name).write_text(text)
+    cli.run(["diff", f"{tmp_path}/a.hlo", f"{tmp_path}/b.hlo", "--color", "always"])
+    out = capsys.readouterr().out
+    assert word in out
+    if style:
+        assert f"{COLOURS[style]}{word}{COLOURS['end']}" in out

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.colours import paint_outcomes
 from indexing.cli.comparison_options import ComparisonOptions, comparison_options
 from indexing.cli.options import (
     exact_arithmetic_option,
@@ -190,7 +191,7 @@ def command(
     record = comparison_record(before, after, verdict, moved)
     with reporter.reporting(f"{before}, {after}"):
         more = list(shown.lines(first, second, record, reporter.input_limit))
-        lines = chain(lines, more)
+        lines = paint_outcomes(chain(lines, more), reporter.paint)
     reporter.print_answer(notation, lines, [record])
     if isinstance(verdict, Differs):
         if save_inputs is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from indexing.cli.colours import paint_outcomes
 from indexing.cli.commands.access import DeviceName
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
 from indexing.cli.options import format_option, max_input_size_option
@@ -115,7 +116,7 @@ def command(
         if notation == "json":
             reporter.print(json.dumps(kernel_record(result)))
     if notation == "text":
-        reporter.print(*kernel_lines(results))
+        reporter.print(*paint_outcomes(kernel_lines(results), reporter.paint))
         for result in results if fusion is not None else ():
             reporter.print(*array_lines(result))
     if notation == "svg":

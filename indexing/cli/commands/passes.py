@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from indexing.cli.colours import paint_outcomes
 from indexing.cli.commands.diff import DIFFERENT, UNDECIDED
 from indexing.cli.dump_folder import listed_modules, note_kernels
 from indexing.cli.options import (
@@ -178,10 +179,10 @@ def _print_results(
     """Print the table, the first pair that differs and the undecided pairs."""
     from indexing.views.verdict_tables import difference_lines, pass_table, undecided_lines
 
-    reporter.print(*pass_table(done))
+    reporter.print(*paint_outcomes(pass_table(done), reporter.paint))
     if first is not None:
-        reporter.print("", *difference_lines(first, level))
-    reporter.print(*undecided_lines(done, level))
+        reporter.print("", *paint_outcomes(difference_lines(first, level), reporter.paint))
+    reporter.print(*paint_outcomes(undecided_lines(done, level), reporter.paint))
 
 
 def _results(
