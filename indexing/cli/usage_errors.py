@@ -47,6 +47,8 @@ def usage_error_lines(error: click.ClickException) -> list[str]:
 
 def _with_backticks(text: str, error: click.ClickException) -> str:
     """Return a message of click with names in backticks; messages of ours have theirs."""
+    if type(error) is click.UsageError:
+        return text
     named, colon, reason = text.partition(": ")
     if isinstance(error, click.BadParameter) and not _has_choices(error):
         return _QUOTED.sub(r"`\1`", named) + colon + reason
