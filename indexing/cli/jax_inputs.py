@@ -256,7 +256,8 @@ def _check_question(source: FunctionInput, shapes: str) -> None:
 
 def _report(reporter: Reporter, name: str, message: str, has_shapes: bool) -> None:
     first, *rest = message.splitlines()
-    if "required positional argument" in first:
+    if "required positional argument" in first or "missing a required" in first:
+        first = first.partition("; pass its arguments")[0].replace("from_jax: ", "")
         missing = "the missing arguments" if has_shapes else "the arguments"
         rest.append(f"= help: give {missing} with --shapes 'f32[8,64],...', one shape for each")
     if "RESOURCE_EXHAUSTED" in first:

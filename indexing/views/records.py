@@ -186,7 +186,7 @@ def runtime_records(m: IndexingMap) -> list[dict[str, Any]]:
     return [
         source_of(v)
         | {"map": None if v.array is None else str(m.source_map(v)), "clamp": v.clamp}
-        | {"formula": value_text(v)}
+        | ({} if (text := value_text(v)) is None else {"formula": text})
         for v in m.runtime
     ]
 

@@ -166,7 +166,6 @@ def command(
 
     \b
     Examples:
-      hlo-indexing shard m.hlo
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x
       hlo-indexing shard m.hlo --mesh x=4,y=2 --spec x.1=y,_,_ --spec p0=_,x -i 'dot*'
       hlo-indexing shard m.hlo --mesh x=2 --spec p0=_,x --out-spec _,_,x -i 'dot*'
