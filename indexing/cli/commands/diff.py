@@ -187,11 +187,11 @@ def command(
         return
     (verdict,) = verdicts
     moved = _traffic_of_both(reporter, [first, second])
-    lines = chain(verdict_lines(verdict, level), [traffic_line(*moved)] if moved else ())
+    texts = chain(verdict_lines(verdict, level), [traffic_line(*moved)] if moved else ())
     record = comparison_record(before, after, verdict, moved)
     with reporter.reporting(f"{before}, {after}"):
         more = list(shown.lines(first, second, record, reporter.input_limit))
-        lines = paint_outcomes(chain(lines, more), reporter.paint)
+    lines = paint_outcomes(chain(texts, more), reporter.paint)
     reporter.print_answer(notation, lines, [record])
     if isinstance(verdict, Differs):
         if save_inputs is not None:
