@@ -65,9 +65,9 @@ def test_a_fusion_is_tiled_as_it_was_compiled(capsys: pytest.CaptureFixture[str]
     (record,) = valid_records(tiled, "tile", "--as-compiled --device A100")
     chosen = record["compiled"]
     assert (chosen["device"], chosen["warps"], chosen["shared_bytes"]) == ("A100", 2, 768)
-    *_, effort = valid_records(tiled, "tile", "--search --device H100 --top 3")
+    *_, effort = valid_records(tiled, "tile", "--search --device H100 --limit 3")
     assert (effort["compiled"]["tile_sizes"], effort["compiled"]["better"]) == ([1, 16, 8], 3)
-    status, out, _ = tiled("--search --device H100 --top 3")
+    status, out, _ = tiled("--search --device H100 --limit 3")
     assert "bytes worse than the best; better: 3 of 3" in out
 
 
