@@ -16,12 +16,14 @@ from indexing.cli.options import (
 )
 from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter
+from indexing.cli.run_tiles import RunCommand, note_differences, stepped
 from indexing.cli.signals import ending_on_signals
-from indexing.cli.tile_options import SizesText
+from indexing.cli.tile_options import LoopSizesText, SizesText
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
     from indexing.codegen.running import Nests
+    from indexing.codegen.tile_programs.stepped_runs import SteppedEntry
     from indexing.execution.machine import RunOptions
     from indexing.execution.values import Array
 
@@ -32,7 +34,7 @@ MAX_PRINTED = 12
 """Limit on the elements of an array whose values are printed."""
 
 
-@click.command("run")
+@click.command("run", cls=RunCommand)
 @click.argument("file", metavar="FILE", type=InputPath())
 @click.option(
     "--inputs",
@@ -93,8 +95,11 @@ MAX_PRINTED = 12
 )
 @click.option(
     "--loops",
-    is_flag=True,
-    help="Run Python loops generated from the maps, of at most 100,000,000 iterations",
+    metavar="[STEPS]",
+    type=LoopSizesText(),
+    help="Run Python loops generated from the maps, of at most 100,000,000 iterations; with --tile "
+    "and steps such as k=64, run each tile step by step, each step on copies of the inputs with "
+    "only the elements that it needs, and compare the results with a whole execution",
 )
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
@@ -109,7 +114,7 @@ def command(
     elided: str,
     replicas: int,
     tile: tuple[int, ...] | None,
-    loops: bool,
+    loops: dict[str, int] | None,
     notation: str,
 ) -> None:
     """Run the module in FILE and print or write its results, tuples flattened in order.
@@ -122,12 +127,15 @@ def command(
     Each instruction is executed by the reference kernel of its op. With --tile or --loops, the
     entry computation runs as loop nests generated from its maps: one nest per result if possible,
     otherwise one nest per instruction or fusion. Instructions without a loop nest fall back to
-    kernels; a note on stderr gives the reason.
+    kernels; a note on stderr gives the reason. With --tile and --loops STEPS, each tile runs
+    through the phases and steps that `tile --loops STEPS` prints, and the status is 1 if a result
+    differs from that of a whole execution.
 
     \b
     Examples:
       hlo-indexing run m.hlo --seed 7 --output out.npz
       hlo-indexing run m.hlo --inputs in.npz --tile 1,16,32
+      hlo-indexing run m.hlo --tile 1,4,16,16 --loops k=8
     """
     _check_options(tile, loops, replicas)
     if notation == "json" and output == "-":
@@ -142,8 +150,12 @@ def command(
 
             options = RunOptions(seed, max_iterations, elided, max_operations=max_operations)
             check_operations(module.entry, max_operations, replicas)
-            nests = _nests(reporter, module, tile) if loops or tile is not None else None
-            named = _execute(reporter, module, inputs, replicas, options, nests)
+            program: Nests | SteppedEntry | None = None
+            if tile is not None and loops:
+                program = stepped(reporter, module, tile, loops)
+            elif loops is not None or tile is not None:
+                program = _nests(reporter, module, tile)
+            named = _execute(reporter, module, inputs, replicas, options, program)
             if named is None:
                 return
             with reporter.reporting(file if output is None else output):
@@ -155,12 +167,16 @@ def command(
                     _print(reporter, named)
 
 
-def _check_options(tile: tuple[int, ...] | None, loops: bool, replicas: int) -> None:
+def _check_options(
+    tile: tuple[int, ...] | None, loops: dict[str, int] | None, replicas: int
+) -> None:
     """Reject options that contradict each other."""
-    if tile is not None and loops:
-        raise click.UsageError("--tile cannot be used with --loops")
-    if replicas > 1 and (loops or tile is not None):
-        option = "--loops" if loops else "--tile"
+    if tile is not None and loops == {}:
+        raise click.UsageError("--tile cannot be used with --loops without steps, such as k=64")
+    if loops and tile is None:
+        raise click.UsageError("--loops with steps needs --tile")
+    if replicas > 1 and (loops is not None or tile is not None):
+        option = "--loops" if loops is not None else "--tile"
         raise click.UsageError(f"{option} cannot be used with --replicas")
 
 
@@ -170,9 +186,10 @@ def _execute(
     inputs: str | None,
     replicas: int,
     options: RunOptions,
-    nests: Nests | None,
+    nests: Nests | SteppedEntry | None,
 ) -> dict[str, Array] | None:
     """Return the results by name, or None if the file with the inputs cannot be read."""
+    from indexing.codegen.running import Nests
     from indexing.execution import archive, run
     from indexing.execution.memory import check_memory
 
@@ -186,6 +203,8 @@ def _execute(
     for given in read:
         if nests is not None:
             results = nests.run(given.inputs, replace(options, constants=given.constants))
+            if not isinstance(nests, Nests):
+                note_differences(reporter, nests)
             return archive.name_results([results])
         results = run(
             module,

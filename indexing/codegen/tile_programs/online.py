@@ -1,0 +1,226 @@
+"""Totals that follow a statistic: the factor of a step, and factors that are applied at the end.
+
+The law of `indexing.tiling.loops.rescaling` decides which nests may share a phase.  A factor that
+is a function of statistics alone does not enter the total: the sum without it is multiplied by its
+last value.  A maximum that shifts the argument of an exponential stays, and the total is rescaled
+by ``exp(old - new)`` in each step.  Before the first finite element, the maximum is -inf and the
+terms are ``exp(-inf - -inf)``: they count as 0, the value that they have for each later maximum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from hlo.shapes.shape import dtype
+from indexing.codegen.tile_programs.program import NotEmitted, StepTotal
+from indexing.codegen.tile_programs.tile_values import (
+    TileApply,
+    TileFold,
+    TileIndex,
+    TileLoad,
+    TileScalar,
+    TileTotal,
+    TileValue,
+    TotalState,
+    in_order,
+    parts_of,
+)
+from indexing.ops import numerics
+from indexing.ops.functions import ScalarFunction
+
+Factors: TypeAlias = tuple[tuple[TileValue, bool], ...]
+SUBTRACT: Final = ScalarFunction.of(np.subtract)
+MULTIPLY: Final = ScalarFunction.of(np.multiply)
+DIVIDE: Final = ScalarFunction.of(numerics.divide)
+EXP: Final = ScalarFunction.of(np.exp)
+WHERE: Final = ScalarFunction.of(np.where)
+EQUAL: Final = ScalarFunction("==", "infix", np.equal)
+
+
+def followed_total(number: int, fold: TileFold, known: dict[int, StepTotal]) -> StepTotal:
+    """Return a total of a phase, which may use running totals of the same phase.
+
+    Args:
+        number: the number of its nest.
+        fold: what a step adds.
+        known: the other totals of the phase.
+    Raises:
+        NotEmitted: the statistic enters in a form that is not emitted.
+    """
+    if not _uses_running(fold):
+        return StepTotal(number, fold)
+    follower = _Follower(known, fold.name)
+    terms: list[TileValue] = []
+    factors: list[tuple[TileValue, bool]] = []
+    rescale: TileValue | None = None
+    for term in fold.terms:
+        value, own = follower.without_factors(term)
+        rescale = product(rescale, follower.ratio(value), fold)
+        terms.append(follower.guarded(value))
+        factors += own
+    return StepTotal(number, replace(fold, terms=tuple(terms)), rescale, tuple(factors))
+
+
+def product(a: TileValue | None, b: TileValue | None, fold: TileFold) -> TileValue | None:
+    """Return the product of two factors; None is 1."""
+    if a is None or b is None:
+        return b if a is None else a
+    return TileApply(MULTIPLY, (a, b), fold.total_kind, fold.name)
+
+
+def _uses_running(value: TileValue) -> bool:
+    return any(isinstance(v, TileTotal) and v.state == "running" for v in in_order([value]))
+
+
+def _is_statistic(value: TileValue) -> bool:
+    """Return True for a function of statistics alone."""
+    parts = in_order([value])
+    is_plain = not any(isinstance(v, TileLoad | TileIndex | TileFold) for v in parts)
+    return is_plain and _uses_running(value)
+
+
+def with_state(value: TileValue, state: TotalState) -> TileValue:
+    """Return a function of statistics with other states of its totals."""
+    match value:
+        case TileTotal(state="running"):
+            return replace(value, state=state)
+        case TileApply():
+            return replace(value, arguments=tuple([with_state(a, state) for a in value.arguments]))
+        case _:
+            return value
+
+
+class _Follower:
+    """The parts of terms that depend on running totals."""
+
+    def __init__(self, known: dict[int, StepTotal], name: str) -> None:
+        self._known, self._name = known, name
+
+    def _refuse(self, value: TileValue) -> NotEmitted:
+        name = getattr(value, "name", self._name)
+        return NotEmitted(f"`{name}` uses a statistic of the same phase: no factor is known")
+
+    def without_factors(self, value: TileValue) -> tuple[TileValue, Factors]:
+        """Return a value without the factors that are functions of statistics, and these."""
+        if not _uses_running(value) or not isinstance(value, TileApply):
+            if _uses_running(value):
+                raise self._refuse(value)
+            return value, ()
+        call = value.function.call
+        if call is np.exp:
+            return value, ()
+        if _is_cast(value.function):
+            inner, factors = self.without_factors(value.arguments[0])
+            return replace(value, arguments=(inner,)), factors
+        if call not in (np.multiply, numerics.divide):
+            raise self._refuse(value)
+        left, right = value.arguments
+        if _is_statistic(right):
+            inner, factors = self.without_factors(left)
+            last = with_state(right, "final")
+            return inner, (*factors, (last, call is not np.multiply))
+        if _is_statistic(left) and call is np.multiply:
+            inner, factors = self.without_factors(right)
+            return inner, (*factors, (with_state(left, "final"), False))
+        if call is not np.multiply and _uses_running(right):
+            raise self._refuse(value)
+        first, factors = self.without_factors(left)
+        second, more = self.without_factors(right)
+        return replace(value, arguments=(first, second)), (*factors, *more)
+
+    def ratio(self, value: TileValue) -> TileValue | None:
+        """Return by what a value changes when statistics change; None for nothing."""
+        if not _uses_running(value):
+            return None
+        assert isinstance(value, TileApply)
+        if value.function.call is np.exp:
+            return self._exponential_ratio(value)
+        factors = [self.ratio(each) for each in value.arguments]
+        known = [each for each in factors if each is not None]
+        if len(known) != 1:
+            raise self._refuse(value)
+        return known[0]
+
+    def _exponential_ratio(self, value: TileApply) -> TileValue:
+        change = self._change(value.arguments[0])
+        assert change is not None
+        ratio: TileValue = TileApply(EXP, (change,), change.kind, value.name)
+        for top in self._maxima(value):
+            same = TileApply(EQUAL, (top, with_state(top, "previous")), "pred", top.name)
+            one = TileScalar(np.ones((), dtype(ratio.kind)), ratio.kind)
+            ratio = TileApply(WHERE, (same, one, ratio), ratio.kind, value.name)
+        return ratio
+
+    def _maxima(self, value: TileValue) -> list[TileTotal]:
+        """Return the running maxima of a value.
+
+        Raises:
+            NotEmitted: another statistic is within an exponential, which could overflow.
+        """
+        tops = [v for v in in_order([value]) if isinstance(v, TileTotal) and v.state == "running"]
+        for top in tops:
+            if self._known[top.number].fold.combine is not np.maximum:
+                raise NotEmitted(
+                    f"`{top.name}` is within an exponential and no maximum: it could overflow"
+                )
+        return tops
+
+    def _change(self, value: TileValue) -> TileValue | None:
+        """Return the value for the new statistics minus that for the old; None if it is equal.
+
+        Of ``x - top``, it is ``old - new``.
+        """
+        if not _uses_running(value):
+            return None
+        if _is_statistic(value):
+            before = with_state(value, "previous")
+            return TileApply(SUBTRACT, (value, before), value.kind, self._name)
+        if not isinstance(value, TileApply):
+            raise self._refuse(value)
+        changes = [self._change(each) for each in value.arguments]
+        if _is_cast(value.function):
+            return changes[0]
+        change = self._changed(value, [each for each in changes if each is not None])
+        is_other = len(changes) == 2 and changes[1] is not None
+        return self._negated(change) if value.function.call is np.subtract and is_other else change
+
+    def _changed(self, value: TileApply, changes: list[TileValue]) -> TileValue:
+        """Return the change of a function, or of the only argument that changes of a difference."""
+        if len(changes) != 1:
+            raise self._refuse(value)
+        call = value.function.call
+        if call in (np.add, np.subtract):
+            return changes[0]
+        if call is np.negative:
+            return self._negated(changes[0])
+        scalars = [each for each in value.arguments if isinstance(each, TileScalar)]
+        if call is np.multiply and scalars:
+            return replace(value, arguments=(changes[0], scalars[0]))
+        raise self._refuse(value)
+
+    def _negated(self, change: TileValue) -> TileValue:
+        assert isinstance(change, TileApply)
+        if change.function is SUBTRACT:
+            return replace(change, arguments=change.arguments[::-1])
+        return TileApply(ScalarFunction.of(np.negative), (change,), change.kind, change.name)
+
+    def guarded(self, value: TileValue) -> TileValue:
+        """Return a term that counts as 0 while a maximum is -inf."""
+        if not _uses_running(value):
+            return value
+        assert isinstance(value, TileApply)
+        if value.function.call is not np.exp:
+            return replace(value, arguments=tuple(map(self.guarded, parts_of(value))))
+        for top in self._maxima(value):
+            low = TileScalar(np.asarray(-np.inf, dtype(top.kind)), top.kind)
+            is_low = TileApply(EQUAL, (top, low), "pred", top.name)
+            zero = TileScalar(np.zeros((), dtype(value.kind)), value.kind)
+            value = TileApply(WHERE, (is_low, zero, value), value.kind, value.name)
+        return value
+
+
+def _is_cast(function: ScalarFunction) -> bool:
+    return function.name.startswith("to_")
