@@ -10,6 +10,7 @@ from hlo.text.names import counted_noun
 from indexing.tiling.loops.block_figures import PhaseFigures
 from indexing.tiling.loops.block_rules import DeviceRules
 from indexing.tiling.loops.compiled_tilings import CompiledTiling
+from indexing.tiling.loops.loop_parts import LoopRead
 from indexing.tiling.loops.loop_search import BestLoopTilings, RankedChoice
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.loops.tpu_rules import TpuRules
@@ -120,6 +121,7 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
             {
                 "steps": phase.steps,
                 "resident_bytes": phase.resident,
+                "reads": [_read_record(r) for r in tiling.operands if r.phase == number],
                 "tiles": [
                     {
                         "array": tile.array.instruction.name,
@@ -132,8 +134,25 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
                     for tile in phase.tiles
                 ],
             }
-            for phase in known
+            for number, phase in enumerate(known)
         ],
+    }
+
+
+def _read_record(read: LoopRead) -> dict[str, Any]:
+    """Return the elements that a block reads in a step as JSON: formulas of the index ``tid_k``."""
+    record: dict[str, Any] = {"array": read.array.instruction.name, "path": read.array.path}
+    if isinstance(read.box, Unknown):
+        return record | {"unknown": read.box.reason}
+    sides = read.box.sides
+    return record | {
+        "offsets": [str(side.offset) for side in sides],
+        "sizes": [str(side.size) for side in sides],
+        "strides": [str(side.stride) for side in sides],
+        "upper_bounds": [str(side.upper) for side in sides],
+        "conditions": [str(condition) for condition in read.box.conditions],
+        "grade": read.box.grade,
+        "unknown": None,
     }
 
 

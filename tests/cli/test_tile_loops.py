@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Run, runner, valid_records
+from tests.cli.running import Run, runner, valid_records, validator
 from tests.tiling.loops import hand_problems as hand
 
 
@@ -81,6 +81,23 @@ def test_a_search_for_a_device_chooses_steps(run: Run) -> None:
     best, effort = valid_records(run, "tile", "--search --device H100 --limit 1")
     assert (best["result"], best["rank"], effort["result"]) == ("loops", 1, "search")
     assert best["loops"][0]["step"] >= 32
+
+
+def test_boxes_of_steps_are_records(run: Run) -> None:
+    (record,) = valid_records(run, "tile", "--sizes 128,64 --loops k=32")
+    phase = record["phases"][0]
+    reads = [(each["array"], each["offsets"], each["sizes"]) for each in phase["reads"]]
+    assert reads == [
+        ("a", ["tid_0 * 128", "tid_2 * 32"], ["128", "32"]),
+        ("b", ["tid_2 * 32", "tid_1 * 64"], ["32", "64"]),
+    ]
+
+
+def test_the_schema_rejects_a_box_without_an_array(run: Run) -> None:
+    (record,) = valid_records(run, "tile", "--sizes 128,64 --loops k=32")
+    valid = validator("tile")
+    del record["phases"][0]["reads"][0]["array"]
+    assert not valid.is_valid(record)
 
 
 # fmt: off
