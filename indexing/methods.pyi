@@ -3,6 +3,8 @@ from .codegen.map_loops import MapLoopNest as MapLoopNest
 from .codegen.map_loops import loop_nest_of_map as loop_nest_of_map
 from .codegen.map_loops import to_c as to_c
 from .codegen.map_loops import to_python as to_python
+from .codegen.tile_programs.pallas_text import pallas_kernel_text as pallas_kernel_text
+from .codegen.tile_programs.triton_text import triton_kernel_text as triton_kernel_text
 from .dataflow.given_parameters import regions_at as regions_at
 from .drawing.block_pictures import plot_blocks as plot_blocks
 from .drawing.drawing import Backend as Backend

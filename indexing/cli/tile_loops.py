@@ -17,9 +17,11 @@ from indexing.cli.tile_options import LoopSizesText
 from indexing.cli.tile_search import SearchOptions
 
 if TYPE_CHECKING:
+    from indexing.tiling.loops.loop_tiling import LoopTiling
     from indexing.views.loop_tables import LoopAnswer
     from indexing.views.tile_answers import TileAnswer
     from indexing.views.tile_subjects import TileSubject
+    from simplifier.unknown import Unknown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +34,12 @@ class LoopOptions:
     split_k: int | None
     device: str | None
     as_compiled: bool
+    emit: str | None
+
+    @property
+    def is_looped(self) -> bool:
+        """True if the answer is a tiling with loops, which may have none."""
+        return self.loops is not None or self.emit is not None
 
     def check(
         self, sizes: tuple[int, ...] | None, search: bool, others: Mapping[str, bool]
@@ -43,6 +51,7 @@ class LoopOptions:
             (is_compiled and search, "--as-compiled cannot be used with --search"),
             (self.loops is not None and not has_sizes, "--loops needs --sizes"),
             (self.split_k is not None and self.loops is None, "--split-k needs --loops"),
+            (self.emit is not None and not has_sizes, "--emit needs --sizes"),
             (
                 self.device is not None and not (search or is_compiled),
                 "--device needs --search or --as-compiled",
@@ -67,12 +76,13 @@ class LoopOptions:
             "--split-k": self.split_k is not None,
             "--loops": self.loops is not None,
             "--device": self.device is not None,
+            "--emit": self.emit is not None,
         }
         return next((option for option, is_given in given.items() if is_given), "")
 
 
 def loop_options(command: F) -> F:
-    """The options ``--loops``, ``--split-k`` and ``--device``: the argument `looped`."""
+    """The options ``--loops``, ``--split-k``, ``--emit`` and ``--device``: argument `looped`."""
     options = [
         click.option(
             "--loops",
@@ -86,6 +96,12 @@ def loop_options(command: F) -> F:
             metavar="N",
             type=IntegerRange(min=1),
             help="With --loops: let N blocks share the loop of one tile",
+        ),
+        click.option(
+            "--emit",
+            type=click.Choice(["pallas", "triton", "json"]),
+            help="With --sizes and --loops: print a kernel of Pallas or Triton that computes the "
+            "tiles, as a Python file, or all figures and boxes as JSON",
         ),
         click.option(
             "--device",
@@ -111,12 +127,46 @@ def looped_answer(
     cache: CacheOptions,
 ) -> LoopAnswer | TileAnswer | None:
     """Return the tiling with loops, or the misses of its blocks; report loops that do not exist."""
-    from indexing.tiling.sets.tiling import tile
     from indexing.views.loop_tables import LoopAnswer
     from simplifier.unknown import Unknown
 
+    tiling = _tiling(reporter, subject, sizes, options)
+    if tiling is None:
+        return None
+    if cache.capacity is None or isinstance(tiling, Unknown):
+        return LoopAnswer.of(subject, tiling)
+    return cached_answer(reporter, subject, tiling, cache.capacity, cache)
+
+
+def print_kernel(
+    reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...], options: LoopOptions
+) -> None:
+    """Print the kernel of a tiling as a Python file; report the reason if there is none."""
+    from simplifier.unknown import Unknown
+
+    tiling = _tiling(reporter, subject, sizes, options)
+    if tiling is None:
+        return
+    text: str | Unknown
+    if isinstance(tiling, Unknown):
+        text = tiling
+    else:
+        text = tiling.to_pallas() if options.emit == "pallas" else tiling.to_triton()
+    if isinstance(text, Unknown):
+        reporter.error(f"error[tile]: {place_of(subject.instruction)}: {text.reason}")
+        return
+    for line in text.splitlines():
+        reporter.print(line)
+
+
+def _tiling(
+    reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...], options: LoopOptions
+) -> LoopTiling | Unknown | None:
+    """Return the tiling with loops; report loops that do not exist, and return None."""
+    from indexing.tiling.sets.tiling import tile
+
     try:
-        tiling = tile(
+        return tile(
             subject.instruction,
             sizes,
             subject.to,
@@ -127,9 +177,6 @@ def looped_answer(
     except ValueError as error:
         reporter.error(f"error[tile]: {place_of(subject.instruction)}: {error}")
         return None
-    if cache.capacity is None or isinstance(tiling, Unknown):
-        return LoopAnswer.of(subject, tiling)
-    return cached_answer(reporter, subject, tiling, cache.capacity, cache)
 
 
 def chosen_loops(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,31 @@ def test_a_search_for_a_device_chooses_steps(run: Run) -> None:
     assert best["loops"][0]["step"] >= 32
 
 
+@pytest.mark.parametrize(
+    ("language", "line"), [("pallas", "grid=(4, 6, 8),"), ("triton", "@triton.jit")]
+)
+def test_kernels_are_printed_as_files(run: Run, language: str, line: str) -> None:
+    status, out, errors = run(f"--sizes 128,64 --loops k=32 --emit {language}")
+    assert (status, errors) == (0, "")
+    compile(out, "printed", "exec")
+    assert line in [each.strip() for each in out.splitlines()]
+
+
+def test_the_reason_for_no_kernel_is_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(hand.stencil(9, 7).text)
+    tiled = runner(capsys, "tile", str(path), "--sizes", "4,3", "--emit", "pallas")
+    status, out, errors = tiled("")
+    assert (status, out) == (1, "")
+    assert "the index map is not a block index" in errors
+
+
 def test_boxes_of_steps_are_records(run: Run) -> None:
     (record,) = valid_records(run, "tile", "--sizes 128,64 --loops k=32")
+    status, out, _ = run("--sizes 128,64 --loops k=32 --emit json")
+    assert (status, json.loads(out)) == (0, record)
     phase = record["phases"][0]
     reads = [(each["array"], each["offsets"], each["sizes"]) for each in phase["reads"]]
     assert reads == [
@@ -112,6 +136,8 @@ REFUSED = [
     ("--sizes 8,8 --loops k=8 --at 0,0",   2, "--loops cannot be used with --at"),
     ("--sizes 8,8 --loops k=8 --split-k 2 --cache 1MiB", 2, "--split-k cannot be used with"),
     ("--sizes 8,8 --loops j=8",            1, "no loop 'j'"),
+    ("--emit json",                        2, "--emit needs --sizes"),
+    ("--sizes 8,8 --emit json --at 0,0",   2, "--emit cannot be used with --at"),
     ("--search --device H10",              1, "did you mean `H100`?"),
 ]
 # fmt: on

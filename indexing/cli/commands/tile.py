@@ -26,7 +26,13 @@ from indexing.cli.pictures import print_figures
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import place_of, selected_instructions
 from indexing.cli.tile_cache import CacheOptions, cache_options, cached_answer
-from indexing.cli.tile_loops import LoopOptions, chosen_loops, loop_options, looped_answer
+from indexing.cli.tile_loops import (
+    LoopOptions,
+    chosen_loops,
+    loop_options,
+    looped_answer,
+    print_kernel,
+)
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
 from indexing.cli.tile_search import SearchOptions, search_options, searched_answer
 from indexing.cli.unused_options import note_unused
@@ -207,6 +213,7 @@ def command(
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --blocks 16
       hlo-indexing tile m.hlo -i ynn_fusion.3 --sizes 1,4,16,16 --loops k=8
       hlo-indexing tile m.hlo -i gemm_fusion_dot.1 --as-compiled --device H100
+      hlo-indexing tile m.hlo -i ynn_fusion.3 --sizes 1,4,16,16 --loops k=8 --emit triton
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --limit 3
@@ -251,7 +258,8 @@ def command(
                 if options.blocks is not None:
                     used["--blocks"] = used.get("--blocks", False) or answer.has_masked_blocks
                 lines = answer.lines(reporter.width, reporter.paint)
-                reporter.print_answer(notation, lines, answer.records())
+                in_words = "json" if looped.emit == "json" else notation
+                reporter.print_answer(in_words, lines, answer.records())
     print_figures(reporter, figures)
     note_unused(reporter, used, options.target)
 
@@ -319,7 +327,10 @@ def _answer(
         return None
     if isinstance(tiling, Unknown):
         return tile_answers.unknown_answer(subject, tiling)
-    if looped.loops is not None:
+    if looped.emit in ("pallas", "triton"):
+        print_kernel(reporter, subject, tiling.sizes, looped)
+        return None
+    if looped.is_looped:
         return looped_answer(reporter, subject, tiling.sizes, looped, cache)
     if cache.capacity is not None:
         return cached_answer(reporter, subject, tiling, cache.capacity, cache)

@@ -366,6 +366,25 @@ class LoopTiling(Displayed):
                 point.append(block[axis] if axis < self.model.rank else slice(0, d.upper + 1))
         return point
 
+    # ------------------------------------------------------------ kernels
+
+    def to_pallas(self) -> str | Unknown:
+        """Return a Python file with a Pallas kernel: grid, block specifications and body.
+
+        The file defines a function of the arrays that are read, which are parameters or operands
+        in the order of `arrays`.  `Unknown` with the reason if no kernel is emitted, as for blocks
+        that overlap.
+        """
+        return methods.pallas_kernel_text(self)
+
+    def to_triton(self) -> str | Unknown:
+        """Return a Python file with a Triton kernel: offsets, masks, strides and loops.
+
+        The file defines a function of the arrays that are read, and of the result.  `Unknown` with
+        the reason if no kernel is emitted.
+        """
+        return methods.triton_kernel_text(self)
+
     # ------------------------------------------------------------ parts
 
     @property

@@ -1,0 +1,92 @@
+"""Functions of scalars in the words of JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hlo.shapes.shape import ELEMENT_TYPES
+from indexing.codegen.tile_programs.program import NotEmitted
+from indexing.ops.functions import ScalarFunction
+
+TEMPLATES: Final = {
+    "numerics.cbrt": "jnp.cbrt({})",
+    "numerics.erf": "jax.lax.erf({})",
+    "numerics.logistic": "jax.nn.sigmoid({})",
+    "numerics.rsqrt": "jax.lax.rsqrt({})",
+    "numerics.sign": "jnp.sign({})",
+    "numerics.population": "jax.lax.population_count({})",
+    "numerics.leading_zeros": "jax.lax.clz({})",
+    "numerics.round_away": "jax.lax.round({}, jax.lax.RoundingMethod.AWAY_FROM_ZERO)",
+    "numerics.angle": "jnp.arctan2({}, {})",
+    "numerics.power": "jnp.power({}, {})",
+    "numerics.remainder": "jax.lax.rem(*jnp.broadcast_arrays({}, {}))",
+    "numerics.shift_left": "jax.lax.shift_left(*jnp.broadcast_arrays({}, {}))",
+    "numerics.shift_logical": "jax.lax.shift_right_logical(*jnp.broadcast_arrays({}, {}))",
+    "numerics.shift_arithmetic": "jax.lax.shift_right_arithmetic(*jnp.broadcast_arrays({}, {}))",
+    "clamp": "jnp.clip({1}, {0}, {2})",
+}
+"""The functions of `indexing.ops.numerics`, by the name of `ScalarFunction`."""
+
+SAME: Final = frozenset(
+    [
+        *("absolute", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "cos"),
+        *("cosh", "exp", "expm1", "floor", "isfinite", "log", "log1p", "maximum", "minimum"),
+        *("rint", "sin", "sinh", "sqrt", "tan", "tanh", "where"),
+    ]
+)
+"""The functions that JAX has under the name of NumPy."""
+
+FOLDS: Final[dict[np.ufunc, str]] = {
+    np.add: "jnp.sum",
+    np.multiply: "jnp.prod",
+    np.maximum: "jnp.max",
+    np.minimum: "jnp.min",
+    np.bitwise_and: "jnp.bitwise_and.reduce",
+    np.bitwise_or: "jnp.bitwise_or.reduce",
+    np.bitwise_xor: "jnp.bitwise_xor.reduce",
+}
+"""The functions that combine elements along dimensions."""
+
+
+def jax_call(function: ScalarFunction, arguments: Sequence[str], kind: str) -> str:
+    """Return the application of a function.
+
+    >>> jax_call(ScalarFunction.of(np.exp), ["x"], "f32")
+    'jnp.exp(x)'
+    """
+    name = function.name
+    match function.style:
+        case "infix":
+            return f" {name} ".join(arguments)
+        case "prefix":
+            return f"{name}{arguments[0]}"
+    if name == "numerics.divide":
+        if ELEMENT_TYPES[kind].kind == "floating":
+            return " / ".join(arguments)
+        return f"jax.lax.div(*jnp.broadcast_arrays({', '.join(arguments)}))"
+    if name in TEMPLATES:
+        return TEMPLATES[name].format(*arguments)
+    if name.removeprefix("np.") in SAME and name.startswith("np."):
+        return f"jnp.{name.removeprefix('np.')}({', '.join(arguments)})"
+    if name.startswith("to_"):
+        return f"{arguments[0]}.astype({jax_type(name.removeprefix('to_'))})"
+    raise NotEmitted(f"the function {name} has no text in JAX")
+
+
+def jax_type(kind: str) -> str:
+    """Return an element type in the words of JAX.
+
+    >>> jax_type("bf16"), jax_type("pred")
+    ('jnp.bfloat16', 'jnp.bool_')
+    """
+    element = ELEMENT_TYPES[kind]
+    if element.kind == "pred":
+        return "jnp.bool_"
+    if kind in ("bf16", "f16", "f32", "f64"):
+        return "jnp.bfloat16" if kind == "bf16" else f"jnp.float{kind[1:]}"
+    if element.kind in ("integral", "unsigned") and element.bits >= 8:
+        return f"jnp.{'u' if element.kind == 'unsigned' else ''}int{element.bits}"
+    raise NotEmitted(f"the element type {kind} has no text in kernels")
