@@ -9,7 +9,7 @@ import numpy as np
 
 from hlo.modules.module import Computation
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
-from indexing.codegen.tile_programs.online import followed_total
+from indexing.codegen.tile_programs.online import Memo, followed_total
 from indexing.codegen.tile_programs.program import (
     NotEmitted,
     StepPhase,
@@ -101,6 +101,7 @@ class _ProgramBuilder:
                 )
         totals: list[StepTotal] = []
         result: TileValue | None = None
+        memo: Memo = {}
         for nest in phase.nests:
             self._phase_of[id(nest)] = number
             values = _NestValues(self, phase, nest, number)
@@ -112,7 +113,7 @@ class _ProgramBuilder:
             own = self._numbers[nest.key]
             self._folds[own] = fold
             known = {total.number: total for total in totals}
-            totals.append(followed_total(own, fold, known))
+            totals.append(followed_total(own, fold, known, memo))
         return StepPhase(phase.loops, tuple(totals), result)
 
     def total(self, key: NestKey, phase: int) -> TileTotal:

@@ -3,8 +3,9 @@
 The law of `indexing.tiling.loops.rescaling` decides which nests may share a phase.  A factor that
 is a function of statistics alone does not enter the total: the sum without it is multiplied by its
 last value.  A maximum that shifts the argument of an exponential stays, and the total is rescaled
-by ``exp(old - new)`` in each step.  Before the first finite element, the maximum is -inf and the
-terms are ``exp(-inf - -inf)``: they count as 0, the value that they have for each later maximum.
+by ``exp(old - new)`` in each step.  Before the first finite element, the maximum is -inf, and
+``exp(-inf - -inf)`` is no number: 0 stands for it, so that the terms are 0, as for each later
+maximum.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from indexing.codegen.tile_programs.tile_values import (
     TileValue,
     TotalState,
     in_order,
-    parts_of,
 )
 from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction
 
 Factors: TypeAlias = tuple[tuple[TileValue, bool], ...]
+Memo: TypeAlias = dict[tuple[str, TileValue], TileValue]
 SUBTRACT: Final = ScalarFunction.of(np.subtract)
 MULTIPLY: Final = ScalarFunction.of(np.multiply)
 DIVIDE: Final = ScalarFunction.of(numerics.divide)
@@ -40,19 +41,22 @@ WHERE: Final = ScalarFunction.of(np.where)
 EQUAL: Final = ScalarFunction("==", "infix", np.equal)
 
 
-def followed_total(number: int, fold: TileFold, known: dict[int, StepTotal]) -> StepTotal:
+def followed_total(
+    number: int, fold: TileFold, known: dict[int, StepTotal], memo: Memo
+) -> StepTotal:
     """Return a total of a phase, which may use running totals of the same phase.
 
     Args:
         number: the number of its nest.
         fold: what a step adds.
         known: the other totals of the phase.
+        memo: values that the totals of the phase share.
     Raises:
         NotEmitted: the statistic enters in a form that is not emitted.
     """
     if not _uses_running(fold):
         return StepTotal(number, fold)
-    follower = _Follower(known, fold.name)
+    follower = _Follower(known, fold.name, memo)
     terms: list[TileValue] = []
     factors: list[tuple[TileValue, bool]] = []
     rescale: TileValue | None = None
@@ -96,8 +100,8 @@ def with_state(value: TileValue, state: TotalState) -> TileValue:
 class _Follower:
     """The parts of terms that depend on running totals."""
 
-    def __init__(self, known: dict[int, StepTotal], name: str) -> None:
-        self._known, self._name = known, name
+    def __init__(self, known: dict[int, StepTotal], name: str, memo: Memo) -> None:
+        self._known, self._name, self._memo = known, name, memo
 
     def _refuse(self, value: TileValue) -> NotEmitted:
         name = getattr(value, "name", self._name)
@@ -145,28 +149,30 @@ class _Follower:
         return known[0]
 
     def _exponential_ratio(self, value: TileApply) -> TileValue:
+        key = "ratio", value
+        if key not in self._memo:
+            self._memo[key] = self._new_ratio(value)
+        return self._memo[key]
+
+    def _new_ratio(self, value: TileApply) -> TileValue:
         change = self._change(value.arguments[0])
         assert change is not None
-        ratio: TileValue = TileApply(EXP, (change,), change.kind, value.name)
-        for top in self._maxima(value):
-            same = TileApply(EQUAL, (top, with_state(top, "previous")), "pred", top.name)
-            one = TileScalar(np.ones((), dtype(ratio.kind)), ratio.kind)
-            ratio = TileApply(WHERE, (same, one, ratio), ratio.kind, value.name)
-        return ratio
+        if not _is_decrease(change):
+            raise NotEmitted(
+                f"`{value.name}` grows with a statistic in its exponential: tile with online=False"
+            )
+        self._check_maxima(value)
+        return TileApply(EXP, (self._finite(change),), change.kind, value.name)
 
-    def _maxima(self, value: TileValue) -> list[TileTotal]:
-        """Return the running maxima of a value.
-
-        Raises:
-            NotEmitted: another statistic is within an exponential, which could overflow.
-        """
-        tops = [v for v in in_order([value]) if isinstance(v, TileTotal) and v.state == "running"]
-        for top in tops:
-            if self._known[top.number].fold.combine is not np.maximum:
-                raise NotEmitted(
-                    f"`{top.name}` is within an exponential and no maximum: it could overflow"
-                )
-        return tops
+    def _check_maxima(self, value: TileApply) -> None:
+        """Refuse statistics within an exponential that are no maxima: they could overflow."""
+        for top in in_order([value]):
+            if isinstance(top, TileTotal) and top.state == "running":
+                if self._known[top.number].fold.combine is not np.maximum:
+                    raise NotEmitted(
+                        f"`{top.name}` is within an exponential and no maximum, so that it could "
+                        "overflow: tile with online=False"
+                    )
 
     def _change(self, value: TileValue) -> TileValue | None:
         """Return the value for the new statistics minus that for the old; None if it is equal.
@@ -208,18 +214,42 @@ class _Follower:
         return TileApply(ScalarFunction.of(np.negative), (change,), change.kind, change.name)
 
     def guarded(self, value: TileValue) -> TileValue:
-        """Return a term that counts as 0 while a maximum is -inf."""
+        """Return a term with finite maxima in its exponentials."""
         if not _uses_running(value):
             return value
         assert isinstance(value, TileApply)
-        if value.function.call is not np.exp:
-            return replace(value, arguments=tuple(map(self.guarded, parts_of(value))))
-        for top in self._maxima(value):
-            low = TileScalar(np.asarray(-np.inf, dtype(top.kind)), top.kind)
-            is_low = TileApply(EQUAL, (top, low), "pred", top.name)
-            zero = TileScalar(np.zeros((), dtype(value.kind)), value.kind)
-            value = TileApply(WHERE, (is_low, zero, value), value.kind, value.name)
+        if value.function.call is np.exp:
+            return self._finite(value)
+        return replace(value, arguments=tuple(map(self.guarded, value.arguments)))
+
+    def _finite(self, value: TileValue) -> TileValue:
+        """Return a value with 0 for a running maximum of -inf."""
+        key = "finite", value
+        if key not in self._memo:
+            self._memo[key] = self._new_finite(value)
+        return self._memo[key]
+
+    def _new_finite(self, value: TileValue) -> TileValue:
+        if isinstance(value, TileTotal) and value.state == "running":
+            kind = value.kind
+            low = TileScalar(np.asarray(-np.inf, dtype(kind)), kind)
+            zero = TileScalar(np.zeros((), dtype(kind)), kind)
+            is_low = TileApply(EQUAL, (value, low), "pred", value.name)
+            return TileApply(WHERE, (is_low, zero, value), kind, value.name)
+        if isinstance(value, TileApply) and _uses_running(value):
+            return replace(value, arguments=tuple(map(self._finite, value.arguments)))
         return value
+
+
+def _is_decrease(change: TileValue) -> bool:
+    """Return True for old statistics minus new ones, possibly times a positive number."""
+    if not isinstance(change, TileApply):
+        return False
+    if change.function is SUBTRACT:
+        return _uses_running(change.arguments[1]) and not _uses_running(change.arguments[0])
+    first, *others = change.arguments
+    scalars = [each for each in others if isinstance(each, TileScalar) and each.value > 0]
+    return change.function.call is np.multiply and bool(scalars) and _is_decrease(first)
 
 
 def _is_cast(function: ScalarFunction) -> bool:

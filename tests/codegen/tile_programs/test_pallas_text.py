@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,14 +13,17 @@ import pytest
 
 import hlo
 import indexing
+from hlo.shapes.shape import dtype
 from indexing import LoopTiling, Unknown
 from indexing.codegen.text import identifier
 from indexing.codegen.tile_programs.stepped_runs import TOLERANCES, relative_difference
+from indexing.frontends.compilation import environment
 from tests.codegen.tile_programs.problems import (
     BLOCKED,
     FILES,
     OVERLAPPING,
     RECOMPUTED,
+    ROOT,
     TileCase,
     case_of,
     file_cases,
@@ -56,7 +63,7 @@ def test_phases_recompute_statistics(name: str) -> None:
     assert error_of(case) <= 1
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 @pytest.mark.parametrize("name", [name for name in BLOCKED if "reshape" not in name])
 def test_random_sizes_and_steps_compute_the_same(name: str, seed: int) -> None:
     case = redrawn(name, seed)
@@ -157,3 +164,32 @@ def _only_function(text: str) -> Any:
     exec(text, scope)
     (name,) = [key for key in scope if key.startswith("kernel_")]
     return scope[name]
+
+
+# fmt: off
+COMPILED = [
+    (hand.dot(1024, 1024, 1024).text,                (128, 256),      {"k": 128}),
+    (hand.dot_with_epilogue(1000, 900, 700).text,    (128, 256),      {"k": 128}),
+    (hand.batched_dot(4, 256, 256, 256).text,        (1, 128, 128),   {"k": 128}),
+    (hand.row_sums(64, 1024).text,                   (64,),           {"k": 256}),
+    (hand.softmax(64, 1024).text,                    (8, 1024),       {"k": 256, "d1": 256}),
+    (hand.attention(2, 512, 1024, 128, True).text,   (1, 128, 128),   {"k": 256}),
+]
+# fmt: on
+
+
+def test_kernels_are_compiled_for_a_tpu(tmp_path: Path) -> None:
+    pytest.importorskip("libtpu", reason="needs the extra tpu")
+    kernels = []
+    for text, sizes, steps in COMPILED:
+        root = hlo.parse(text).entry.root
+        tiling = indexing.tile(root, sizes, "parameters", loop_sizes=steps)
+        assert isinstance(tiling, LoopTiling)
+        shapes = [array.array_shape for array in tiling.arrays]
+        arrays = [(shape.dims, dtype(shape.element_type)) for shape in shapes if shape]
+        kernels.append((str(tiling.to_pallas()), root.name, arrays))
+    given, results = tmp_path / "kernels", tmp_path / "results"
+    given.write_bytes(pickle.dumps(kernels))
+    command = [sys.executable, "-m", "tests.codegen.tile_programs.tpu_compilation"]
+    subprocess.run([*command, str(given), str(results)], cwd=ROOT, env=environment(""), check=True)
+    assert pickle.loads(results.read_bytes()) == [True] * len(COMPILED)

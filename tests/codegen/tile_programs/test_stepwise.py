@@ -128,6 +128,30 @@ def test_values_without_this_form_are_refused_with_the_reason(text: str, reason:
         tile_program(tiling)
 
 
+# fmt: off
+NEAR_MISSES = [
+    ("subtract(x, tops)",   "add(x, tops)",   "grows with a statistic in its exponential"),
+    ("to_apply=max",        "to_apply=add",   "is within an exponential and no maximum"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("before", "after", "reason"), NEAR_MISSES)
+def test_statistics_that_could_overflow_are_no_online_kernels(
+    before: str, after: str, reason: str
+) -> None:
+    import indexing
+
+    text = hand.softmax(7, 9).text.replace("constant(-inf)", "constant(0)")
+    root = hlo.parse(text.replace(before, after, 1)).entry.root
+    tiling = indexing.tile(root, (4, 9), "parameters", loop_sizes={"k": 4})
+    assert tiling.online
+    with pytest.raises(NotEmitted, match=reason):
+        tile_program(tiling)
+    waiting = indexing.tile(root, (4, 9), "parameters", loop_sizes={"k": 4}, online=False)
+    assert tile_program(waiting).phases
+
+
 def test_split_loops_are_refused() -> None:
     import indexing
 
