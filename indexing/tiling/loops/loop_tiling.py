@@ -14,7 +14,6 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.devices.gpus import PROCESSORS
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
@@ -27,6 +26,7 @@ from indexing.tiling.loops.loop_parts import LoopRead as LoopRead
 from indexing.tiling.loops.loop_parts import TilingLoop as TilingLoop
 from indexing.tiling.loops.nests import NestRead, waits_for
 from indexing.tiling.loops.phases import LoopPhase
+from indexing.tiling.loops.printed_kernels import PrintedKernels
 from indexing.tiling.loops.rules import rules_of
 from indexing.tiling.loops.sequential import sequential_loads
 from indexing.tiling.loops.tpu_rules import vmem_of
@@ -37,7 +37,7 @@ from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoopTiling(Displayed):
+class LoopTiling(PrintedKernels):
     """The tiles of an output, with the loops of each block.
 
     A block computes one tile.  It runs through `phases` in order, and through the steps of the
@@ -365,25 +365,6 @@ class LoopTiling(Displayed):
             else:
                 point.append(block[axis] if axis < self.model.rank else slice(0, d.upper + 1))
         return point
-
-    # ------------------------------------------------------------ kernels
-
-    def to_pallas(self) -> str | Unknown:
-        """Return a Python file with a Pallas kernel: grid, block specifications and body.
-
-        The file defines a function of the arrays that are read, which are parameters or operands
-        in the order of `arrays`.  `Unknown` with the reason if no kernel is emitted, as for blocks
-        that overlap.
-        """
-        return methods.pallas_kernel_text(self)
-
-    def to_triton(self) -> str | Unknown:
-        """Return a Python file with a Triton kernel: offsets, masks, strides and loops.
-
-        The file defines a function of the arrays that are read, and of the result.  `Unknown` with
-        the reason if no kernel is emitted.
-        """
-        return methods.triton_kernel_text(self)
 
     # ------------------------------------------------------------ parts
 
