@@ -209,7 +209,7 @@ def _counting_columns(scatter: Instruction, calls: int) -> Iterator[tuple[int, i
     for column in range(len(op.scatter_dims_to_operand_dims)):
         entries = [_in_column(piece, op.index_vector_dim, column) for piece in values]
         entries = [piece for piece in entries if not piece.is_known_empty]
-        for dim in range(shape.rank):
+        for dim in [k for k in range(shape.rank) if k != op.index_vector_dim]:
             counts = [piece.results[0] == piece.dims[dim].as_expr() for piece in entries]
             if counts and all(counts):
                 yield column, dim

@@ -298,3 +298,14 @@ def test_columns_that_count_two_dimensions_are_two_batches() -> None:
         "(d0, d1, d2) -> (d0, d1, 0), domain: d0 in [0, 1], d1 in [0, 2], d2 in [0, 3]"
     ]
     assert grades(answer, 0) == grades(answer, 1) == {"exact"}
+
+
+def test_the_entries_of_one_index_vector_are_no_batch() -> None:
+    module = hlo.parse(f"""{COMBINERS} ENTRY e {{ x = f32[5,1] parameter(0)
+      u = f32[5] parameter(1)  i = s32[1] constant({{0}})
+      ROOT r = f32[5,1] scatter(x, i, u), update_window_dims={{0}}, inserted_window_dims={{1}},
+        scatter_dims_to_operand_dims={{1}}, index_vector_dim=0, to_apply=add }}""")
+    answer = judge(module)
+    assert [str(m) for m in answer.maps[1]] == [
+        "(d0, d1) -> (d0), domain: d0 in [0, 4], d1 in [0, 0]"
+    ]
