@@ -33,6 +33,7 @@ from .maps.compose import compose as compose
 from .maps.counts.queries import count_domain as count_domain
 from .maps.counts.queries import count_image as count_image
 from .maps.counts.queries import count_pairs as count_pairs
+from .maps.equality import are_equal as are_equal
 from .maps.equality import difference as difference
 from .maps.indexing_map import Difference as Difference
 from .maps.indexing_map import Extents as Extents

@@ -58,7 +58,7 @@ def _same(a: IndexingMap, b: IndexingMap) -> bool:
     """
     if _sources(a) != _sources(b) or hull(a) != hull(b):
         return False
-    return methods.difference(a, b, budget=BUDGET) is None
+    return methods.are_equal(a, b, budget=BUDGET)
 
 
 def _sources(of: IndexingMap) -> Counter[object]:

@@ -49,6 +49,24 @@ def difference(
     return answer
 
 
+def are_equal(first: IndexingMap, second: IndexingMap, *, budget: int = exact.BUDGET) -> bool:
+    """Return True if two maps of one space are proved to be the same relation.
+
+    Args:
+        budget: isl operations for each pairing of the maps' runtime variables.
+
+    >>> shifted = IndexingMap.over((4,), lambda d, s: [d[0] + 3 - s[0]], ranges=(4,))
+    >>> are_equal(shifted, IndexingMap.over((4,), lambda d, s: [d[0] + s[0]], ranges=(4,)))
+    True
+    """
+    for pairs in _pairings(first, second):
+        left, right = _relation(first, pairs), _relation(second, [(b, a) for a, b in pairs])
+        are_same = exact.are_equal(left, right, budget)
+        if are_same is not False:
+            return are_same is True
+    return False
+
+
 def is_contained(
     part: IndexingMap, whole: IndexingMap, *, budget: int = exact.BUDGET
 ) -> bool | Unknown:

@@ -8,7 +8,7 @@ are enumerated instead, which always gives an answer.
 * `reading`: relations as isl sets and maps; `decode`: the way back;
 * `foreign`: isl objects made by other tools, as relations;
 * `cardinality`: the number of points of a set, by isl or barvinok;
-* `queries`: emptiness, bounds, differences, counts, inverse, image;
+* `queries`: emptiness, bounds, equality, differences, counts, inverse, image;
 * `tightening`: tight bounds and implied constraints of a domain, in one query;
 * `points`: enumeration of small boxes and probes of large ones; `point_arrays`: their arrays;
 * `unions`: unions of relations, and points that satisfy disjunctions;
@@ -41,6 +41,7 @@ from simplifier.exact.points import (
 )
 from simplifier.exact.queries import (
     DifferingPoint,
+    are_equal,
     bounds,
     count,
     difference,
@@ -57,6 +58,7 @@ __all__ = [
     "Probe",
     "Relation",
     "TightBounds",
+    "are_equal",
     "bounds",
     "count",
     "difference",

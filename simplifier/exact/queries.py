@@ -1,4 +1,4 @@
-"""Queries on relations: emptiness, bounds, difference with a witness, count, inverse, image."""
+"""Queries on relations: emptiness, bounds, equality, difference with a witness, count, inverse, image."""
 
 from __future__ import annotations
 
@@ -87,6 +87,30 @@ def bounds(
     answer = within_budget(compute, isl_budget(budget, valued))
     undecided = should_enumerate_after(answer, budget, valued)
     return enumerate_values() if undecided else answer
+
+
+def are_equal(first: Relation, second: Relation, budget: int = BUDGET) -> bool | Unknown:
+    """Return True if no point is in one relation only.
+
+    Inputs are matched by position.  A `difference` takes longer: it reads formulas for its witness.
+
+    >>> d0 = Variable("d0", 0, 9)
+    >>> are_equal(Relation((d0,), (), (d0 // 2,), ()), Relation((d0,), (), (d0 // 4 * 2,), ()))
+    False
+    """
+
+    def compute(ctx: Any) -> bool:
+        one, other = [as_set(ctx, each, of=PointsOf.PAIRS) for each in (first, second)]
+        return bool(one.is_equal(other))
+
+    def enumerate_pairs() -> bool:
+        return first_difference(first, second) is None
+
+    if needs_enumeration(first, second):
+        return enumerate_pairs()
+    answer = within_budget(compute, isl_budget(budget, first, second))
+    undecided = should_enumerate_after(answer, budget, first, second)
+    return enumerate_pairs() if undecided else answer
 
 
 def difference(
