@@ -19,7 +19,7 @@ import islpy as isl
 from simplifier.exact.context import to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation
-from simplifier.exact.reading import as_map
+from simplifier.exact.reading import as_map, coordinates
 from simplifier.unknown import Unknown
 
 JOINING_BUDGET: Final = 400_000
@@ -156,11 +156,13 @@ def _joined(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexP
 
 def _bounds(union: isl.Map) -> list[str]:
     """Return the bounds of all forms as conditions."""
-    forms = isl.Map.read_from_str(union.get_ctx(), _forms(union))
-    values = union.wrap().flatten().apply(forms)
+    pairs, inputs = union.wrap().flatten(), union.dim(isl.dim_type.in_)
+    places = coordinates(union.get_ctx(), pairs.dim(isl.dim_type.set))
+    x, y = places[:inputs], places[inputs:]
+    forms = [*x, *y, *[b.sub(a) for b in y for a in x]]
     return [
-        f"{to_int(values.dim_min_val(k))} <= {form} <= {to_int(values.dim_max_val(k))}"
-        for k, form in enumerate(_form_texts(union))
+        f"{to_int(pairs.min_val(form))} <= {text} <= {to_int(pairs.max_val(form))}"
+        for form, text in zip(forms, _form_texts(union), strict=True)
     ]
 
 
