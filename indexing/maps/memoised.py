@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+from hlo.memo import Memo
+from hlo.modules.module import Module
+from indexing.maps.arrays import ArrayRef
 
 Arguments = TypeVarTuple("Arguments")
 R = TypeVar("R")
@@ -15,8 +19,9 @@ def memoised_maps(
 ) -> Callable[[Callable[[Unpack[Arguments]], R]], Callable[[Unpack[Arguments]], R]]:
     """Memoise a function for its `size` last arguments, which are given by position.
 
-    Calls with maps that have runtime variables are not memoised: the maps refer to the instructions
-    of the sources, and a cache would keep the modules of these in memory.
+    Maps with runtime variables refer to the instructions of their sources, and a cache would keep
+    the modules of these in memory.  Results for such maps are memoised in the module of all their
+    sources, if there is one.
     """
 
     def memoise(
@@ -28,9 +33,29 @@ def memoised_maps(
         def call(*arguments: *Arguments) -> R:
             for each in arguments:
                 if getattr(each, "runtime", ()):
-                    return function(*arguments)
-            return memo(*arguments)
+                    break
+            else:
+                return memo(*arguments)
+            module = _module_of(arguments)
+            if module is None:
+                return function(*arguments)
+            known: Memo[Hashable, R] | None = module.memo.get(memo)
+            if known is None:
+                known = module.memo.setdefault(memo, Memo(size))
+            result = known.get(arguments)
+            return known.keep(arguments, function(*arguments)) if result is None else result
 
         return call
 
     return memoise
+
+
+def _module_of(arguments: tuple[Any, ...]) -> Module | None:
+    """Return the module of the sources of all runtime variables; None if it is not one."""
+    modules = set()
+    for each in arguments:
+        for rt in getattr(each, "runtime", ()):
+            if not isinstance(rt.array, ArrayRef):
+                return None
+            modules.add(rt.array.instruction.computation.module)
+    return modules.pop() if len(modules) == 1 else None
