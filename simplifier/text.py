@@ -16,6 +16,7 @@ d0 floordiv 2 + 4
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from simplifier import trace
@@ -96,7 +97,15 @@ def expr_text(expr: Expr) -> str:
 
     Operands of more than `MAX_TEXT` characters are elided; `is_elided` recognises such a text.
     """
-    return _bounded_text(expr, Texts())
+    if trace.records or expr.weight > MAX_TREE:  # a record's texts are those of the normal form
+        return _bounded_text(expr, Texts())
+    return _memoised_text(expr)
+
+
+@lru_cache(maxsize=1 << 12)
+def _memoised_text(expr: Expr) -> str:
+    """The text of a small expression: a module prints few distinct ones, each many times."""
+    return _expr_text(expr, Texts())
 
 
 def normal_form_text(expr: Expr) -> str:
