@@ -121,11 +121,15 @@ class Shape(DescribedShape):
     @checked
     def with_element_type(self, element_type: str) -> Shape:
         """Return the same array with another element type."""
+        if element_type == self.element_type:
+            return self
         return Shape(element_type, self.dims, self.layout, self.dynamic)
 
     @checked
     def with_layout(self, layout: Layout | None) -> Shape:
         """Return the same array with another layout."""
+        if layout is self.layout:
+            return self
         return Shape(self.element_type, self.dims, layout, self.dynamic)
 
     def compatible(self, other: object) -> bool:

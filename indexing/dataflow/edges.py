@@ -235,7 +235,7 @@ class LocalEdges(Edges):
         """Return the summaries for the edges of an op that `_refine` refines."""
         is_restricted = self.options.follows_runtime_masks and self.iteration is None
         restricts = fold and not self.every_operand and is_restricted
-        return replace(summaries_of(walk, backward=backward), restricts_branches=restricts)
+        return summaries_of(walk, backward=backward, restricts_branches=restricts)
 
     def _backward_edges(self, array: ArrayRef, summaries: Summaries) -> Iterable[AccessEdge]:
         instruction, path, _ = array
@@ -369,7 +369,9 @@ class LocalEdges(Edges):
         return None if shape is None else shape.dims
 
 
-def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
+def summaries_of(
+    walk: Summarising, *, backward: bool, restricts_branches: bool = False
+) -> Summaries:
     """Return the interface of ops to the summaries of the computations that they call."""
     return Summaries(
         walk.read_summary if backward else walk.write_summary,
@@ -377,6 +379,7 @@ def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
         forwarded_from,
         scalar_value,
         partial(walk.loop_maps, backward=backward),
+        restricts_branches,
     )
 
 

@@ -44,8 +44,8 @@ def refine_edges(
     backward: bool,
     options: Options,
     calls: int = 0,
-) -> Iterator[AccessEdge]:
-    """Yield edges with formulas for runtime values, where the result needs the operand.
+) -> Iterable[AccessEdge]:
+    """Return edges with formulas for runtime values, where the result needs the operand.
 
     Args:
         around: what is known about the parameters of the computation: in the body of a loop.
@@ -63,6 +63,21 @@ def refine_edges(
         edges = weigh_edges(instruction, edges, of_runtime)
     if of_runtime and isinstance(instruction.op, Conditional):
         edges = branch_edges(instruction, instruction.op, edges, backward=backward)
+    edges = tuple(edges)
+    if not limits and not any(m.runtime for edge in edges for m in edge.maps):
+        return edges
+    return _restricted_edges(instruction, edges, limits, around, backward=backward)
+
+
+def _restricted_edges(
+    instruction: Instruction,
+    edges: Iterable[AccessEdge],
+    limits: Conditions,
+    around: Surroundings | None,
+    *,
+    backward: bool,
+) -> Iterator[AccessEdge]:
+    """Yield edges with formulas for runtime values, within the limits of their operands."""
     for edge in edges:
         parts = limits.get(edge.operand)
         if parts is not None:

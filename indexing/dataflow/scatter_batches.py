@@ -190,7 +190,7 @@ def _batches(scatter: Instruction, calls: int) -> tuple[_Batch, ...]:
     batches: list[_Batch] = []
     for column, dim in _counting_columns(scatter, calls):
         target = op.scatter_dims_to_operand_dims[column]
-        used = [*op.scatter_indices_batching_dims, *[b.dim for b in batches]]
+        used = [op.index_vector_dim, *op.scatter_indices_batching_dims, *[b.dim for b in batches]]
         if dim not in used and sizes[target] == 1 and array.dims[target] == indices.dims[dim]:
             batches.append(_Batch(column, dim, target))
     return tuple(batches)
@@ -209,7 +209,7 @@ def _counting_columns(scatter: Instruction, calls: int) -> Iterator[tuple[int, i
     for column in range(len(op.scatter_dims_to_operand_dims)):
         entries = [_in_column(piece, op.index_vector_dim, column) for piece in values]
         entries = [piece for piece in entries if not piece.is_known_empty]
-        for dim in [k for k in range(shape.rank) if k != op.index_vector_dim]:
+        for dim in range(shape.rank):
             counts = [piece.results[0] == piece.dims[dim].as_expr() for piece in entries]
             if counts and all(counts):
                 yield column, dim

@@ -18,7 +18,7 @@ from simplifier.native import is_native, mypyc_attr
 from simplifier.slots import setters
 
 Grade: TypeAlias = Literal["exact", "may"]
-_GRADES: Final = frozenset(get_args(Grade))
+GRADES: Final = frozenset(get_args(Grade))
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -154,5 +154,5 @@ def check_fields(m: MapFields) -> None:
     if foreign:
         first = min(map(repr, foreign))
         raise ValueError(f"{first} is not one of the map's variables {variables}")
-    if m.grade not in _GRADES:
+    if m.grade not in GRADES:
         raise wrong_argument("IndexingMap", "grade", Grade, m.grade)

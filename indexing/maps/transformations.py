@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import indexing.methods as methods
 from hlo.arguments import checked, checked_on_failure
+from indexing.maps.map_fields import GRADES, closed_map
 from indexing.maps.map_methods import MapMethods
 from indexing.maps.runtime_variable import RuntimeVariable
 
@@ -65,4 +66,9 @@ class Transformations(MapMethods):
         'may'
         """
         m = self._itself()
-        return m if grade == m.grade else replace(m, grade=grade)
+        if grade == m.grade:
+            return m
+        if grade not in GRADES or type(m) is not methods.IndexingMap:
+            return replace(m, grade=grade)
+        fields = m.dims, m.ranges, m.runtime, m.results, m.constraints
+        return closed_map(methods.IndexingMap, *fields, grade)

@@ -1,4 +1,4 @@
-"""Queries on relations: emptiness, bounds, equality, difference with a witness, count, inverse, image."""
+"""Queries on relations: emptiness, bounds, equality, difference, count, inverse, image."""
 
 from __future__ import annotations
 
