@@ -69,10 +69,13 @@ def test_a_file_has_a_row_for_each_line(capsys: pytest.CaptureFixture[str]) -> N
     assert len(rows) >= 5
 
 
-def test_a_line_that_made_nothing_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_made_nothing_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status, _, err = ran(capsys, "source", "models.py:168", EXAMPLE)
     assert status == 1
     assert "no instruction records the place `models.py:168`" in err
-    Path("plain.hlo").write_text("ENTRY e { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }")
-    status, _, err = ran(capsys, "source", "m.py:1", "plain.hlo")
+    plain = tmp_path / "plain.hlo"
+    plain.write_text("ENTRY e { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }")
+    status, _, err = ran(capsys, "source", "m.py:1", str(plain))
     assert (status, "print the module with its metadata" in err) == (1, True)

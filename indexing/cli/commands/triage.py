@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.options import format_option, max_input_size_option
-from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def command(reporter: Reporter, folder: str, save: str | None, notation: str) ->
     from indexing.views.triage_tables import case_record, triage_lines
 
     done: list[TriagedCase] = []
-    with reporter.reporting(folder), Bar(not reporter.is_quiet) as bar:
+    with reporter.reporting(folder), reporter.bar as bar:
         for case in triaged_cases(Path(folder), reporter.input_limit):
             done.append(case)
             bar.update(case.name, len(done), len(done))
