@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from indexing.cli.options import gather_options, with_options
+from indexing.cli.paths import InputPath
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
@@ -90,7 +91,7 @@ def comparison_options(command: F) -> F:
             "--dumps",
             nargs=2,
             metavar="DIR_A DIR_B",
-            type=click.Path(exists=True, file_okay=False),
+            type=InputPath(),
             help="With --cost, name the first pass after which the dumps of both compilations "
             "differ",
         ),

@@ -136,7 +136,8 @@ class Compositions:
         for m in maps.maps:
             shared = share_equal_values(m)
             shared = m if shared is m else self.options.simplify_map(shared)
-            if not shared.is_known_empty and has_possible_values(shared):
+            is_empty = shared is not m and shared.is_known_empty
+            if not is_empty and has_possible_values(shared):
                 kept[m] = shared
         is_same = len(kept) == len(maps.maps) and all(m is new for m, new in kept.items())
         return maps if is_same else self.count_set(maps.like(kept, kept.__getitem__))

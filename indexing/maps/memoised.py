@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 
 from hlo.memo import Memo
-from hlo.modules.module import Module
-from indexing.maps.arrays import ArrayRef
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Module
 
 Arguments = TypeVarTuple("Arguments")
 R = TypeVar("R")
@@ -52,6 +53,8 @@ def memoised_maps(
 
 def _module_of(arguments: tuple[Any, ...]) -> Module | None:
     """Return the module of the sources of all runtime variables; None if it is not one."""
+    from indexing.maps.arrays import ArrayRef  # completion imports no modules
+
     modules = set()
     for each in arguments:
         for rt in getattr(each, "runtime", ()):

@@ -50,6 +50,12 @@ def along(start: Shape, end: Shape, dimension: int) -> IndexingMap:
     return IndexingMap.of(i, place, ranges=s)
 
 
+def along_last(start: Shape, end: Shape) -> IndexingMap:
+    """`along` the last dimension; "may" for one element, on which no index depends."""
+    found = along(start, end, start.rank - 1)
+    return found if end.dims[-1] > 1 else found.with_grade("may")
+
+
 @op(
     "sort",
     samples=[
@@ -110,7 +116,10 @@ class Sort(VariadicOp):
         """Return the operands that the comparison reads, and the one that is permuted."""
         read = parameters_read(instruction.called_computations[0], 0)
         certain = {number // 2 for number, grade in read.items() if grade == "exact"}
-        if certain:
+        shape = instruction.operands[output_id].shape
+        if isinstance(shape, Shape) and shape.dims[self.dimensions[0]] == 1:
+            certain = {output_id}  # nothing is compared
+        elif certain:
             certain.add(output_id)
         operands = sorted({output_id, *(number // 2 for number in read)})
         return NeededOperands(dict.fromkeys(operands, "may"), certain=frozenset(certain))
@@ -199,6 +208,7 @@ class TopK(UnaryOp):
     depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
+    obstacle: ClassVar[str] = "the index of the only element depends on no value"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)
@@ -216,7 +226,7 @@ class TopK(UnaryOp):
         return TupleShape((values, values.with_element_type("s32")))
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
-        return along(out, operand, out.rank - 1)
+        return along_last(out, operand)
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
@@ -238,6 +248,7 @@ class TopKCall(UnaryOp):
     """
 
     depends_on_order: ClassVar[bool] = True
+    obstacle: ClassVar[str] = TopK.obstacle
     rule: ClassVar[ElementRule] = TopK.rule
     shape: AnyShape = declared(any_shape=True)
 
@@ -260,7 +271,7 @@ class TopKCall(UnaryOp):
         return self.shape
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
-        return along(out, operand, out.rank - 1)
+        return along_last(out, operand)
 
     def kernel(self, operand: Array) -> tuple[Array, Array]:
         assert isinstance(self.shape, TupleShape)

@@ -62,6 +62,7 @@ def test_the_examples_of_the_help_run(
     monkeypatch.chdir(tmp_path)
     for copied in ("m.hlo", "before.hlo", "after.hlo"):
         shutil.copy(MODULE, copied)
+    shutil.copy(MODULE.parent / "targets" / "attention.h100.hlo", "gpu.hlo")
     for copied in ("layers.py", "blocks.py"):
         shutil.copy(MODULE.with_name(copied), copied)
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")

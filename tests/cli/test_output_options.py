@@ -98,6 +98,7 @@ LINES = [
     ("passes differs --format json --jobs 2",                  1),
     ("passes undecided",                                       3),
     ("passes undecided --format json",                         3),
+    ("triage differs",                                         1),
     ("report m.hlo",                                           0),
     ("report differs",                                         0),
 ]

@@ -81,6 +81,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
         "proved",
     ),  # of a module without the op
     "passes": (("dump",), "p     1        1"),
+    "triage": (("dump",), "no difference"),
     "report": (("m.hlo", "-o", "report.html"), ""),
     "ops": (("acme-softsign",), "exact: identity"),
     "explain": (("op-constraint",), "op-constraint"),

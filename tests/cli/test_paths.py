@@ -54,6 +54,7 @@ LINES = {
     "diff m.hlo other.hlo":                          ["m.hlo", "other.hlo"],
     "passes dumps":                                  DUMPS,
     "kernels dumps":                                 [],
+    "triage dumps":                                  MODULES,
     "report m.hlo other.hlo":                        ["m.hlo", "other.hlo"],
     "report dumps":                                  DUMPS,
 }
@@ -218,6 +219,7 @@ def test_only_these_modules_write_files() -> None:
         ("commands/diff.py", "archive.write"),  # --save-inputs
         ("commands/passes.py", "replace_file"),  # --bisect
         ("commands/run.py", "archive.write"),  # --output
+        ("commands/triage.py", "write_text"),  # --save
         ("journal.py", "open"),  # --resume
         ("manual.py", "write_text"),  # pages of this project
         ("reporter.py", "continue_file"),  # --output-file

@@ -243,6 +243,7 @@ LINES = [
     "validate m.hlo --no-xla",
     "diff m.hlo m.hlo",
     "passes dumps",
+    "triage dumps",
     "kernels emitted",
     "report m.hlo -o page.html",
     "ops dot",

@@ -201,7 +201,9 @@ def test_unknown_accesses_are_printed_and_are_no_error(small: str, run: Run) -> 
 def test_runtime_values_of_offsets_have_their_source(run: Run) -> None:
     out = run(EMBEDDING, "--sizes", "1,1,64")[1]
     assert "offsets [rt0, 0]" in out
-    assert "    rt0 = gather_bitcast_fusion/select_n.0[tid_0, tid_1], clamped to [0, 999]" in out
+    at = "[tid_0, tid_1]"
+    formula = f"i.1{at} < 0 ? i.1{at} + 1000 : i.1{at}, clamped to [0, 999]"
+    assert f"    rt0 = gather_bitcast_fusion/select_n.0{at} = {formula}" in out
     (record, _) = records(run, EMBEDDING, "--sizes", "1,1,64")
     assert record["runtime"][0]["index"] == ["tid_0", "tid_1"]
 

@@ -97,7 +97,7 @@ ROWS = [
 
 def test_no_command_is_missing() -> None:
     read_no_modules = {"simplify", "compose", "ops", "explain"}
-    others = {"report", "dump", "pallas", "kernels", "source"}  # no access is asked for
+    others = {"report", "dump", "pallas", "kernels", "source", "triage"}  # no access is asked for
     assert {line.split()[0] for line, *_ in ROWS} == COMMANDS.keys() - read_no_modules - others
 
 

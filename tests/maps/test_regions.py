@@ -465,7 +465,7 @@ WRONG = [
     (lambda m: list(m.points(I3)),          TypeError,   "`runtime` must be"),
     (lambda m: m.at(I3, 2),                 TypeError,   r"d0 .* array int64\[3\]; write m\(…\)"),
     (lambda m: m.fix(d0=I3),                TypeError,   r"d0 .* array int64\[3\]; write m\(…\)"),
-    (lambda m: m.fix(d7=1),                 TypeError,   "it has d0, d1, rt0, s0"),
+    (lambda m: m.fix(d7=1),                 TypeError,   "did you mean `d0`"),
     (lambda m: m.fix(d0=1.5),               TypeError,   "d0 needs an integer"),
     (lambda m: m.restrict(d0=3),            TypeError,   r"slice such as slice\(0, 32\), got 3"),
     (lambda m: m.restrict(x=slice(3)),      TypeError,   "has no variable 'x' to set"),

@@ -217,7 +217,7 @@ def test_behind_an_op_without_element_rule_reads_are_unknown() -> None:
     ENTRY e { p = f32[6] parameter(0)
       ROOT f = f32[6] fusion(p), kind=kLoop, calls=fused }""")
     (operand,) = fusion.operands
-    assert operand.distinct == Amount(24, "may")
+    assert operand.distinct == Amount(24)
     assert isinstance(operand.requested, Unknown)
     assert "sort `s` has no per-element rule" in operand.requested.reason
     unknown = {i.name for i, factor in fusion.recompute.items() if isinstance(factor, Unknown)}

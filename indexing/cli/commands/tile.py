@@ -212,7 +212,7 @@ def command(
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --blocks 16
       hlo-indexing tile m.hlo -i ynn_fusion.3 --sizes 1,4,16,16 --loops k=8
-      hlo-indexing tile m.hlo -i gemm_fusion_dot.1 --as-compiled --device H100
+      hlo-indexing tile gpu.hlo -i gemm_fusion_dot.1 --as-compiled --device H100
       hlo-indexing tile m.hlo -i ynn_fusion.3 --sizes 1,4,16,16 --loops k=8 --emit triton
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
       hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.options import format_option, max_input_size_option
+from indexing.cli.paths import InputPath, OutputFolder
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ DIFFERENT, UNDECIDED = 1, 3
 
 
 @click.command("triage")
-@click.argument("folder", metavar="FOLDER", type=click.Path(exists=True, file_okay=False))
+@click.argument("folder", metavar="FOLDER", type=InputPath())
 @click.option(
     "--save",
     metavar="DIR",
-    type=click.Path(file_okay=False),
+    type=OutputFolder(),
     help="Write the smallest module, or pair, of each case that differs into the folder DIR",
 )
 @max_input_size_option
@@ -61,6 +62,7 @@ def command(reporter: Reporter, folder: str, save: str | None, notation: str) ->
     from indexing.equivalence.triage import grouped, triaged_cases
     from indexing.views.triage_tables import case_record, triage_lines
 
+    reporter.paths.reads(sorted([str(path) for path in Path(folder).rglob("*") if path.is_file()]))
     done: list[TriagedCase] = []
     with reporter.reporting(folder), reporter.bar as bar:
         for case in triaged_cases(Path(folder), reporter.input_limit):
