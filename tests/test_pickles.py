@@ -122,6 +122,8 @@ MORE: list[Callable[[], Any]] = [
     lambda: KernelDiffers("another value", (("bl_x", 1),), element=(0, 1), output=0),
     lambda: KernelUndecided("no", level="reads"),
     lambda: indexing.output_to_input(_window().entry.root),
+    lambda: indexing.correspondence(hlo.parse(TRANSPOSE), hlo.parse(COPY)),
+    lambda: indexing.TriageGroup("undecided", "time", ()),
     lambda: indexing.UndecidedError("no"),
     lambda: indexing.CertificateError("no"),
 ]

@@ -21,7 +21,7 @@ ENTRY e {
     scatter_dims_to_operand_dims={0}, index_vector_dim=1, unique_indices=false, to_apply=last
 }"""
 SORT = """
-less { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT r = pred[] compare(x, y), direction=LT }
+less { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT r = pred[] constant(false) }
 ENTRY e { p = f32[8] parameter(0)  ROOT s = f32[8] sort(p), dimensions={0}, to_apply=less }"""
 CONDITIONAL = """
 left { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }

@@ -52,8 +52,8 @@ def along(start: Shape, end: Shape, dimension: int) -> IndexingMap:
 
 def along_last(start: Shape, end: Shape) -> IndexingMap:
     """`along` the last dimension; "may" for one element, on which no index depends."""
-    found = along(start, end, start.rank - 1)
-    return found if end.dims[-1] > 1 else found.with_grade("may")
+    row = along(start, end, start.rank - 1)
+    return row if end.dims[-1] > 1 else row.with_grade("may")
 
 
 @op(

@@ -123,7 +123,9 @@ REFUSED = [
 def test_values_without_this_form_are_refused_with_the_reason(text: str, reason: str) -> None:
     import indexing
 
-    tiling = indexing.tile(hlo.parse(text).entry.root, (2, 2), "parameters", loop_sizes={})
+    root = hlo.parse(text).entry.root
+    assert isinstance(root.shape, hlo.Shape)
+    tiling = indexing.tile(root, (2, root.shape.dims[1]), "parameters", loop_sizes={})
     with pytest.raises(NotEmitted, match=reason.replace("`", ".")):
         tile_program(tiling)
 
