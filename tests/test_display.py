@@ -36,6 +36,24 @@ def test_an_answer_is_a_table_of_texts() -> None:
     assert "$" not in html, "a formula"
 
 
+def test_accesses_are_a_table_of_loads_and_the_store() -> None:
+    html = indexing.access(T)._repr_html_()
+    assert html.count("<tr>") == 3
+    assert "operand 0" in html.partition("output 0")[0]
+    assert "f32[5,3]" in html.partition("output 0")[2]
+    unknown = indexing.access(ROOT)._repr_html_()
+    assert "unknown" in unknown
+    assert "what-is-this" in unknown
+
+
+def test_a_module_has_no_items() -> None:
+    module: Any = MODULE
+    with pytest.raises(TypeError, match=r"write module.entry\['t'\]"):
+        module["t"]
+    with pytest.raises(TypeError, match="no items"):
+        list(module)
+
+
 def test_forward_answers_have_a_table_for_each_output() -> None:
     html = html_of(indexing.input_to_output(PAIR, input_id=1))
     assert html.count("<table>") == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from hlo import methods
 from hlo.arguments import checked
@@ -12,6 +12,13 @@ class ModuleSearch:
     """Methods of `Module` that find instructions and store the module."""
 
     __slots__ = ()
+
+    def __getitem__(self, name: object) -> NoReturn:
+        """Raise `TypeError`: computations and instructions may have the same names."""
+        raise TypeError(
+            f"a module has no items; write module.entry[{name!r}] for an instruction of ENTRY, "
+            f"module.computations[{name!r}] for a computation"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the text of the module (`hlo.modules.stored`)."""

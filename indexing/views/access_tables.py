@@ -70,20 +70,47 @@ def access_lines(
     threads = " x ".join(map(str, subject.threads))
     head = instruction_head(instruction, subject.shape, paint)
     yield f"{head}, {threads} threads, unroll {subject.unroll}, {subject.device}"
+    arrays = [
+        (role, number, name, shape_text(shape), access)
+        for role, number, name, shape, access in subject.arrays(accesses)
+    ]
+    table = _table("", arrays, accesses)
+    yield from (f"  {line}" for line in table.lines(None if width is None else width - 2))
+
+
+def accesses_table(accesses: Accesses) -> Table:
+    """Return the table of the loads and of the store; an unknown access does not name its array."""
+    arrays = []
+    for number, access in enumerate((*accesses.loads, accesses.store)):
+        array = None if isinstance(access, Unknown) else access.array
+        name, shape = ("", "") if array is None else (array.instruction.name, str(array.shape))
+        is_load = number < len(accesses.loads)
+        role = ("operand", number) if is_load else ("output", 0)
+        arrays.append((*role, name, shape, access))
+    known = [each for each in (*accesses.loads, accesses.store) if isinstance(each, MemoryAccess)]
+    return _table(known[0].device.name if known else "", arrays, accesses)
+
+
+def _table(
+    title: str,
+    arrays: Sequence[tuple[str, int, str, str, MemoryAccess | Unknown]],
+    accesses: Accesses,
+) -> Table:
+    """Return a table of the role, number, name, shape and access of each array."""
     rows: list[Sequence[str]] = []
     notes: list[str] = []
-    for role, number, name, shape, access in subject.arrays(accesses):
-        label = (f"{role} {number}", name, shape_text(shape))
+    for role, number, name, shape, access in arrays:
+        subject = f"{role} {number} {name}".rstrip()
         if isinstance(access, Unknown):
-            rows.append((*label, "unknown", *[""] * (len(_COLUMNS) - 4)))
-            notes.append(f"{role} {number} {name}: unknown: {access.reason}")
+            cells: Sequence[str] = ("unknown", *[""] * (len(_COLUMNS) - 4))
+            notes.append(f"{subject}: unknown: {access.reason}")
         else:
-            rows.append((*label, *_cells(role, access)))
-            notes += [f"{role} {number} {name}: {note}" for note in _notes(access)]
+            cells = tuple(_cells(role, access))
+            notes += [f"{subject}: {note}" for note in _notes(access)]
+        rows.append((f"{role} {number}", name, shape, *cells))
         if role == "operand":
-            notes += [f"{role} {number} {name}: {note}" for note in _mask_note(accesses, number)]
-    table = Table("", _COLUMNS, rows, notes, right=_RIGHT)
-    yield from (f"  {line}" for line in table.lines(None if width is None else width - 2))
+            notes += [f"{subject}: {note}" for note in _mask_note(accesses, number)]
+    return Table(title, _COLUMNS, rows, notes, right=_RIGHT)
 
 
 def _cells(role: str, access: MemoryAccess) -> Iterator[str]:

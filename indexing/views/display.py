@@ -20,6 +20,7 @@ from indexing.maps.multiplicity import Multiplicity
 from indexing.maps.properties import Verdict
 from indexing.memory.buffers.profile import MemoryProfile
 from indexing.memory.movement.traffic_values import Traffic
+from indexing.memory.warps.access import Accesses
 from indexing.pallas.report import CallReport, PallasReport
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.search import BestShardings
@@ -27,6 +28,7 @@ from indexing.tiling.collapsing import Collapse, CollapsedArray
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.search.xla_ranks import RankComparison
 from indexing.tiling.sets.tiling import Tiling
+from indexing.views.access_tables import accesses_table
 from indexing.views.answer_tables import tables_of
 from indexing.views.kernel_tables import kernel_table
 from indexing.views.map_tables import (
@@ -93,6 +95,7 @@ _TABLES: Final[dict[type, Callable[[Any], Table]]] = {
     MemoryProfile: peak_table,
     Kernel: kernel_table,
     Traffic: traffic_table,
+    Accesses: accesses_table,
 }
 """The function that makes the table of values of a class."""
 

@@ -34,6 +34,7 @@ from indexing.devices.gpus import Gpu, gpu
 from indexing.devices.grid import thread_map
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.needed_reads import needed_bytes
@@ -164,7 +165,7 @@ class MemoryAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Accesses(Sequence["MemoryAccess | Unknown"]):
+class Accesses(Sequence["MemoryAccess | Unknown"], Displayed):
     """The loads of an instruction, one entry for each operand, and its store.
 
     As a sequence, it has the loads.
