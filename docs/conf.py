@@ -36,6 +36,7 @@ html_css_files = ["site.css"]
 html_theme_options = {"navigation_with_keys": True}
 
 myst_heading_anchors = 4
+myst_enable_extensions = ["attrs_inline"]  # anchors in rows of tables
 myst_links_external_new_tab = False
 nb_execution_mode = "off"  # outputs are those in the notebooks; a test executes them
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # would be loaded from another host

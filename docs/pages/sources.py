@@ -28,6 +28,7 @@ _LINK: Final = re.compile(
 )
 _FENCED: Final = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 _ENTRY: Final = re.compile(r'^\* <a id="[\w-]+"></a>\*\*([\w -]+)\*\*: (.)', re.MULTILINE)
+_ROW: Final = re.compile(r'^\| <a id="([\w-]+)"></a>([\w -]+?) \|', re.MULTILINE)
 _NAMED_PAGE: Final = re.compile(r"`(docs/\w+\.md)`")
 
 
@@ -92,6 +93,7 @@ def markdown(text: str, path: str, copy: Callable[[str], None] = lambda _: None)
     """
     if path == "docs/glossary.md":  # entries are headings: links, search and contents find them
         text = _ENTRY.sub(lambda entry: f"\n## {entry[1]}\n\n{entry[2].upper()}", text)
+        text = _ROW.sub(lambda row: f"| [{row[2]}]{{#{row[1]}}} |", text)
     places = pages()
 
     def replaced(match: re.Match[str]) -> str:
