@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hlo.shapes.shape import dtype
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.codegen.text import Lines, Names, identifier, index_text
-from indexing.codegen.tile_programs.program import NotEmitted, TileProgram
+from indexing.codegen.tile_programs.program import NotEmitted, StepTotal, TileProgram
 from indexing.codegen.tile_programs.tile_values import (
     Guards,
     TileApply,
@@ -65,15 +65,22 @@ class BodyWriter(ABC):
         lines: the lines.
         names: the names.
         order: the order of the dimensions of values.
+        totals: the text of the total of each nest, by number and state.
     """
 
     infinity: str
     nan: str
 
     def __init__(
-        self, program: TileProgram, lines: Lines, names: Names, order: Sequence[int]
+        self,
+        program: TileProgram,
+        lines: Lines,
+        names: Names,
+        order: Sequence[int],
+        totals: Mapping[tuple[int, str], str],
     ) -> None:
         self.program, self.lines, self.names, self.order = program, lines, names, order
+        self.totals = dict(totals)
         self._known: dict[TileValue, str] = {}
         self._indices: dict[str, str] = {}
 
@@ -94,10 +101,6 @@ class BodyWriter(ABC):
     @abstractmethod
     def load(self, load: TileLoad) -> str:
         """Return the elements of an array."""
-
-    @abstractmethod
-    def total(self, total: TileTotal) -> str:
-        """Return the result of a nest."""
 
     @abstractmethod
     def where(self, mask: str, value: str, otherwise: str) -> str:
@@ -170,7 +173,7 @@ class BodyWriter(ABC):
                     total = self.cast(f"({total})", value.kind)
                 return total
             case TileTotal():
-                return self.total(value)
+                return self.totals[value.number, value.state]
 
     def _applied(self, value: TileApply) -> str:
         known = {a.kind for a in value.arguments if not isinstance(a, TileScalar)}
@@ -233,8 +236,12 @@ class BodyWriter(ABC):
 
     def guards_of(self, fold: TileFold) -> list[Constraint]:
         """Return the conditions under which terms count: also that they are within the loops."""
-        guards = list(fold.guards)
-        for axis in fold.over:
+        return [*fold.guards, *self.axis_guards(fold.over)]
+
+    def axis_guards(self, axes: Sequence[int]) -> list[Constraint]:
+        """Return the conditions under which the indices along axes are within them."""
+        guards = []
+        for axis in axes:
             if self.is_padded(axis):
                 size = self.program.axis(axis).size
                 index = Variable(f"d{axis}", 0, size + self.extent(axis)).as_expr()
@@ -261,6 +268,17 @@ class BodyWriter(ABC):
             text = expanded(text, own, self.active(joint))
             wide.append(text if term.kind == fold.total_kind else self.cast(text, fold.total_kind))
         return self.folded(fold, " * ".join(wide), joint)
+
+    def finished(self, total: StepTotal) -> str:
+        """Return the result of a nest from its total after the loops, in the type of totals."""
+        text, fold = self.totals[total.number, "final"], total.fold
+        for factor, is_divisor in total.factors:
+            sign = "/" if is_divisor else "*"
+            text = f"{text} {sign} {self.along(factor, total.axes)}"
+        if fold.init is not None:
+            init = self.cast(self.along(fold.init, total.axes), fold.total_kind)
+            text = self.combined(fold.combine, f"({text})", init)
+        return text
 
     def contracted_axes(self, fold: TileFold) -> ContractedAxes | None:
         """Return the axes of a sum of products; None if a factor lacks an axis of the sum."""
@@ -291,6 +309,35 @@ def _is_short(number: TileScalar) -> bool:
     """Return False for an integer that Python's numbers in kernels do not have: beyond 32 bits."""
     value = number.value.item()
     return not isinstance(value, int) or abs(value) < 1 << 31
+
+
+def operator_text(function: ScalarFunction, arguments: Sequence[str]) -> str | None:
+    """Return the application of an operator of Python; None for a function with a name."""
+    match function.style:
+        case "infix":
+            return f" {function.name} ".join(arguments)
+        case "prefix":
+            return f"{function.name}{arguments[0]}"
+    return None
+
+
+def type_text(kind: str, module: str, predicate: str) -> str:
+    """Return the name of an element type in a module of JAX or Triton.
+
+    Args:
+        predicate: the module's name of ``pred``.
+
+    >>> type_text("bf16", "jnp", "bool_"), type_text("u8", "tl", "int1")
+    ('jnp.bfloat16', 'tl.uint8')
+    """
+    element = ELEMENT_TYPES[kind]
+    if element.kind == "pred":
+        return f"{module}.{predicate}"
+    if kind in ("bf16", "f16", "f32", "f64"):
+        return f"{module}.bfloat16" if kind == "bf16" else f"{module}.float{kind[1:]}"
+    if element.kind in ("integral", "unsigned") and element.bits >= 8:
+        return f"{module}.{'u' if element.kind == 'unsigned' else ''}int{element.bits}"
+    raise NotEmitted(f"the element type {kind} has no text in kernels")
 
 
 def first_index(axis: int, own: StepAxis) -> str:

@@ -17,7 +17,7 @@ from indexing.codegen.tile_programs.body_text import (
 )
 from indexing.codegen.tile_programs.pallas_functions import FOLDS, jax_call, jax_type
 from indexing.codegen.tile_programs.program import NotEmitted, TileProgram
-from indexing.codegen.tile_programs.tile_values import TileApply, TileFold, TileLoad, TileTotal
+from indexing.codegen.tile_programs.tile_values import TileApply, TileFold, TileLoad
 from indexing.ops.functions import ScalarFunction
 
 
@@ -44,8 +44,8 @@ class PallasBody(BodyWriter):
         refs: Mapping[TileLoad, tuple[str, ArrayBlock]],
         totals: Mapping[tuple[int, str], str],
     ) -> None:
-        super().__init__(program, lines, names, order)
-        self._refs, self.totals = refs, dict(totals)
+        super().__init__(program, lines, names, order, totals)
+        self._refs = refs
 
     def call(self, function: ScalarFunction, arguments: Sequence[str], value: TileApply) -> str:
         return jax_call(function, arguments, value.kind)
@@ -61,9 +61,6 @@ class PallasBody(BodyWriter):
     def load(self, load: TileLoad) -> str:
         name, block = self._refs[load]
         return block.rearranged(f"{name}[...]", self.order)
-
-    def total(self, total: TileTotal) -> str:
-        return self.totals[total.number, total.state]
 
     def where(self, mask: str, value: str, otherwise: str) -> str:
         return f"jnp.where({mask}, {value}, {otherwise})"

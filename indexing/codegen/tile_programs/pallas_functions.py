@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from hlo.shapes.shape import ELEMENT_TYPES
+from indexing.codegen.tile_programs.body_text import operator_text, type_text
 from indexing.codegen.tile_programs.program import NotEmitted
 from indexing.ops.functions import ScalarFunction
 
@@ -57,12 +58,10 @@ def jax_call(function: ScalarFunction, arguments: Sequence[str], kind: str) -> s
     >>> jax_call(ScalarFunction.of(np.exp), ["x"], "f32")
     'jnp.exp(x)'
     """
+    operator = operator_text(function, arguments)
+    if operator is not None:
+        return operator
     name = function.name
-    match function.style:
-        case "infix":
-            return f" {name} ".join(arguments)
-        case "prefix":
-            return f"{name}{arguments[0]}"
     if name == "numerics.divide":
         if ELEMENT_TYPES[kind].kind == "floating":
             return " / ".join(arguments)
@@ -82,11 +81,4 @@ def jax_type(kind: str) -> str:
     >>> jax_type("bf16"), jax_type("pred")
     ('jnp.bfloat16', 'jnp.bool_')
     """
-    element = ELEMENT_TYPES[kind]
-    if element.kind == "pred":
-        return "jnp.bool_"
-    if kind in ("bf16", "f16", "f32", "f64"):
-        return "jnp.bfloat16" if kind == "bf16" else f"jnp.float{kind[1:]}"
-    if element.kind in ("integral", "unsigned") and element.bits >= 8:
-        return f"jnp.{'u' if element.kind == 'unsigned' else ''}int{element.bits}"
-    raise NotEmitted(f"the element type {kind} has no text in kernels")
+    return type_text(kind, "jnp", "bool_")

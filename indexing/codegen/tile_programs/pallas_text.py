@@ -86,9 +86,7 @@ class _PallasFile:
 
     def _head(self) -> list[str]:
         tiling = self._program.tiling
-        steps = ", ".join([f"{loop.name}={loop.step}" for loop in tiling.loops]) or "none"
-        title = f"{self._program.name} {tiling.shape}: tiles {list(tiling.sizes)}, steps {steps}"
-        lines = [f'"""{title}."""', "", "import jax", "import jax.numpy as jnp"]
+        lines = [f'"""{self._program.title}."""', "", "import jax", "import jax.numpy as jnp"]
         lines += ["from jax.experimental import pallas as pl"]
         lines += ["from jax.experimental.pallas import tpu as pltpu"]
         roots = [root for phase in self._program.phases for root in roots_of(phase)]
@@ -103,12 +101,7 @@ class _PallasFile:
             for total in phase.totals:
                 name = self._names.new(f"{identifier(total.fold.name)}_total")
                 self._accumulators[total.number] = name
-                serial = [axis for axis in total.axes if axis in self._program.serial]
-                if serial:
-                    raise NotEmitted(
-                        f"`{total.fold.name}` has a result for each step of a dimension that "
-                        "blocks walk serially"
-                    )
+                self._program.check_total(total)
                 shape = tuple_text(self._sizes(total.axes) or [1])
                 rows.append(f"pltpu.VMEM({shape}, {jax_type(total.fold.total_kind)})")
         return rows
@@ -275,14 +268,7 @@ class _PallasFile:
 
     def _finish(self, body: PallasBody, total: StepTotal) -> str:
         """Write the result of a nest from its total."""
-        text = body.totals[total.number, "final"]
-        for factor, is_divisor in total.factors:
-            sign = "/" if is_divisor else "*"
-            text = f"{text} {sign} {body.along(factor, total.axes)}"
-        if total.fold.init is not None:
-            init = body.cast(body.along(total.fold.init, total.axes), total.fold.total_kind)
-            text = body.combined(total.fold.combine, f"({text})", init)
-        name = body.assign(total.fold.name, text)
+        name = body.assign(total.fold.name, body.finished(total))
         if total.fold.kind != total.fold.total_kind:
             name = body.assign(total.fold.name, body.cast(name, total.fold.kind))
         return name

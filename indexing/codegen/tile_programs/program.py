@@ -78,6 +78,13 @@ class TileProgram:
         """The tiled dimensions of the grid."""
         return tuple([axis for axis in range(self.rank) if axis not in self.serial])
 
+    @property
+    def title(self) -> str:
+        """The instruction with the sizes of tiles and steps, for the head of a file."""
+        tiling = self.tiling
+        steps = ", ".join([f"{loop.name}={loop.step}" for loop in tiling.loops]) or "none"
+        return f"{self.name} {tiling.shape}: tiles {list(tiling.sizes)}, steps {steps}"
+
     def axis(self, number: int) -> StepAxis:
         """Return an axis."""
         return self.axes[number]
@@ -93,6 +100,14 @@ class TileProgram:
     def total(self, number: int) -> StepTotal:
         """Return the total of a nest."""
         return next(t for phase in self.phases for t in phase.totals if t.number == number)
+
+    def check_total(self, total: StepTotal) -> None:
+        """Raise `NotEmitted` if a block has several results of a nest, one after the other."""
+        if not self.serial.isdisjoint(total.axes):
+            raise NotEmitted(
+                f"`{total.fold.name}` has a result for each step of a dimension that blocks walk "
+                "serially"
+            )
 
     def steps(self, phase: StepPhase) -> int:
         """Return the number of steps of a phase."""

@@ -21,14 +21,12 @@ from indexing.codegen.tile_programs.tile_values import (
     TileApply,
     TileFold,
     TileLoad,
-    TileTotal,
     TileValue,
 )
 from indexing.codegen.tile_programs.triton_functions import COMBINERS, triton_call, triton_type
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.functions import ScalarFunction
 from indexing.tiling.sizes.tile_sizes import dimension_of
-from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
@@ -63,8 +61,8 @@ class TritonBody(BodyWriter):
         combiners: dict[str, str],
         totals: Mapping[tuple[int, str], str],
     ) -> None:
-        super().__init__(program, lines, names, order)
-        self._pointers, self._combiners, self.totals = pointers, combiners, dict(totals)
+        super().__init__(program, lines, names, order, totals)
+        self._pointers, self._combiners = pointers, combiners
 
     def call(self, function: ScalarFunction, arguments: Sequence[str], value: TileApply) -> str:
         if function.name == "numerics.divide" and ELEMENT_TYPES[value.kind].kind != "floating":
@@ -123,16 +121,6 @@ class TritonBody(BodyWriter):
                 guards.append(Constraint(expr, 0, size - 1))
         return guards
 
-    def axis_guards(self, axes: Sequence[int]) -> list[Constraint]:
-        """Return the conditions under which the indices along axes are within them."""
-        guards = []
-        for axis in axes:
-            if self.is_padded(axis):
-                size = self.program.axis(axis).size
-                index = Variable(f"d{axis}", 0, size + self.extent(axis)).as_expr()
-                guards.append(Constraint(index, 0, size - 1))
-        return guards
-
     def is_padded(self, axis: int) -> bool:
         own, extent = self.program.axis(axis), self.extent(axis)
         return (own.count - 1) * own.step + extent > own.size or extent > own.step < own.size
@@ -150,9 +138,6 @@ class TritonBody(BodyWriter):
             inside = f"({index} < tid_{axis} * {own.step} + {own.step})"
             return f"{inside} & {text}" if own.size % own.step else inside
         return text
-
-    def total(self, total: TileTotal) -> str:
-        return self.totals[total.number, total.state]
 
     def where(self, mask: str, value: str, otherwise: str) -> str:
         return f"tl.where({mask}, {value}, {otherwise})"

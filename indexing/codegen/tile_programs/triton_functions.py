@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from hlo.shapes.shape import ELEMENT_TYPES
+from indexing.codegen.tile_programs.body_text import operator_text, type_text
 from indexing.codegen.tile_programs.program import NotEmitted
 from indexing.ops.functions import ScalarFunction
 
@@ -60,12 +60,10 @@ def triton_call(function: ScalarFunction, arguments: Sequence[str], kind: str) -
     >>> triton_call(ScalarFunction.of(np.exp), ["x"], "f32")
     'tl.exp(x)'
     """
+    operator = operator_text(function, arguments)
+    if operator is not None:
+        return operator
     name = function.name
-    match function.style:
-        case "infix":
-            return f" {name} ".join(arguments)
-        case "prefix":
-            return f"{name}{arguments[0]}"
     if name in TEMPLATES:
         return TEMPLATES[name].format(*arguments)
     if name in WIDE and kind in ("f32", "f64"):
@@ -83,11 +81,4 @@ def triton_type(kind: str) -> str:
     >>> triton_type("bf16"), triton_type("pred"), triton_type("u8")
     ('tl.bfloat16', 'tl.int1', 'tl.uint8')
     """
-    element = ELEMENT_TYPES[kind]
-    if element.kind == "pred":
-        return "tl.int1"
-    if kind in ("bf16", "f16", "f32", "f64"):
-        return "tl.bfloat16" if kind == "bf16" else f"tl.float{kind[1:]}"
-    if element.kind in ("integral", "unsigned") and element.bits >= 8:
-        return f"tl.{'u' if element.kind == 'unsigned' else ''}int{element.bits}"
-    raise NotEmitted(f"the element type {kind} has no text in kernels")
+    return type_text(kind, "tl", "int1")

@@ -89,10 +89,12 @@ class _TritonFile:
         return "\n".join([*self._head(), *body]) + "\n"
 
     def _head(self) -> list[str]:
-        tiling = self._program.tiling
-        steps = ", ".join([f"{loop.name}={loop.step}" for loop in tiling.loops]) or "none"
-        title = f"{self._program.name} {tiling.shape}: tiles {list(tiling.sizes)}, steps {steps}"
-        lines = [f'"""{title}."""', "", "import triton", "import triton.language as tl"]
+        lines = [
+            f'"""{self._program.title}."""',
+            "",
+            "import triton",
+            "import triton.language as tl",
+        ]
         if any("libdevice." in line for line in self._lines.lines):
             lines.append("from triton.language.extra import libdevice")
         lines += ["", ""]
@@ -126,12 +128,7 @@ class _TritonFile:
         lines, body = self._lines, self._writer()
         variables: dict[int, str] = {}
         for total in phase.totals:
-            serial = [axis for axis in total.axes if axis in self._program.serial]
-            if serial:
-                raise NotEmitted(
-                    f"`{total.fold.name}` has a result for each step of a dimension that blocks "
-                    "walk serially"
-                )
+            self._program.check_total(total)
             zero = neutral(total.fold.combine, dtype(total.fold.total_kind))
             text = number_text(np.asarray(zero).item(), body.infinity, body.nan)
             shape, kind = tuple_text(body.sizes(total.axes)), total.fold.total_kind
@@ -180,13 +177,7 @@ class _TritonFile:
 
     def _finish(self, body: TritonBody, total: StepTotal) -> str:
         """Write the result of a nest from its total."""
-        text = body.totals[total.number, "final"]
-        for factor, is_divisor in total.factors:
-            sign = "/" if is_divisor else "*"
-            text = f"{text} {sign} {body.along(factor, total.axes)}"
-        if total.fold.init is not None:
-            init = body.cast(body.along(total.fold.init, total.axes), total.fold.total_kind)
-            text = body.combined(total.fold.combine, f"({text})", init)
+        text = body.finished(total)
         if total.fold.kind != total.fold.total_kind:
             text = body.cast(f"({text})" if " " in text else text, total.fold.kind)
         return text if text.isidentifier() else body.assign(total.fold.name, text)
