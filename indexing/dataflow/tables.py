@@ -106,7 +106,7 @@ def _line_formula(line: Array, index: Expr) -> Expr | None:
     if period == 1:
         return None
     starts = line[::period]
-    within = np.arange(len(line)) % period * steps[0]
+    within = (np.arange(len(line)) % period).astype(line.dtype) * steps[0]  # may exceed 64 bits
     if not np.array_equal(np.repeat(starts, period)[: len(line)] + within, line):
         return None
     outer = _line_formula(starts, index // period)

@@ -14,7 +14,7 @@ from indexing.dataflow.tables import MAX_PIECES, table_maps
 SMALL = arrays.array_shapes(min_dims=0, max_dims=3, max_side=6)
 
 
-def check(table: NDArray[np.int64]) -> int | None:
+def check(table: NDArray[np.int64] | NDArray[np.object_]) -> int | None:
     """Check the maps of a table at each index; return their number."""
     maps = table_maps(table)
     if maps is None:
@@ -32,6 +32,14 @@ def test_tables_of_predicates(table: NDArray[np.int64]) -> None:
 
 @given(arrays.arrays(np.int64, SMALL, elements=st.integers(-3, 9)))
 def test_tables_of_integers(table: NDArray[np.int64]) -> None:
+    check(table)
+
+
+LIMITS = st.sampled_from([-(1 << 63), (1 << 63) - 1, (1 << 64) - 1, -1, 0, 5])
+
+
+@given(arrays.arrays(object, SMALL, elements=LIMITS))
+def test_tables_of_the_limits_of_wide_types(table: NDArray[np.object_]) -> None:
     check(table)
 
 
