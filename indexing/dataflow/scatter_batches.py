@@ -191,7 +191,8 @@ def _batches(scatter: Instruction, calls: int) -> tuple[_Batch, ...]:
     for column, dim in _counting_columns(scatter, calls):
         target = op.scatter_dims_to_operand_dims[column]
         used = [op.index_vector_dim, *op.scatter_indices_batching_dims, *[b.dim for b in batches]]
-        if dim not in used and sizes[target] == 1 and array.dims[target] == indices.dims[dim]:
+        is_new = dim not in used and column not in [b.column for b in batches]
+        if is_new and sizes[target] == 1 and array.dims[target] == indices.dims[dim]:
             batches.append(_Batch(column, dim, target))
     return tuple(batches)
 

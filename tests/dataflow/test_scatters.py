@@ -300,6 +300,15 @@ def test_columns_that_count_two_dimensions_are_two_batches() -> None:
     assert grades(answer, 0) == grades(answer, 1) == {"exact"}
 
 
+def test_a_column_that_counts_two_dimensions_of_size_one_is_one_batch() -> None:
+    module = hlo.parse(f"""{COMBINERS} ENTRY e {{ x = f32[1,3] parameter(0)
+      u = f32[1,1,1] parameter(1)  i = s32[1,1,1] iota(), iota_dimension=2
+      ROOT r = f32[1,3] scatter(x, i, u), update_window_dims={{2}}, inserted_window_dims={{1}},
+        scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add }}""")
+    answer = judge(module)
+    assert [len(m.results) for m in answer.maps[1]] == [3]
+
+
 def test_the_entries_of_one_index_vector_are_no_batch() -> None:
     module = hlo.parse(f"""{COMBINERS} ENTRY e {{ x = f32[5,1] parameter(0)
       u = f32[5] parameter(1)  i = s32[1] constant({{0}})
