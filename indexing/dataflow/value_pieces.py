@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
@@ -57,20 +57,23 @@ def simplify_piece(piece: IndexingMap, around: Surroundings | None) -> IndexingM
 
 def wrap_value(
     piece: IndexingMap, limits: Interval, around: Surroundings | None
-) -> Iterator[IndexingMap]:
-    """Yield the value modulo the number of values of its type, in a piece for each multiple.
+) -> ValueMaps | None:
+    """Return the value modulo the number of values of its type, in a piece for each multiple.
 
-    At most `MAX_CASES` + 1 pieces are yielded.
+    Returns:
+        None if there may be more than `MAX_CASES` multiples.
     """
     (value,) = piece.results
     if contains(limits, value.bounds):
-        yield piece
-        return
+        return (piece,)
     low, high = KnownBounds(sum_bounds(piece.constraints)).bounds(value)
     low, high = intersect((low, high), value.bounds)
     count = limits[1] - limits[0] + 1
     first, last = (low - limits[0]) // count, (high - limits[0]) // count
-    for multiple in range(first, min(last, first + MAX_CASES) + 1):
+    if last - first >= MAX_CASES:
+        return None
+    parts: list[IndexingMap] = []
+    for multiple in range(first, last + 1):
         inside = Constraint(value, limits[0] + multiple * count, limits[1] + multiple * count)
         part = replace(
             piece,
@@ -79,7 +82,8 @@ def wrap_value(
         )
         part = simplify_piece(part, around)
         if not part.is_known_empty:
-            yield part
+            parts.append(part)
+    return tuple(parts)
 
 
 def join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[IndexingMap]:
@@ -92,7 +96,7 @@ def join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[Indexin
     if len(pieces) == 1 or (len(results) > 1 and not any(map(_divides, results))):
         return pieces
     variables = dims(shape)
-    shared, runtime = share_runtime([_over(piece, variables) for piece in pieces])
+    shared, runtime = share_runtime([over_dims(piece, variables) for piece in pieces])
     formulas = list(dict.fromkeys([piece.results[0] for piece in shared]))
     for formula in formulas if len(formulas) == 1 else filter(_divides, formulas):
         mentioned = set(formula.variables())
@@ -107,8 +111,8 @@ def _divides(formula: Expr) -> bool:
     return any(isinstance(atom, Floor) for atom, _ in formula.terms)
 
 
-def _over(piece: IndexingMap, variables: Sequence[Variable]) -> IndexingMap:
-    """Return a piece with other dimensions; their own bounds become constraints."""
+def over_dims(piece: IndexingMap, variables: Sequence[Variable]) -> IndexingMap:
+    """Return a piece with other dimensions; the bounds of its own become constraints."""
     pairs = [pair for pair in zip(piece.dims, variables, strict=True) if pair[0] != pair[1]]
     if not pairs:
         return piece

@@ -28,6 +28,7 @@ from indexing.dataflow.value_pieces import (
     Surroundings,
     ValueMaps,
     join_pieces,
+    over_dims,
     simplify_piece,
     wrap_value,
 )
@@ -208,12 +209,9 @@ def _computed_value(array: ArrayRef, shape: Shape, memo: _Values) -> ValueMaps |
     limits = range_of(shape.element_type)
     pieces = _formula(array, shape, memo)
     if pieces is not None and 0 < len(pieces) <= MAX_CASES and limits is not None:
-        parts = [
-            part
-            for piece in join_pieces(shape, pieces)
-            for part in wrap_value(piece, limits, memo.around)
-        ]
-        if 0 < len(parts) <= MAX_CASES:
+        wrapped = [wrap_value(each, limits, memo.around) for each in join_pieces(shape, pieces)]
+        parts = [part for wrapped_pieces in wrapped for part in wrapped_pieces or ()]
+        if None not in wrapped and 0 < len(parts) <= MAX_CASES:
             return tuple(join_pieces(shape, parts))
         memo.wrapping.add(array)
     table = evaluated(array)
@@ -322,7 +320,10 @@ def _elementwise_value(
         return _combinations(choices, rule, memo)
     folded: list[IndexingMap] | None = list(choices[0])
     for choice in choices[1:]:
-        folded = None if folded is None else _combinations([folded, choice], rule, memo)
+        if folded is None:
+            return None
+        over = [over_dims(piece, dims(shape)) for piece in folded]  # simplified: of narrower dims
+        folded = _combinations([over, choice], rule, memo)
     return folded
 
 

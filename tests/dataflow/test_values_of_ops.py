@@ -109,6 +109,32 @@ def test_values_of_clamps_and_selections_are_those_of_the_kernel(kind: str) -> N
             check(f"{x}\n  {y}\n  {flag}\n  ROOT r = {kind}[12] select(p, x, y)")
 
 
+@pytest.mark.parametrize("sparse", [[0, 65535, 65535, 0, 1, 0] * 2, [0, 60000] * 6])
+def test_values_that_leave_out_many_multiples_of_the_range_wrap_around(sparse: list[int]) -> None:
+    wide = f"w = u16[12] constant({{{', '.join(map(str, sparse))}}})"
+    assert check(f"{wide}\n  ROOT r = u8[12] convert(w)")
+    assert check(f"{wide}\n  n = u8[12] convert(w)\n  ROOT r = pred[12] convert(n)")
+
+
+ADD = "add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }"
+
+
+@pytest.mark.parametrize(
+    "rows", [[(2, 1), (0, -2147483647), (2147483647, 1)], [(5, 1), (5, 1), (0, 9)]]
+)
+def test_sums_of_tables_with_a_piece_for_some_rows_have_the_values_of_the_kernel(
+    rows: list[tuple[int, int]],
+) -> None:
+    table = ", ".join([f"{{{one}, {other}}}" for one, other in rows])
+    entry = parse(f"""{ADD} ENTRY e {{ t = s32[3,2] constant({{{table}}})  z = s32[] constant(0)
+      ROOT r = s32[3] reduce(t, z), dimensions={{1}}, to_apply=add }}""").entry
+    maps = value_maps(ArrayRef(entry.root))
+    assert maps is not None
+    values = {at: value for piece in maps for at, (value,) in piece.points()}
+    wrapped = [(sum(row) + (1 << 31)) % (1 << 32) - (1 << 31) for row in rows]
+    assert values == {(k,): value for k, value in enumerate(wrapped)}
+
+
 FLOORED = {
     "floordiv": """q = s8[] divide(n, m)  one = s8[] constant(1)  less = s8[] subtract(q, one)
       ns = s8[] sign(n)  ms = s8[] sign(m)  differ = pred[] compare(ns, ms), direction=NE

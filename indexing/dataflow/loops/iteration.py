@@ -22,7 +22,6 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import callees
-from indexing.ops.integer_rules import MAX_CASES
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
@@ -126,8 +125,7 @@ class Iteration:
         limits = range_of(variable.element_type)
         if not variable.wraps or limits is None:
             return (piece,)
-        pieces = tuple(wrap_value(piece, limits, self))
-        return pieces if len(pieces) <= MAX_CASES else None
+        return wrap_value(piece, limits, self)
 
     def _invariant(self, array: ArrayRef) -> ValueMaps | None:
         """Return a symbol for an integer scalar that the program does not determine."""
