@@ -228,7 +228,7 @@ class BlockRules(DeviceRules):
         elements = prod(map(padded_size, steps))
         if elements > self.max_elements:
             yield "elements", f"{elements:,} padded elements: at most {self.max_elements:,} allowed"
-        for dot in dot_tiles(model, axes):
+        for dot in dot_tiles(model, axes, above=self.max_dot_size):
             if dot.largest > self.max_dot_size:
                 yield (
                     "dot size",
@@ -238,7 +238,7 @@ class BlockRules(DeviceRules):
                 )
         if has_dots(model):
             return
-        reads = read_extents(model, axes)
+        reads = read_extents(model, axes, above=self.max_tile)
         tiles = [(f"`{array.instruction.name}`", extents) for array, extents, _ in reads]
         for name, extents in [("the result", tuple(steps)), *tiles]:
             count = prod(map(padded_size, extents))

@@ -12,6 +12,10 @@ from indexing.ops.convolution import Convolution
 from indexing.ops.dot import Dot
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.loop_model import LoopModel
+from indexing.tiling.loops.nests import used_map
+from indexing.tiling.loops.set_tables import PlacedRead, place_read
+from indexing.tiling.search.limits import padded_size
+from simplifier.atoms import Variable
 from simplifier.unknown import Unknown
 
 
@@ -35,14 +39,19 @@ class DotTile:
 
 
 def read_extents(
-    model: LoopModel, axes: Axes
+    model: LoopModel, axes: Axes, above: int = 0
 ) -> Iterator[tuple[ArrayRef, tuple[int, ...], tuple[int, ...]]]:
     """Yield the most indices of a step along each dimension of an array, for each of its reads.
 
     The last sizes are those of a single tile and step, which no rule can ask to exceed.
+
+    Args:
+        above: leave out reads that have at most so many padded elements by their steps alone.
     """
     for array, reads in model.distinct_reads:
         for read in reads:
+            if above and prod(map(padded_size, most_indices(read, axes))) <= above:
+                continue
             sets = model.table(array).union([read], axes)
             whole = model.table(array).union([read], model.whole_axes)
             if not isinstance(sets, Unknown) and not isinstance(whole, Unknown):
@@ -61,24 +70,52 @@ def has_products(model: LoopModel) -> bool:
     return any(isinstance(key.array.instruction.op, Dot | Convolution) for key in keys)
 
 
-def dot_tiles(model: LoopModel, axes: Axes) -> Iterator[DotTile]:
-    """Yield the tiles of all dots."""
+def most_indices(read: PlacedRead, axes: Axes) -> tuple[int, ...]:
+    """Return a bound of the indices of a step along each dimension, by the steps alone.
+
+    A sum has at most one index more than the distance from its least to its largest value.
+    """
+    widths = dict(zip(read.read.dims, [axes[k].step for k in read.numbers], strict=True))
+    bounds = []
+    for result in read.read.results:
+        width = 0
+        for atom, factor in result.parts.items():
+            if not isinstance(atom, Variable):
+                low, high = result.bounds
+                width = high - low
+                break
+            width += abs(factor) * (widths.get(atom, atom.size) - 1)
+        bounds.append(width + 1)
+    return tuple(bounds)
+
+
+def dot_tiles(model: LoopModel, axes: Axes, above: int = 0) -> Iterator[DotTile]:
+    """Yield the tiles of all dots.
+
+    Args:
+        above: leave out those that have at most so many indices along each dimension by the steps
+            alone.
+    """
     for key in dict.fromkeys([key for nest in model.nests for key in nest.computed]):
         instruction = key.array.instruction
         op, shape, left = instruction.op, key.array.array_shape, instruction.operands[0].shape
         if not isinstance(op, Dot) or shape is None or not isinstance(left, Shape):
             continue
+        steps = [
+            (axes[model.rank + k].step, axes[model.rank + k].size)
+            for k, loop in enumerate(model.loops)
+            if loop.array == key.array
+        ]
+        if above:
+            bounds = most_indices(place_read(used_map(key.map), {}), axes)
+            if max([*bounds, *[step for step, _ in steps]], default=1) <= above:
+                continue
         sets = model.sets(key.array, key.map, axes)
         if isinstance(sets, Unknown):
             continue
         batch = len(op.lhs_batch_dims)
         rows = left.rank - len(op.lhs_contracting_dims)
         extents = sets.extents
-        steps = [
-            (axes[model.rank + k].step, axes[model.rank + k].size)
-            for k, loop in enumerate(model.loops)
-            if loop.array == key.array
-        ]
         yield DotTile(
             instruction.name,
             left.element_bits,

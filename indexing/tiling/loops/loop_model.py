@@ -203,7 +203,7 @@ class LoopModel:
         if array.array_shape is None:
             return 0
         sets = self.sets(array, to_array, axes)
-        return sets if isinstance(sets, Unknown) else int(sets.count().values.max(initial=0))
+        return sets if isinstance(sets, Unknown) else sets.largest()
 
 
 def _computes_together(instruction: Instruction) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.loops.axes import Axes, IntArray, count_points, joint_axes
+from indexing.tiling.loops.bands import BandedUnion, StepBand, band_of
 from indexing.tiling.loops.sides import MapComponent, StepSide, TileRanges, components_of, sides_of
 from indexing.tiling.loops.step_sets import PointUnion, ProductUnion, StepSets, distinct
 from indexing.tiling.sizes.tile_sizes import dimension_of
@@ -94,6 +95,10 @@ class SetTable:
             union = ProductUnion(listed, axes, len(self._dims))
             if len(listed) == 1 or count_points(axes, union.axes) <= MAX_GRID:
                 return union
+        if len(reads) == 1:
+            banded = self._banded(reads[0], axes)
+            if banded is not None and count_points(axes, banded.axes) <= MAX_GRID:
+                return banded
         return self.listed(reads, axes)
 
     def _product(self, read: PlacedRead, axes: Axes) -> tuple[StepSide, ...] | None:
@@ -114,6 +119,31 @@ class SetTable:
             placed |= dict(zip(component.results, sides, strict=False))
             gates += sides[len(component.results) :]
         return (*[placed[k] for k in range(len(read.read.results))], *gates)
+
+    def _banded(self, read: PlacedRead, axes: Axes) -> BandedUnion | None:
+        """Return the elements of a read of which two dimensions are a band; None for others."""
+        placed: dict[int, StepSide] = {}
+        gates: list[StepSide] = []
+        bands: list[tuple[MapComponent, StepBand]] = []
+        numbers = dict(zip(read.read.dims, read.numbers, strict=True))
+        for component in self._components[read]:
+            own = {v: k for v, k in numbers.items() if v in component.variables}
+            ranges = TileRanges(axes, own)
+            sides = sides_of(read.read, component, ranges)
+            if sides is None:
+                band = band_of(read.read, component, ranges)
+                if band is None:
+                    return None
+                sides = band.sides
+                bands.append((component, band))
+            placed |= dict(zip(component.results, sides, strict=False))
+            gates += sides[len(component.results) :]
+        if len(bands) != 1:
+            return None
+        ((component, band),) = bands
+        first, second = component.results
+        ordered = (*[placed[k] for k in range(len(read.read.results))], *gates)
+        return BandedUnion(ordered, (first, second), band, axes, len(self._dims))
 
     def listed(self, reads: Sequence[PlacedRead], axes: Axes) -> PointUnion | Unknown:
         """Return the union of the elements of reads, in each tile, as a list."""

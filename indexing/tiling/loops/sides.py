@@ -100,12 +100,17 @@ class TileRanges:
                 return None
         return _sum(total, spans)
 
-    def _variable(self, variable: Variable) -> _Span:
+    def variable_span(self, variable: Variable) -> StepSide:
+        """Return the values of a variable in each tile."""
         number = self._numbers.get(variable)
         if number is None:
-            return _Span((), np.array(variable.lower), np.array(variable.upper), 1)
+            return StepSide((), np.array(variable.lower), np.array(variable.upper), 1)
         low, high = self._axes[number].ranges(variable.lower, variable.upper)
-        return _Span((number,), low, high, 1)
+        return StepSide((number,), low, high, 1)
+
+    def _variable(self, variable: Variable) -> _Span:
+        side = self.variable_span(variable)
+        return _Span(side.axes, side.low, side.high, 1)
 
     def _remainder(self, expr: Expr) -> _Span | None:
         """Return the values of ``N mod d`` where they have no gap."""

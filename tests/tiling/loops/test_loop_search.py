@@ -288,3 +288,36 @@ def test_options_of_the_other_search_are_refused() -> None:
         indexing.tile(root, (16, 16), loop_sizes={"k": 16}, exact=True)
     with pytest.raises(ValueError, match="unknown device 'TPU'"):
         indexing.best_tilings(root, loops=True, device="TPU")
+
+
+def causal_attention(heads: int, rows: int) -> str:
+    """Return the text of an attention of which each row has the keys up to its own."""
+    text = hand.attention(heads, rows, rows, 64, True).text
+    scores = f"f32[{heads},{rows},{rows}]"
+    mask = f"""i = s32[{rows},{rows}] iota(), iota_dimension=0
+  j = s32[{rows},{rows}] iota(), iota_dimension=1
+  below = pred[{rows},{rows}] compare(j, i), direction=LE
+  belows = pred[{heads},{rows},{rows}] broadcast(below), dimensions={{1,2}}
+  lows = {scores} broadcast(low), dimensions={{}}
+  masked = {scores} select(belows, x, lows)
+  top = """
+    text = text.replace("top = ", mask, 1).replace("reduce(x,", "reduce(masked,")
+    return text.replace("subtract(x,", "subtract(masked,")
+
+
+def test_causal_masks_are_searched_without_listing_scores() -> None:
+    root = hlo.parse(causal_attention(8, 4096)).entry.root
+    best = indexing.best_tilings(root, device="H100", loops=True, top=3)
+    assert isinstance(best, BestLoopTilings)
+    assert best.incomplete == ""
+    model = best[0].model
+    assert sum([table.points for table in model.tables.values()]) == 0
+    rows, columns = best[0].sizes[1:]
+    step = best[0].loops[0].step
+    assert columns == 32  # 8 x 16 tiles of all columns are fewer than 132 blocks
+    moved = 0
+    for last in range(rows - 1, 4096, rows):
+        moved += 2 * (last + 1) * 64  # the keys up to the last row
+        moved += 2 * 4096 * columns  # zeros, too, multiply values
+        moved += sum([2 * 64 * n for n in range(rows, 0, -step)])  # rows with keys in a step
+    assert best[0].bytes == 8 * (64 // columns) * moved + 2 * 8 * 4096 * 64
