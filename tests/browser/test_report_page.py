@@ -210,7 +210,7 @@ def test_changes_lead_to_the_instructions(open_page: Open, shoot: Shoot) -> None
     page.locator("#changes-view .link", has_text="r").click()
     page.wait_for_selector("#details :text('cosine')")
     assert page.locator("#modules").input_value() == "1"
-    page.locator("#details header .link", has_text="r").last.click()  # the counterpart
+    page.locator("#details header .link", has_text="r").last.click()  # that of the other module
     page.wait_for_selector("#details :text('negate')")
     assert page.locator("#modules").input_value() == "0"
     assert page.url.endswith("#instruction=r&module=0")

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import hlo
-from indexing.equivalence.correspondence import agree, correspondence, full_names
+from indexing.equivalence.correspondence import correspondence
 from indexing.equivalence.costs import compare_costs, first_change
 from indexing.equivalence.dumps import modules_in
+from indexing.equivalence.full_names import agree, full_names
 
 BEFORE = """HloModule m
 relu { x = f32[4,6] parameter(0)  z = f32[] constant(0), metadata={op_name="c"}
@@ -68,6 +69,33 @@ def test_values_that_are_equal_are_linked_without_names() -> None:
     names = [(link.before.name, link.after.name) for link in matched.links]
     assert all(one == other or "dead" in (one, other) for one, other in names)
     assert matched.linked_share == 1
+
+
+def test_constants_are_linked_where_their_users_are() -> None:
+    text = """ENTRY e { p = f32[3] parameter(0)  a = f32[] constant(2)  b = f32[] constant(2)
+      x = f32[3] broadcast(a), dimensions={}  s = f32[3] add(p, x)  y = f32[] add(b, b)
+      ROOT t = (f32[3], f32[]) tuple(s, y) }"""
+    renamed = re.sub(r"\b([abxyst])\b(?=[ ,)])", r"\1.9", text)
+    matched = correspondence(hlo.parse(text), hlo.parse(renamed))
+    assert {link.before.name: (link.after.name, link.how) for link in matched.links} == {
+        **{name: (f"{name}.9", "value") for name in ("a", "b", "x", "s", "y", "t")},
+        "p": ("p", "value"),
+    }
+
+
+def test_names_link_where_values_differ_and_nothing_else_is_known() -> None:
+    one, two = (
+        hlo.parse(f"ENTRY e {{ p = f32[3] parameter(0)  ROOT n = {op}(p) }}")
+        for op in ("f32[3] negate", "f32[3] sine")
+    )
+    links = [
+        (link.before.name, link.after.name, link.how) for link in correspondence(one, two).links
+    ]
+    assert links == [("p", "p", "value"), ("n", "n", "name")]
+    other = hlo.parse(
+        "ENTRY e { p = f32[3] parameter(0)  ROOT n = f32[2,3] broadcast(p), dimensions={1} }"
+    )
+    assert [link.how for link in correspondence(one, other).links][1:] != ["name"]
 
 
 def test_unlike_programs_have_no_links() -> None:

@@ -105,7 +105,9 @@ def test_inexact_accesses_are_an_overlay() -> None:
     assert edges == {"may maps": [("g", "c")]}
 
 
-def test_two_modules_have_links_between_counterparts(tmp_path: Path, capsys: Any) -> None:
+def test_two_modules_have_links_between_instructions_that_correspond(
+    tmp_path: Path, capsys: Any
+) -> None:
     text = "HloModule m ENTRY e { p = f32[4] parameter(0) n = f32[4] negate(p) %s }"
     files = []
     for side, rest in (("a", "ROOT r = f32[4] cosine(n)"), ("b", "ROOT r = f32[4] sine(neg.1)")):
@@ -126,8 +128,8 @@ def test_two_modules_have_links_between_counterparts(tmp_path: Path, capsys: Any
         for overlay in data["overlays"]
     }
     assert links == {
-        "counterparts by name": {("before:p", "after:p"), ("before:r", "after:r")},
-        "counterparts by program": {("before:n", "after:neg.1")},
+        "correspond by value": {("before:p", "after:p"), ("before:n", "after:neg.1")},
+        "correspond by name": {("before:r", "after:r")},
     }
     verdict = indexing.equivalent(*map(hlo.load, files))
     assert both["groupNodeAttributes"][""]["verdict 0"] == str(verdict)

@@ -12,9 +12,9 @@ import pytest
 import hlo
 import indexing
 from indexing import cli
-from indexing.views.report_page.changes import changes
+from indexing.equivalence.correspondence import correspondence
+from indexing.views.report_page.changes import changes, page_correspondence
 from indexing.views.report_page.chunks import chunks
-from indexing.views.report_page.matching import counterparts
 from indexing.views.report_page.tile_details import MAX_TILES, picture_sizes
 from indexing.views.verdict_tables import verdict_record
 from tests.report_page.reading import HOSTILE, details, hostile_module_text, scripts
@@ -351,8 +351,8 @@ def test_two_modules_are_compared() -> None:
     assert comparison["lines"][0] == str(verdict)
     assert comparison["lines"][-1].startswith("bytes: 536 read, 516 written before; ")
     listed = {key: [row[1] for row in rows] for key, rows in data["changes-0"].items()}
-    assert listed == {"changed": ["a", "r"], "renamed": ["wide"], "removed": [], "added": []}
-    (_, reverse), (renamed,) = (data["changes-0"][k] for k in ("changed", "renamed"))
+    assert listed == {"changed": ["r"], "renamed": ["wide", "a"], "removed": [], "added": []}
+    (reverse,), (renamed, _) = (data["changes-0"][k] for k in ("changed", "renamed"))
     for row, old, new in ((reverse, "r", "r"), (renamed, "b", "wide")):
         for module, name, lines in zip((before, after), (old, new), row[4], strict=True):
             maps = [] if name is None else indexing.output_to_input(module.entry[name]).maps
@@ -367,36 +367,64 @@ def test_renamed_instructions_have_their_counterparts(name: str) -> None:
     names = [i.name for i in before.entry.instructions if i.opcode != "parameter"]
     new = {own: f"{own.split('.')[0]}.{k}x" for k, own in enumerate(reversed(names))}
     renamed = re.sub(r"%([\w.-]+)", lambda m: f"%{new.get(m[1], m[1])}", text)
-    matches = counterparts(before, hlo.parse(renamed))
-    assert len(matches) == len(list(before.instructions))
-    rest = [m for m in matches if m.before.name in new and m.before.computation.is_entry]
-    assert {m.by for m in rest} == {"program"}
-    wrong = [m for m in rest if new[m.before.name] != m.after.name]
-    for match in wrong:  # computed twice
-        assert indexing.equivalent(match.before, match.after)
-    assert len(wrong) < len(rest) / 4
+    after = hlo.parse(renamed)
+    kinds = changes(before, after, correspondence(before, after))
+    assert not kinds["removed"]
+    assert not kinds["added"]
+    wrong = 0
+    for row in kinds["renamed"] + kinds["changed"]:
+        old, new_name = row[3][0].split(" =")[0].split("%")[-1], row[1]
+        if new[old] != new_name:  # computed twice
+            wrong += 1
+            assert indexing.equivalent(before.entry[old], after.entry[new_name])
+    assert wrong < len(names) / 4
+    assert len(kinds["changed"]) <= 2 * wrong
 
 
-def test_counterparts_by_op_name_are_the_only_ones() -> None:
+def test_a_counterpart_has_the_value_the_op_name_or_the_name() -> None:
     head = "ENTRY e { p = f32[4] parameter(0)"
     line = '%s = f32[4] negate(%s), metadata={op_name="f/neg"}'
     ends = ["ROOT r = f32[4] exponential(%s) }", "c = f32[4] cosine(p)  ROOT r = f32[4] sine(%s) }"]
     before = hlo.parse(f"{head} {line % ('a', 'p')} {ends[0] % 'a'}")
-    for own, matched in (
-        (line % ("b", "c"), [("a", "b", "op_name")]),
-        (line % ("b", "c") + line % ("d", "b"), []),
-        (line.replace("4", "2") % ("b", "c"), []),
+    for own, listed in (
+        (line % ("b", "c"), {"changed": ["b", "r"], "renamed": [], "removed": [], "added": ["c"]}),
+        (line % ("b", "p"), {"changed": ["r"], "renamed": ["b"], "removed": [], "added": ["c"]}),
+        (
+            line.partition(",")[0] % ("b", "c"),
+            {"changed": ["r"], "renamed": [], "removed": ["a"], "added": ["c", "b"]},
+        ),
     ):
-        text = ends[1].replace("ROOT", f"{own} ROOT") % "b"
-        after = hlo.parse(f"{head} {text}".replace("sine(b)", "sine(p)"))
-        pairs = [(m.before.name, m.after.name, m.by) for m in counterparts(before, after)]
-        assert [each for each in pairs if each[2] != "name"] == matched
+        after = hlo.parse(f"{head} {ends[1].replace('ROOT', own + ' ROOT') % 'b'}")
+        kinds = changes(before, after, correspondence(before, after))
+        assert {key: [row[1] for row in rows] for key, rows in kinds.items()} == listed
+
+
+def test_each_instruction_is_in_one_row_at_most() -> None:
+    before, after = [hlo.load(str(EXAMPLES / f"attention.{end}.hlo")) for end in ("pre", "opt")]
+    kinds = changes(before, after, page_correspondence(before, after))
+    for side in (0, 1):
+        texts = [(row[0], row[3][side]) for rows in kinds.values() for row in rows]
+        assert len({t for t in texts if t[1]}) == len([t for t in texts if t[1]])
+
+
+def test_formulas_of_large_modules_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "ENTRY e { p = f32[4] parameter(0) "
+    before = hlo.parse(f"{head} ROOT c = f32[4] copy(p) }}")
+    after = hlo.parse(f"{head} n = f32[4] negate(p)  ROOT m = f32[4] negate(n) }}")
+
+    def how() -> str:
+        links = page_correspondence(before, after).links
+        return {link.after.name: link.how for link in links}["m"]
+
+    assert how() == "value"
+    monkeypatch.setattr("indexing.views.report_page.changes.MAX_COMPARED", 2)
+    assert how() == "user"
 
 
 def test_the_maps_of_many_changes_are_listed_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("indexing.views.report_page.changes.MAX_MAPPED", 4)
     before, after = hlo.parse(TILED), hlo.parse(TILED.replace("5]", "7]").replace("0:7", "0:5"))
-    rows = changes(before, after, counterparts(before, after))["changed"]
+    rows = changes(before, after, correspondence(before, after))["changed"]
     listed = {row[1]: row[4] != [None, None] for row in rows}
     assert listed == {"p": False, "q": False, "b": True, "a": True, "r": False}
 

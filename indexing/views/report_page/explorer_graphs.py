@@ -1,35 +1,42 @@
 """Graphs of modules for AI Edge Model Explorer: ``report --format model-explorer``.
 
 A file is one collection of graphs: one for each computation, and of two modules one that shows both
-ENTRY computations with links between counterparts.  Nodes have the shape, the bytes, the grades and
-the maps of an instruction; edge overlays show over-approximated and unknown accesses, and
-counterparts.
+ENTRY computations with links between the instructions that correspond.  Nodes have the shape, the
+bytes, the grades and the maps of an instruction; edge overlays show over-approximated and unknown
+accesses, and the links.
 
 Source: Model Explorer ``graph_builder.py``, and "API guide" of its wiki.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.patterns import op_name_of
 from hlo.shapes.shape import leaves
 from indexing.drawing.style import LIGHT
+from indexing.equivalence.linking import How
 from indexing.equivalence.verdicts import Verdict
 from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.roofline import Peak
+from indexing.views.report_page.changes import page_correspondence
 from indexing.views.report_page.details import Details
-from indexing.views.report_page.matching import counterparts
 from indexing.views.report_page.structure import computations_in_order
 from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
 from indexing.views.verdict_tables import verdict_lines
 
 GRADES: Final = ("exact", "may", "unknown")
 GRADE_COLOURS: Final = {"may": "#b35900", "unknown": "#b42318"}
-COUNTERPARTS: Final = {"name": "#0550ae", "program": "#1a7f37", "op_name": "#8250df"}
-"""The colours of the links between counterparts by their evidence."""
+LINK_COLOURS: Final[Mapping[How, str]] = {
+    "value": "#1a7f37",
+    "op_name": "#8250df",
+    "name": "#0550ae",
+    "movement": "#6e7781",
+    "user": "#afb8c1",
+}
+"""The colours of the links between corresponding instructions, by how they were found."""
 
 
 def explorer_collection(
@@ -204,25 +211,23 @@ class _ModuleGraphs:
 def _both_entries(
     before: _ModuleGraphs, after: _ModuleGraphs, lines: Sequence[str]
 ) -> dict[str, Any]:
-    """Return a graph with both ENTRY computations, and the links between counterparts."""
+    """Return a graph with both ENTRY computations, and the links between their instructions."""
     nodes = []
     for side, name in ((before, "before"), (after, "after")):
         own, _ = side.nodes(side.module.entry, f"{name}:", name)
         nodes += own
-    matches = [
-        m for m in counterparts(before.module, after.module) if m.before.computation.is_entry
-    ]
+    matched = page_correspondence(before.module, after.module)
     overlays = []
-    for by, colour in COUNTERPARTS.items():
+    for how, colour in LINK_COLOURS.items():
         links = [
-            {"sourceNodeId": f"before:{m.before.name}", "targetNodeId": f"after:{m.after.name}"}
-            for m in matches
-            if m.by == by
+            {"sourceNodeId": f"before:{own.before.name}", "targetNodeId": f"after:{own.after.name}"}
+            for own in matched.links
+            if own.how == how and own.before.computation.is_entry and own.after.computation.is_entry
         ]
-        overlays.append(_overlay(f"counterparts by {by}", colour, links))
+        overlays.append(_overlay(f"correspond by {how}", colour, links))
     attributes = {f"verdict {k}": line for k, line in enumerate(lines)}
     graph = {"id": "before and after", "nodes": nodes, "groupNodeAttributes": {"": attributes}}
-    return graph | _tasks("counterparts", overlays)
+    return graph | _tasks("correspondence", overlays)
 
 
 def _tasks(name: str, overlays: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -31,11 +31,10 @@ from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.roofline import Peak, peak_rates
 from indexing.memory.movement.traffic_values import Traffic
 from indexing.views.access_kinds import ACCESS_KINDS
-from indexing.views.report_page.changes import KINDS_OF_CHANGES, changes
+from indexing.views.report_page.changes import KINDS_OF_CHANGES, changes_and_links
 from indexing.views.report_page.chunks import chunks, json_text, pack_text
 from indexing.views.report_page.details import Details
 from indexing.views.report_page.kernels_panel import dumped_kernels, kernels_panel
-from indexing.views.report_page.matching import counterparts, numbered_matches
 from indexing.views.report_page.memory_panel import memory_panel
 from indexing.views.report_page.structure import computations_in_order, numbers_of, structure
 from indexing.views.traffic_tables import SPACE_COLUMNS, TRAFFIC_COLUMNS, TrafficTable
@@ -255,8 +254,7 @@ class _PageData:
         Args:
             numbers: the numbers of the modules in the page, None for a module that it lacks.
         """
-        matches = counterparts(before, after)
-        listed = changes(before, after, matches)
+        listed, links = changes_and_links(before, after)
         self.scripts.append((f"changes-{len(self.comparisons)}", pack_text(json_text(listed))))
         self.comparisons.append(
             {
@@ -265,7 +263,7 @@ class _PageData:
                 "lines": [*verdict_lines(verdict), *lines],
                 "counts": {key: len(rows) for key, rows in listed.items()},
                 "modules": numbers,
-                "matches": [] if None in numbers else numbered_matches(before, after, matches),
+                "links": [] if None in numbers else links,
             }
         )
 
@@ -280,7 +278,7 @@ class _PageData:
                 "lines": ["invalid dump:", *fault.splitlines()],
                 "counts": dict.fromkeys(nothing, 0),
                 "modules": [None, None],
-                "matches": [],
+                "links": [],
             }
         )
 

@@ -51,15 +51,19 @@ class State {
     }, oneLine(module.names[instruction]));
   }
 
-  /** The counterpart of an instruction in the other module: `[module, instruction, evidence]`, or undefined. */
-  counterpart(instruction) {
+  /** The instructions of the other module that correspond to one: `[module, instruction, how]` of each. */
+  corresponding(instruction) {
     const { comparisons } = this.data;
     const [comparison] = comparisons;
-    if (comparisons.length !== 1 || comparison.matches.length === 0) return undefined;
+    if (comparisons.length !== 1 || comparison.links.length === 0) return [];
     const side = comparison.modules.indexOf(this.module.number);
-    this.matched ??= [0, 1].map((k) => new Map(comparison.matches.map((match) => [match[k], match])));
-    const match = this.matched[side]?.get(instruction);
-    return match && [this.modules[comparison.modules[1 - side]], match[1 - side], match[2] ?? "name"];
+    this.linked ??= [0, 1].map((k) => {
+      const links = new Map();
+      for (const link of comparison.links) links.set(link[k], [...(links.get(link[k]) ?? []), link]);
+      return links;
+    });
+    const other = this.modules[comparison.modules[1 - side]];
+    return (this.linked[side]?.get(instruction) ?? []).map((link) => [other, link[1 - side], link[2]]);
   }
 
   /** Hide the columns of tables that have no room. */
@@ -174,9 +178,10 @@ function showComputation(state) {
 function changesOf(state) {
   const { comparisons } = state.data;
   const box = el("div", {});
-  const note = el("p", { className: "note" }, "Instructions correspond by name, by the programs that compute them, or " +
-    "by op_name; metadata are not compared. " +
-    "Maps are listed for the first 100 instructions of a comparison. " +
+  const note = el("p", { className: "note" }, "Instructions correspond by proved-equal values, by op_name, or by " +
+    "name; those that only have a link by their operands or users are listed as removed or added. " +
+    "Of modules with more than 4,096 instructions, values are equal only if the same operations compute them. " +
+    "Metadata are not compared. Maps are listed for the first 100 instructions of a comparison. " +
     (comparisons.some(({ modules }) => modules.includes(null))
       ? "The graph, the table and all other details are those of the last module." : ""));
   if (comparisons.length === 1) {

@@ -2,6 +2,7 @@
 // The details of the selected instruction.
 
 const HINT = "Select an instruction: click on a node or a row, or search ( / ).";
+const MAX_LINKS = 6; // to instructions of the other module
 
 class DetailsView {
   constructor(state) {
@@ -57,17 +58,20 @@ class DetailsView {
     return el("header", {},
       el("h2", {}, oneLine(module.names[instruction])),
       el("div", { className: "mono" }, `${module.shapeOf(instruction)} ${module.opcodeOf(instruction)}`),
-      el("div", { className: "note" }, "in ", where, times), this.counterpart(instruction));
+      el("div", { className: "note" }, "in ", where, times), this.corresponding(instruction));
   }
 
-  /** The corresponding instruction of the other module, and what tells that it corresponds. */
-  counterpart(instruction) {
-    const match = this.state.counterpart(instruction);
-    if (match === undefined) return null;
-    const [module, other, evidence] = match;
-    const reason = { name: "", program: ", by the same program", op_name: ", by op_name" }[evidence];
-    return el("div", { className: "note" }, `in ${oneLine(module.file)}: `,
-      this.state.linkTo(module, other), reason);
+  /** The corresponding instructions of the other module, and how each link was found. */
+  corresponding(instruction) {
+    const links = this.state.corresponding(instruction);
+    if (links.length === 0) return null;
+    const reasons = {
+      value: "by value", op_name: "by op_name", name: "by name", movement: "by its operand", user: "by its neighbours",
+    };
+    const shown = links.slice(0, MAX_LINKS).flatMap(([module, other, how], k) =>
+      [k === 0 ? "" : ", ", this.state.linkTo(module, other), ` ${reasons[how]}`]);
+    const more = links.length > MAX_LINKS ? `, … ${count(links.length - MAX_LINKS)} more` : "";
+    return el("div", { className: "note" }, `in ${oneLine(links[0][0].file)}: `, ...shown, more);
   }
 
   *sections(instruction, details) {
