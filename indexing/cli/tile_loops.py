@@ -35,6 +35,7 @@ class LoopOptions:
     device: str | None
     as_compiled: bool
     emit: str | None
+    online: bool | None
 
     @property
     def is_looped(self) -> bool:
@@ -51,6 +52,10 @@ class LoopOptions:
             (is_compiled and search, "--as-compiled cannot be used with --search"),
             (self.loops is not None and not has_sizes, "--loops needs --sizes"),
             (self.split_k is not None and self.loops is None, "--split-k needs --loops"),
+            (
+                self.online is not None and not self.is_looped,
+                "--online and --no-online need --loops",
+            ),
             (self.emit is not None and not has_sizes, "--emit needs --sizes"),
             (
                 self.device is not None and not (search or is_compiled),
@@ -74,6 +79,7 @@ class LoopOptions:
         given = {
             "--as-compiled": self.as_compiled,
             "--split-k": self.split_k is not None,
+            "--online": self.online is not None and self.loops is None,
             "--loops": self.loops is not None,
             "--device": self.device is not None,
             "--emit": self.emit is not None,
@@ -82,7 +88,7 @@ class LoopOptions:
 
 
 def loop_options(command: F) -> F:
-    """The options ``--loops``, ``--split-k``, ``--emit`` and ``--device``: argument `looped`."""
+    """The options of loops, from ``--loops`` to ``--device``: the argument `looped`."""
     options = [
         click.option(
             "--loops",
@@ -96,6 +102,13 @@ def loop_options(command: F) -> F:
             metavar="N",
             type=IntegerRange(min=1),
             help="With --loops: let N blocks share the loop of one tile",
+        ),
+        click.option(
+            "--online/--no-online",
+            default=None,
+            help="With --loops: run a reduction in step with a statistic that it needs, such as the "
+            "maximum of a row, and rescale it where the formula allows that (the default); or let "
+            "it wait, and load the row again",
         ),
         click.option(
             "--emit",
@@ -173,6 +186,7 @@ def _tiling(
             subject.output,
             loop_sizes=options.loops or {},
             split_k=options.split_k or 1,
+            online=options.online is not False,
         )
     except ValueError as error:
         reporter.error(f"error[tile]: {place_of(subject.instruction)}: {error}")

@@ -13,6 +13,7 @@ from indexing.tiling.loops.compiled_tilings import CompiledTiling
 from indexing.tiling.loops.loop_parts import LoopRead
 from indexing.tiling.loops.loop_search import BestLoopTilings, RankedChoice
 from indexing.tiling.loops.loop_tiling import LoopTiling
+from indexing.tiling.loops.row_methods import row_methods, waiting_sums
 from indexing.tiling.loops.tpu_rules import TpuRules
 from indexing.tiling.loops.triton_memory import triton_shared_bytes
 from indexing.views.map_tables import Paint, plain
@@ -57,6 +58,10 @@ def loop_tiling_lines(tiling: LoopTiling) -> Iterator[str]:
         f"{_number(tiling.shared_bytes())} in {tiling.stages} stages, "
         f"{_number(tiling.accumulator_registers)} accumulator registers"
     )
+    for method in row_methods(tiling):
+        mark = " (this tiling)" if method.is_chosen else ""
+        yield f"{method.name}: {method.bytes:,} bytes, {method.resident:,} resident{mark}"
+    yield from [f"not online: {reason}" for reason in waiting_sums(tiling)]
     shapes = [tile.array.array_shape for phase in phases for tile in phase.tiles]
     if any(shape is not None and shape.layout_or_default.tiles for shape in shapes):
         yield (
@@ -115,6 +120,16 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
         "stages": tiling.stages,
         "passes": tiling.passes,
         "online": tiling.online,
+        "row_methods": [
+            {
+                "name": method.name,
+                "bytes": method.bytes,
+                "resident_bytes": method.resident,
+                "chosen": method.is_chosen,
+            }
+            for method in row_methods(tiling)
+        ],
+        "not_online": list(waiting_sums(tiling)),
         "grade": tiling.grade,
         **{k: None if v is None else _known(v) for k, v in figures.items()},
         "phases": [

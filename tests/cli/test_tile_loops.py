@@ -124,10 +124,82 @@ def test_the_schema_rejects_a_box_without_an_array(run: Run) -> None:
     assert not valid.is_valid(record)
 
 
+def row_figures(out: str) -> list[str]:
+    """Return the lines about the ways to read rows."""
+    ways = ("row resident:", "recompute:", "online:", "not online:")
+    return [line.strip() for line in out.splitlines() if line.strip().startswith(ways)]
+
+
+def test_rows_are_read_online_unless_that_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The figures are those of a softmax by hand: x is loaded once, twice or three times."""
+    path = tmp_path / "m.hlo"
+    path.write_text(hand.softmax(24, 1000).text)
+    tiled = runner(capsys, "tile", str(path))
+    steps = "--sizes 4,1000 --loops k=250,d1=250"
+    resident, recompute = "192,000 bytes, 16,000 resident", "384,000 bytes, 4,000 resident"
+    online = "288,000 bytes, 4,000 resident"
+    for option in ("", " --online"):
+        status, out, _ = tiled(steps + option)
+        assert (status, "2 passes, online" in out) == (0, True)
+        assert row_figures(out) == [
+            f"row resident: {resident}",
+            f"recompute: {recompute}",
+            f"online: {online} (this tiling)",
+        ]
+    status, out, _ = tiled(f"{steps} --no-online")
+    assert (status, "384,000 bytes loaded and stored" in out) == (0, True)
+    assert "3 passes\n" in out
+    assert f"recompute: {recompute} (this tiling)" in row_figures(out)
+    (record,) = valid_records(tiled, "tile", f"{steps} --no-online")
+    ways = [(each["name"], each["bytes"], each["chosen"]) for each in record["row_methods"]]
+    assert ways == [
+        ("row resident", 192_000, False),
+        ("recompute", 384_000, True),
+        ("online", 288_000, False),
+    ]
+    _, out, _ = tiled("--sizes 4,1000 --loops k=1000")
+    assert row_figures(out) == [f"row resident: {resident} (this tiling)"]
+
+
+def test_a_statistic_that_is_no_factor_has_a_reason(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.hlo"
+    text = hand.softmax(24, 1000).text
+    path.write_text(text.replace("exponential(", "tanh("))
+    tiled = runner(capsys, "tile", str(path))
+    _, out, _ = tiled("--sizes 4,1000 --loops k=250,d1=250")
+    assert row_figures(out) == [
+        "row resident: 192,000 bytes, 16,000 resident",
+        "recompute: 384,000 bytes, 4,000 resident (this tiling)",
+        "not online: `total` waits for `top`, which is no factor of its terms",
+    ]
+
+
+def test_an_attention_states_the_bytes_of_each_way(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(hand.attention(2, 96, 160, 16, True).text)
+    _, out, _ = runner(capsys, "tile", str(path))("--sizes 1,32,16 --loops k=32")
+    assert row_figures(out) == [
+        "row resident: 73,728 bytes, 11,264 resident",
+        "recompute: 135,168 bytes, 3,072 resident",
+        "online: 73,728 bytes, 3,072 resident (this tiling)",
+    ]
+
+
+def test_a_dot_has_no_rows_to_read_again(run: Run) -> None:
+    assert row_figures(run("--sizes 128,64 --loops k=32")[1]) == []
+
+
 # fmt: off
 REFUSED = [
     ("--loops k=32",                       2, "--loops needs --sizes"),
     ("--sizes 8,8 --split-k 2",            2, "--split-k needs --loops"),
+    ("--sizes 8,8 --no-online",            2, "--online and --no-online need --loops"),
     ("--device H100",                      2, "--device needs --search"),
     ("--as-compiled --sizes 8,8",          2, "--as-compiled cannot be used with --sizes"),
     ("--as-compiled --search",             2, "--as-compiled cannot be used with --search"),
