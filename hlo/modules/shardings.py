@@ -36,6 +36,7 @@ from hlo.text.source import HloError, Span
 from hlo.text.syntax import AttributeText, read_value
 
 _KEY: Final = re.compile(r'"?([\w.\-]++)"?', re.ASCII)
+_MANUAL: Final = "xla.sdy.manual_axes"
 _STRING: Final = re.compile(STRING, re.DOTALL)
 
 
@@ -52,6 +53,33 @@ def _meshes(module: Module) -> dict[str, Mesh]:
     attributes = module.attributes.get("frontend_attributes")
     span = frontend_attribute(attributes, "xla.sdy.meshes") if attributes else None
     return {} if span is None else parse_meshes(span)
+
+
+def declared_partitions(module: Module) -> int:
+    """Return the number of partitions that run a module whose header states none.
+
+    A module with manual regions of Shardy runs on the devices of its mesh, as JAX lowers a
+    ``shard_map``; another one on one device.
+
+    >>> from hlo.formats.parser import parse
+    >>> text = '''HloModule m, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4]>}}
+    ... ENTRY e { p = f32[8] parameter(0)  ROOT c = f32[2] custom-call(p),
+    ...   custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={
+    ...     xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\\"x\\"}]>]>",
+    ...     xla.sdy.manual_axes="#sdy<manual_axes{\\"x\\"}>"} }'''
+    >>> [declared_partitions(parse(each)) for each in (text, text.replace("manual_axes", "m"))]
+    [4, 1]
+    """
+    return module.memoised("declared_partitions", lambda: _declared_partitions(module))
+
+
+def _declared_partitions(module: Module) -> int:
+    sizes = {len(mesh.devices) for mesh in declared_meshes(module).values()}
+    if len(sizes) != 1:
+        return 1
+    attributes = [i.attributes.get("frontend_attributes") for i in module.instructions]
+    is_manual = any(_MANUAL in each.text for each in attributes if each is not None)
+    return max(sizes) if is_manual else 1
 
 
 def sharding_of(instruction: Instruction) -> Sharding | tuple[Sharding, ...] | None:
@@ -214,7 +242,7 @@ def border_shardings(instruction: Instruction, key: str) -> list[Sharding]:
 
 def manual_axes(instruction: Instruction) -> tuple[Axis, ...]:
     """Return the axes of the manual region that a custom call enters or leaves."""
-    span = _shardy_span(instruction, "xla.sdy.manual_axes")
+    span = _shardy_span(instruction, _MANUAL)
     return () if span is None else read_manual_axes(cursor_over(span))
 
 

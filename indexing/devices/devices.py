@@ -26,6 +26,7 @@ from typing import Final, Literal, TypeAlias
 
 from hlo.arguments import checked, checked_constructor
 from hlo.modules.module import Module
+from hlo.modules.shardings import declared_partitions
 from hlo.shardings.mesh import MAX_DEVICES
 from hlo.text.names import counted_noun
 from hlo.text.source import HloError
@@ -89,7 +90,9 @@ class Devices:
     ) -> Devices:
         """Return the devices that run a module.
 
-        The module header gives a count that is None; without header attribute the count is 1.
+        The module header gives a count that is None; without header attribute, the number of
+        partitions is that of Shardy's mesh if the module has manual regions, and a count is 1
+        otherwise.
 
         Args:
             module: the module.
@@ -105,6 +108,8 @@ class Devices:
         """
         given = {"replica_count": num_replicas, "num_partitions": num_partitions}
         counts = [module.header(k, 1) if count is None else count for k, count in given.items()]
+        if num_partitions is None and "num_partitions" not in module.attributes:
+            counts[1] = declared_partitions(module)
         try:
             return cls(*counts)
         except ValueError as error:

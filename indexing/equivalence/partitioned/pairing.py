@@ -2,7 +2,8 @@
 
 The shardings of parameters and results are those that the instructions state in ``sharding={...}``,
 of the global program or, where it states none, of the device's program.  An array of a result tuple
-may state its own, by the annotation that computes it.  An array of equal shape in both programs,
+may state its own, by the annotation that computes it or by the border of a manual region that it
+leaves.  An array of equal shape in both programs,
 without a sharding, is replicated.
 """
 
@@ -28,8 +29,9 @@ from indexing.maps.arrays import Path, array_leaves
 from indexing.ops.collective_bases import Collective
 from indexing.ops.custom_call import FULL_TO_SHARD, SHARD_TO_FULL, TO_GLOBAL, TO_LOCAL, target_of
 from indexing.ops.devices import DeviceId
-from indexing.ops.structure import Tuple
+from indexing.ops.structure import GetTupleElement, Tuple
 from indexing.ops.targets.annotations import FuncResultSharding, ShardingCall
+from indexing.ops.targets.regions import border_sharding
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,11 @@ def _annotated(instruction: Instruction, path: Path) -> Sharding | None:
     """Return the sharding of a leaf of a tuple that the annotation of its value states."""
     while isinstance(instruction.op, Tuple) and path:
         instruction, path = instruction.operands[path[0]], path[1:]
-    if not isinstance(instruction.op, ShardingCall | FuncResultSharding):
+    if isinstance(instruction.op, GetTupleElement):
+        path, instruction = (instruction.op.index, *path), instruction.operands[0]
+    if target_of(instruction) == TO_GLOBAL and len(path) <= 1:
+        return border_sharding(instruction, path[0] if path else 0)
+    if path or not isinstance(instruction.op, ShardingCall | FuncResultSharding):
         return None
     stated = stated_sharding(instruction)
     return stated if isinstance(stated, Sharding) else None
