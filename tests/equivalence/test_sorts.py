@@ -81,6 +81,38 @@ def test_equal_sorts_are_proved(before: str, after: str) -> None:
     assert not verdict.laws
 
 
+FREE: Final = (STABLE % 1).replace(", is_stable=true", "")
+TWICE: Final = (
+    PAIRS
+    + HEAD
+    + f"""a = {SORTED % ("p, i", "pairs")}  x = s32[3,9] get-tuple-element(a),
+  index=1  b = {SORTED % ("p, i", "pairs")}, is_stable=true
+  y = s32[3,9] get-tuple-element(b), index=1
+  ROOT t = (s32[3,9], s32[3,9]) tuple(x, %s) }}"""
+)
+
+
+@pytest.mark.parametrize("after", [STABLE % 1, EXPANDED % 1])
+def test_a_sort_may_become_stable(after: str) -> None:
+    verdict = equivalent(hlo.parse(FREE), hlo.parse(after))
+    assert isinstance(verdict, Proved), verdict
+    assert verdict.laws == {"sort(x) = stable sort(x)": 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (STABLE % 1, FREE),
+        (EXPANDED % 1, FREE),
+        (TWICE % "y", TWICE % "x"),  # the sort of both programs becomes the stable one's place
+    ],
+)
+def test_a_sort_may_not_become_unstable(before: str, after: str) -> None:
+    backwards = (EXPANDED % 1).replace("(i, j)", "(j, i)")  # a result of FREE that is allowed
+    assert not np.array_equal(result(STABLE % 1), result(backwards))
+    assert not isinstance(equivalent(hlo.parse(before), hlo.parse(after)), Proved)
+
+
 OTHERS: Final = {
     "the other result": (STABLE % 0, EXPANDED % 1),
     "ties by the last place": (STABLE % 1, (EXPANDED % 1).replace("(i, j)", "(j, i)")),

@@ -240,6 +240,7 @@ class ValueComparison:
             return [EqualFormulas(is_structural=True)] * len(ours)
         self.arguments.update(self.elements.symbols([*ours, *theirs], "parameter"))
         self._modules = _module_of(before), _module_of(after)
+        self.elements.after = self._modules[1] if self.expands else None
         self.done = []
         for mine, other in zip(ours, theirs, strict=True):
             self.done.append(self._compare_arrays(mine, other))

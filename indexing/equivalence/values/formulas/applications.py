@@ -46,6 +46,9 @@ class Bodies(Protocol):
     expands: bool
     origins: dict[int, list[int]]
 
+    def is_after(self, array: NumberedArray) -> bool:
+        """Return True if the program after, or a program that is not known, computes an array."""
+
     def function(self, computation: Computation) -> tuple[Formula, ...]:
         """Return the formulas of the results of a computation, over symbols for its arguments."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hlo.modules.calls import called_by
-from hlo.modules.module import Computation
+from hlo.modules.module import Computation, Module
 from hlo.shapes.shape import Shape
 from indexing.equivalence.values.formulas.applications import Frame
 from indexing.equivalence.values.formulas.bits import reinterpret
@@ -78,6 +78,7 @@ class Elements:
         rounds_factors: factors of products of default precision are rounded to bf16.
         shares: a deep formula is closed where it is read at another index, instead of copied.
         limit: the limit on the terms.
+        after: the module of the program after; None if it is not known.
         origins: the numbers of the arrays from which each opaque array is made, by its own number.
     """
 
@@ -90,6 +91,7 @@ class Elements:
     rounds_factors: bool
     shares: bool
     limit: int
+    after: Module | None
     origins: dict[int, list[int]]
 
     def __init__(
@@ -106,8 +108,15 @@ class Elements:
         self.functions = {}
         self.trusted = Counter()
         self.origins = {}
+        self.after = None
         self.expands, self.shares, self.rounds_factors = expands, shares, rounds_factors
         self.limit = MAX_EXPANDED_TERMS if expands else MAX_TERMS
+
+    def is_after(self, array: NumberedArray) -> bool:
+        """Return True if the program after, or a program that is not known, computes an array."""
+        if self.after is None:
+            return True
+        return self.numbering.instruction_in(self.after, [array.number]) is not None
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array.

@@ -1,7 +1,7 @@
 """Ops that are defined by other ops: the definition is HLO text, as XLA's expanders write it.
 
 Definitions are used for programs that are not proved otherwise, so that an op which both programs
-have is compared as it is.
+have is compared as it is.  Calls of libraries that compute an op of HLO are always that op.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from indexing.dataflow.needed import needed_by
 from indexing.devices.devices import Devices
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
 from indexing.equivalence.values.formulas.numbering import NumberedArray
+from indexing.equivalence.values.formulas.sorts import is_unstable_sort
 from indexing.equivalence.values.laws.exact import NARROW
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.collectives import AllToAll
 from indexing.ops.control import callees
 from indexing.ops.custom_call import target_of
+from indexing.ops.targets.solvers import TriangularSolveCall
 
 PROMOTED: Final = "all-reduce(x) in bf16 = convert(all-reduce(convert(x)))"
 SELECT_AND_SCATTER: Final = "select-and-scatter = scatter(arg-select(windows))"
@@ -47,6 +49,8 @@ def expanded_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Form
     instruction = array.instruction
     assert instruction is not None
     expansion = EXPANSIONS.get(instruction.opcode) if bodies.expands else None
+    if isinstance(instruction.op, TriangularSolveCall) and array.path == (0,):
+        expansion = Expansion(_solve_text)
     text = "" if expansion is None else expansion.text(instruction)
     if expansion is None or not text:
         return None
@@ -67,7 +71,8 @@ def has_definitions(roots: Iterable[Instruction]) -> bool:
     pending = [needed_by(list(roots))]
     while pending:
         for instruction in pending.pop():
-            if instruction.opcode in DEFINED or target_of(instruction) == "TopK":
+            is_defined = instruction.opcode in DEFINED or target_of(instruction) == "TopK"
+            if is_defined or is_unstable_sort(instruction):
                 return True
             for called in instruction.called_computations:
                 if called not in seen:
@@ -204,6 +209,26 @@ def _promoted_text(instruction: Instruction) -> str:
         f"ROOT out = {out} convert(sum)",
     ]
     return _header(instruction) + called + _computation("ENTRY expansion", entry)
+
+
+def _solve_text(instruction: Instruction) -> str:
+    """A triangular system by cuBLAS, as an op of HLO.
+
+    Source: XLA ``xla/service/gpu/transforms/triangular_solve_rewriter.cc``.
+    """
+    call = instruction.op
+    assert isinstance(call, TriangularSolveCall)
+    left, right = [_plain(each.shape) for each in instruction.operands]
+    out = _plain(call.value)
+    flags = ("left_side", "lower", "unit_diagonal")
+    given = ", ".join([f"{name}={str(getattr(call, name)).lower()}" for name in flags])
+    entry = [
+        f"left = {left} parameter(0)",
+        f"right = {right} parameter(1)",
+        f"x = {out} triangular-solve(left, right), {given}, transpose_a={call.transpose_a}",
+        f"ROOT values = ({out}) tuple(x)",
+    ]
+    return _header(instruction) + _computation("ENTRY expansion", entry)
 
 
 def _groups(instruction: Instruction) -> str:

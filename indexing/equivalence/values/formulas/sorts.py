@@ -2,20 +2,25 @@
 
 An unstable sort whose comparator decides ties by the places of elements is stable, as XLA writes
 it (``xla/service/stable_sort_expander.cc``).  A comparator is a strict weak order; a sort with
-another one has no defined result.
+another one has no defined result.  Another unstable sort of the program before may become a stable
+one, which has one of the results that are allowed, but not the reverse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from hlo.modules.module import Instruction
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
-from indexing.equivalence.values.formulas.numbering import NumberedArray, attributes_of
+from indexing.equivalence.values.formulas.numbering import NumberedArray
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.symbols import Renaming, symbols_in
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import dims
 from indexing.ops.sort import Sort
+
+STABLE: Final = "sort(x) = stable sort(x)"
 
 
 def sorted_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
@@ -29,18 +34,25 @@ def sorted_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formul
     if len(orders) != 1 or array.shape is None or len(operands) != len(array.operands):
         return None
     (along,), (order,) = instruction.op.dimensions, orders
-    if not dict(attributes_of(instruction))["is_stable"]:
+    if is_unstable_sort(instruction):
         place = dims(array.shape)[along].as_expr()
         are_places = [t.kind == "index" and t.index == (place,) for t in operands]
         stable = _without_ties(bodies, order, are_places)
         if stable is None:
-            return None
-        order = stable
+            if not bodies.expands or bodies.is_after(array):
+                return None
+            bodies.trusted[STABLE] += 1
+        order = stable or order
     number = array.path[0] if array.path else 0
     element = stable_sort(bodies, array, operands, order, along, number)
     assert element.array is not None
     bodies.origins.setdefault(element.array.number, []).append(array.number)
     return element
+
+
+def is_unstable_sort(instruction: Instruction) -> bool:
+    """Return True for a sort that may return equal elements in any order."""
+    return isinstance(instruction.op, Sort) and not instruction.op.is_stable
 
 
 def stable_sort(
