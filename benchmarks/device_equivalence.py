@@ -1,15 +1,17 @@
 """Pairs of stored pass dumps, and whole programs, that are proved at values, for each target.
 
     python -m benchmarks.device_equivalence FOLDER [--targets tpu,gpu] [--limit 60] [NAME...]
+        [--level values]
 
 reads ``FOLDER/TARGET_passes/NAME`` (dumps of passes, as `benchmarks.pass_dumps` or a compiler for
 a device leaves them) and ``FOLDER/TARGET/NAME.pre.hlo`` with ``NAME.opt.hlo`` (a program before
 and after all passes).  It prints a row for the pairs and one for the whole programs of each target:
 proved by exact laws, proved with laws of real numbers, different by rounding, different, undecided,
 ended by the limit of time on one comparison, and seconds.  Then follow the first causes of what is
-not proved, counted.
-Comparisons run in a process of their own, which is ended at the limit.  ``--save FILE`` writes one
-JSON record for each comparison; ``--against FILE`` prints the comparisons whose result has changed.
+not proved, counted.  Seconds and the limit are processor time, so a loaded machine measures the
+same.  Comparisons run in a process of their own, which is ended at the limit.  ``--save FILE``
+writes one JSON record for each comparison; ``--against FILE`` prints the comparisons whose result
+has changed.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import re
 import sys
 from collections import Counter
@@ -25,7 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Final
 
 import hlo
@@ -33,7 +36,7 @@ from indexing import equivalent
 from indexing.equivalence import Differs, Proved
 from indexing.equivalence.dumps import ModuleDumps, modules_in
 from indexing.equivalence.passes import validate_passes
-from indexing.equivalence.verdicts import Undecided, Verdict
+from indexing.equivalence.verdicts import Level, Undecided, Verdict
 from indexing.views.tables import align_columns
 
 RESULTS: Final = ("values", "values, laws", "rounding", "differs", "undecided", "time")
@@ -72,34 +75,47 @@ def outcome_of(verdict: Verdict) -> tuple[str, str]:
     raise AssertionError(verdict)
 
 
-def send_pairs(module: ModuleDumps, target: str, connection: Connection) -> None:
+def send_pairs(module: ModuleDumps, target: str, level: Level, connection: Connection) -> None:
     """Send the outcome of each changed pair, and None at the end."""
-    for pair in validate_passes(module, "values"):
+    start = process_time()
+    for pair in validate_passes(module, level):
         place = f"{module.name}.{pair.after.number:04}"
         if pair.verdict is None:
             connection.send(Outcome(target, place, pair.pass_name, "same", "", 0.0))
             continue
         result, cause = outcome_of(pair.verdict)
-        connection.send(Outcome(target, place, pair.pass_name, result, cause, pair.seconds))
+        seconds = process_time() - start
+        connection.send(Outcome(target, place, pair.pass_name, result, cause, seconds))
+        start = process_time()
     connection.send(None)
 
 
-def send_whole(before: Path, after: Path, target: str, connection: Connection) -> None:
+def send_whole(
+    before: Path, after: Path, target: str, level: Level, connection: Connection
+) -> None:
     """Send the outcome of a comparison of two files, and None."""
-    start = perf_counter()
+    start = process_time()
     try:
-        result, cause = outcome_of(equivalent(hlo.load(before), hlo.load(after)))
+        result, cause = outcome_of(equivalent(hlo.load(before), hlo.load(after), level))
     except hlo.HloError as error:
         result, cause = "undecided", error.message
     name = before.name.removesuffix(".pre.hlo")
-    connection.send(Outcome(target, name, "", result, cause, perf_counter() - start))
+    connection.send(Outcome(target, name, "", result, cause, process_time() - start))
     connection.send(None)
 
 
 def received(process: multiprocessing.Process, end: Connection, limit: float) -> Iterator[Outcome]:
     """Yield what a process sends; end it if it sends nothing within the limit."""
     process.start()
-    while end.poll(limit):
+    start = 0.0
+    while True:
+        while not end.poll(0.5):
+            if _processor_seconds(process) - start > limit:
+                process.kill()
+                process.join()
+                yield Outcome("", "", "", "time", "", limit)
+                return
+        start = _processor_seconds(process)
         try:
             outcome = end.recv()
         except EOFError:
@@ -108,16 +124,24 @@ def received(process: multiprocessing.Process, end: Connection, limit: float) ->
             process.join()
             return
         yield outcome
-    process.kill()
-    process.join()
-    yield Outcome("", "", "", "time", "", limit)
 
 
-def pair_outcomes(module: ModuleDumps, target: str, limit: float) -> Iterator[Outcome]:
+def _processor_seconds(process: multiprocessing.Process) -> float:
+    """Return the processor time that a process has taken, as Linux counts it."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def pair_outcomes(
+    module: ModuleDumps, target: str, limit: float, level: Level
+) -> Iterator[Outcome]:
     """Yield the outcomes of a module's pairs; after one that takes too long, a process restarts."""
     while module.first < len(module.dumps):
         ours, theirs = multiprocessing.Pipe(False)
-        process = multiprocessing.Process(target=send_pairs, args=(module, target, theirs))
+        process = multiprocessing.Process(target=send_pairs, args=(module, target, level, theirs))
         for outcome in received(process, ours, limit):
             dump = module.dumps[module.first]
             module = replace(module, first=module.first + 1)
@@ -131,7 +155,7 @@ def pair_outcomes(module: ModuleDumps, target: str, limit: float) -> Iterator[Ou
 
 
 def outcomes_of(
-    folder: Path, target: str, names: list[str], limit: float, kinds: str
+    folder: Path, target: str, names: list[str], limit: float, kinds: str, level: Level
 ) -> Iterator[Outcome]:
     """Yield the outcomes of the pairs and of the whole programs of a target."""
     passes = folder / f"{target}_passes"
@@ -140,14 +164,14 @@ def outcomes_of(
             if not names or each.name in names:
                 for module in modules_in(each):
                     named = replace(module, name=f"{each.name}/{module.name.split('.')[0]}")
-                    yield from pair_outcomes(named, target, limit)
+                    yield from pair_outcomes(named, target, limit, level)
     if "whole" in kinds:
         for before in sorted((folder / target).glob("*.pre.hlo")):
             name = before.name.removesuffix(".pre.hlo")
             if not names or name in names:
                 ours, theirs = multiprocessing.Pipe(False)
                 after = before.with_name(f"{name}.opt.hlo")
-                arguments = (before, after, f"{target} whole", theirs)
+                arguments = (before, after, f"{target} whole", level, theirs)
                 process = multiprocessing.Process(target=send_whole, args=arguments)
                 for outcome in received(process, ours, limit):
                     whole = f"{target} whole"
@@ -201,13 +225,14 @@ def main() -> None:
     parser.add_argument("--targets", default="tpu,gpu")
     parser.add_argument("--kinds", default="pairs,whole")
     parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--level", choices=("reads", "counts", "values"), default="values")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--against", type=Path)
     options = parser.parse_intermixed_args()
     outcomes = []
     with open(options.save or "/dev/null", "w") as file:
         for target in options.targets.split(","):
-            limits = (options.limit, options.kinds)
+            limits = (options.limit, options.kinds, options.level)
             for outcome in outcomes_of(options.folder, target, options.names, *limits):
                 outcomes.append(outcome)
                 print(json.dumps(asdict(outcome)), file=file, flush=True)
