@@ -43,6 +43,12 @@ BORDER_FILLS: Final = 16
 UNIFORM_FILLS: Final = 12
 """Number of fillings of each operand with a value of its own."""
 
+LONE_VALUES: Final = ((0, 1), (2, 1))
+"""Values of the elements of an operand, and of the one at the index of the result.
+
+One less where the type has no 2: in each case, it has a value on the far side of the lone one.
+"""
+
 EXTREMES: Final = (100, -100)
 """Values of the elements at the index of the changed one, so that a comparison selects them."""
 
@@ -172,6 +178,7 @@ class Influence:
         * as they are;
         * random, with extremes at index `j`;
         * random;
+        * constant but for the element at `at`: a comparison selects it, or the changed element;
         * random, with the index `at` in the rows of integer operands: indices must select it;
         * random, with small integers, or parts of the index, in their elements;
         * random, with integers at the borders of masks;
@@ -189,6 +196,7 @@ class Influence:
         for _ in range(RANDOM_FILLS):
             self.draw_all()
             yield 3
+        yield from self._lone_fillings(at)
         yield from self._indexed_fillings(at)
         for _ in range(BORDER_FILLS if self.borders else 0):
             self.draw_borders()
@@ -224,6 +232,29 @@ class Influence:
             yield None
         for _ in range(UNIFORM_FILLS):
             self.draw_constants()
+            yield None
+
+    def _lone_fillings(self, at: ElementIndex) -> Iterator[int | None]:
+        """Fill the largest operands with an element at `at` with one value there, one elsewhere.
+
+        The others are random and not 0, so that it shows which of them are added where.
+        """
+        holders = [
+            each
+            for each in self.arrays
+            if each.ndim == len(at) and all(i < n for i, n in zip(at, each.shape, strict=True))
+        ]
+        size = max([each.size for each in holders], default=0)
+        for others, lone in LONE_VALUES if size > 1 else ():
+            self.draw_all()
+            for each in self.arrays:
+                if each.size < size:
+                    each[each == 0] = 1
+            for each in holders:
+                if each.size == size:
+                    less = not _fill(each, 2)
+                    _fill(each, others - less)
+                    _fill(each[(..., *[slice(k, k + 1) for k in at])], lone - less)
             yield None
 
     def draw_all(self, scale: int = 1) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
 from hlo.ops.attributes import WindowDimension, computation, dilated_size, window
 from hlo.ops.op import (
     HOLDS,
@@ -23,7 +23,7 @@ from hlo.ops.op import (
     signature,
 )
 from hlo.ops.unify import PartialShape, may_be_same_dims, same_but_precision, with_rank
-from hlo.shapes.shape import AnyShape
+from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, TernaryOp
 from indexing.ops.control import callees
@@ -36,6 +36,7 @@ from indexing.ops.element import (
     bounded_count,
     element_count,
 )
+from indexing.ops.elementwise import Compare
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import (
     NeededOperands,
@@ -45,7 +46,7 @@ from indexing.ops.needed_operands import (
 from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import overlaps
-from indexing.ops.windows import position_of, window_applications, window_map
+from indexing.ops.windows import are_shared, position_of, window_applications, window_map
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown
 
@@ -77,7 +78,9 @@ class SelectAndScatter(TernaryOp):
     next)`` is false, the next element replaces the selected one. Padding is never selected.
 
     Every window that contains an element may select it, depending on all elements of the window.
-    Therefore the maps to the operand and to the source are "may".
+    If `select` compares by order, each of these elements decides for some values: a larger element
+    takes the window from the one that was largest. The maps to the source, and to the operand if no
+    element is alone in all of its windows, are then exact, else "may".
 
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
@@ -186,8 +189,22 @@ class SelectAndScatter(TernaryOp):
         select, scatter = callees(instruction, "select", "scatter")
         rule = ReductionRule(inits=(2,), values=(1,), uses_computation=True)
         needed = needed_by_reduction(rule, output_id, partial(parameters_read, scatter))
-        first: dict[int, Grade] = {0: "may"} if parameters_read(select, 0) else {}
-        return replace(needed, grades={**first, **needed.grades})
+        if not parameters_read(select, 0):
+            return needed
+        grades: dict[int, Grade] = {0: "may", **needed.grades}
+        certain: set[int] = set()
+        operand = instruction.operands[0].shape
+        if grades.get(1) == "exact" and not needed.only_last and _is_order(select, operand):
+            certain.add(1)
+            if self._decide(operand):
+                certain.add(0)
+        return replace(needed, grades=grades, certain=frozenset(certain))
+
+    def _decide(self, operand: AnyShape) -> bool:
+        """Return True if each element that a window covers shares a window with another one."""
+        if not isinstance(operand, Shape) or UNBOUNDED in operand.dims:
+            return False
+        return are_shared(self.window, operand.dims)
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
@@ -231,3 +248,19 @@ class SelectAndScatter(TernaryOp):
         chosen = selected >= 0
         reduce_at(scatter, [out], selected[chosen], [second[chosen]])
         return out.reshape(first.shape)
+
+
+def _is_order(select: Computation, operand: AnyShape) -> bool:
+    """Return True for a comparison by order of elements that take three values or more.
+
+    Of two values, the first element with the larger one is selected: others after it never are.
+    """
+    op = select.root.op
+    if not isinstance(op, Compare) or op.direction in ("EQ", "NE"):
+        return False
+    if {*select.root.operands} != {*select.parameters}:
+        return False
+    if not isinstance(operand, Shape):
+        return False
+    element = ELEMENT_TYPES[operand.element_type]
+    return element.kind != "pred" and element.bits > 1

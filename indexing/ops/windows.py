@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from simplifier.linear import Affine, Expr, as_expr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+_MAX_COVERED: Final = 1 << 22
+"""Limit on the pairs of a position and a window element that `are_shared` examines."""
 
 
 def index_at(
@@ -188,6 +192,35 @@ def _distinct_windows(w: WindowDimension, size: int) -> tuple[int, int]:
     if distinct == np.count_nonzero(is_covering):
         return positions, w.size
     return distinct + int(np.count_nonzero(~is_covering)), int(counts.max())
+
+
+def are_shared(window: Sequence[WindowDimension], sizes: Sequence[int]) -> bool:
+    """Return True if no element of an array is alone in all windows that cover it.
+
+    Windows with more than `_MAX_COVERED` pairs of a position and an element are not examined.
+
+    >>> are_shared([WindowDimension(2, stride=2)], [5])  # no window covers element 4
+    True
+    >>> are_shared([WindowDimension(2, stride=2, high=1)], [5])  # element 4 is alone
+    False
+    """
+    pairs = list(zip(window, sizes, strict=True))
+    if sum([w.positions(n) * w.size for w, n in pairs]) > _MAX_COVERED:
+        return False
+    return not all(_has_lone_element(w, n) for w, n in pairs)
+
+
+def _has_lone_element(w: WindowDimension, size: int) -> bool:
+    """Return True if all windows of one dimension that cover some element cover no other one."""
+    positions = np.arange(w.positions(size), dtype=np.int64)
+    _, first, counts = _covered_elements(w, size, positions)
+    is_covered, is_shared = np.zeros(size, bool), np.zeros(size, bool)
+    distance = w.window_dilation // gcd(w.window_dilation, w.base_dilation)
+    for k in range(w.size):
+        here = first[counts > k] + k * distance
+        is_covered[here] = True
+        is_shared[here[counts[counts > k] > 1]] = True
+    return bool(np.any(is_covered & ~is_shared))
 
 
 def _covered_elements(

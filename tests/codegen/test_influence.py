@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hlo
@@ -150,3 +151,33 @@ def test_samples_of_ops_have_no_false_alarm_and_few_runs(monkeypatch: pytest.Mon
                 assert not details(validate_instruction(instruction, 0, 4096)), sample
     assert sum(runs) < 6 * len(runs)
     assert max(runs) < 400
+
+
+@pytest.mark.parametrize("direction", ["GE", "LT"])
+@pytest.mark.parametrize("kind", ["f32", "bf16", "s8", "u8", "s2", "u2"])
+def test_every_element_that_a_select_and_scatter_compares_is_seen(
+    kind: str, direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random values seldom let the changed element take a window from that of the result."""
+
+    def unseen_read(self: Influence, array: Any, output: int, exact: IndexingMap) -> Any:
+        for at in np.ndindex(*[d.upper + 1 for d in exact.dims]):
+            for j in sorted(self.images(exact, at) or ()):
+                pairs.append(j)
+                if not self.is_seen(array, output, exact, at, j):
+                    return at, j
+        return None
+
+    pairs: list[Any] = []
+    monkeypatch.setattr(Influence, "unseen_read", unseen_read)
+    scalars = f"a = {kind}[] parameter(0)  b = {kind}[] parameter(1)"
+    root = hlo.parse(f"""
+f {{ {scalars}  ROOT c = pred[] compare(a, b), direction={direction} }}
+g {{ {scalars}  ROOT c = {kind}[] add(a, b) }}
+ENTRY e {{ p = {kind}[3,2] parameter(0)  q = {kind}[2,1] parameter(1)  z = {kind}[] parameter(2)
+  ROOT r = {kind}[3,2] select-and-scatter(p, q, z), window={{size=2x2}}, select=f, scatter=g }}
+""").entry.root
+    report = validate_instruction(root, 0, 4096)
+    assert report.status == "ok"
+    assert not details(report)
+    assert len(pairs) == (2 * 4 + 2 * 6 + 2 * 4) + (2 + 4 + 2) + 6  # two windows share a row

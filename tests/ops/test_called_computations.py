@@ -379,7 +379,7 @@ ENTRY e {{ p = f32[4] parameter(0)  q = f32[2] parameter(1)  z = f32[] parameter
 @pytest.mark.parametrize(
     "select, scatter, read",
     [
-        ("compare(a, b), direction=GE", "add(a, b)", ["may", "may", "exact"]),
+        ("compare(a, b), direction=GE", "add(a, b)", ["exact", "exact", "exact"]),
         ("compare(a, b), direction=GE", "negate(b)", ["may", "may", "may"]),
         ("compare(a, b), direction=GE", "negate(a)", ["may", "", "exact"]),
         ("constant(true)", "add(a, b)", ["", "may", "exact"]),
