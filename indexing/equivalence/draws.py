@@ -69,10 +69,12 @@ def integer_edges(kind: np.dtype[Any]) -> Array:
 
     >>> integer_edges(np.dtype(np.int8)).tolist()
     [-128, -127, -1, 0, 1, 2, 63, 64, 126, 127]
+    >>> integer_edges(np.dtype(np.uint64))[-1]
+    np.uint64(18446744073709551615)
     """
     low, high = limits(kind)
     numbers = [low, low + 1, -1, 0, 1, 2, high // 2, high // 2 + 1, high - 1, high]
-    return np.array(sorted({n for n in numbers if low <= n <= high})).astype(kind)
+    return np.array(sorted({n for n in numbers if low <= n <= high}), dtype=kind)
 
 
 def float_edges(kind: np.dtype[Any]) -> Array:
