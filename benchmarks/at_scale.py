@@ -65,7 +65,8 @@ def ran(options: Sequence[str], files: Sequence[str]) -> tuple[Cost, str]:
             processes = resources.enter_context(DaskProcesses(folder, "a", "b"))
             words[words.index("ADDRESS")] = processes.address
             before = processor_seconds(processes)
-        command = [sys.executable, "-m", "indexing.cli", "maps", "--all", "--format", "json"]
+        command = [sys.executable, "-m", "indexing.cli", "maps", "--all", "--no-cache"]
+        command += ["--format", "json"]
         start = time.perf_counter()
         process = subprocess.Popen([*command, *words, *files], stdout=output)
         _, status, usage = os.wait4(process.pid, 0)  # also of the processes that it waited for

@@ -99,7 +99,7 @@ def write(kind: str, source: Path, count: int, path: Path) -> None:
 
 def cost(command: tuple[str, ...], file: Path) -> Cost:
     """Run a command, and return what it needs."""
-    line = [sys.executable, "-m", "indexing.cli", *command, str(file), "--quiet"]
+    line = [sys.executable, "-m", "indexing.cli", *command, str(file), "--quiet", "--no-cache"]
     with subprocess.Popen(line, stdout=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -63,7 +63,16 @@ def all_maps(module: Module) -> Counter[str]:
 
 def command_seconds(path: Path) -> float:
     """Return the time of ``hlo-indexing maps --all --format json`` in a new process."""
-    command = [sys.executable, "-m", "indexing.cli", "maps", "--all", "--format", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "indexing.cli",
+        "maps",
+        "--all",
+        "--no-cache",
+        "--format",
+        "json",
+    ]
     with cached_bytecode() as variables:
 
         def run() -> None:

@@ -7,6 +7,9 @@ The questions about instruction NAME alternate with jaxlib's parser on the same 
 load on the machine affects both. The target is 3 times jaxlib's parser and 0.3 s. Without FILE, the
 largest module of ``examples/`` is measured; without NAME, its last instruction that calls a
 computation.
+
+Outlines of modules are cached, except where `--no-cache` is given. The same question about a module
+of two instructions shows what the start of the command takes.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import hlo
@@ -28,6 +32,10 @@ REPEAT: Final = 3
 STARTUP: Final = 0.3  # seconds of the target that do not depend on the text
 TIMES_JAXLIB: Final = 3
 
+TINY: Final = "maps -i NAME of a tiny module"
+CACHED: Final = "maps -i NAME, cached outline"
+TINY_MODULE: Final = "ENTRY e { p = f32[5] parameter(0) ROOT n = f32[5] negate(p) }"
+
 PYTHON: Final = """
 import hlo, indexing
 module = hlo.load({file!r})
@@ -35,12 +43,15 @@ print(indexing.output_to_input(module.find({name!r})[0]))
 """
 
 
-def questions(file: str, name: str) -> Mapping[str, list[str]]:
-    """Return the command of each question."""
-    maps = [sys.executable, "-m", "indexing.cli", "maps", file, "-i", name]
+def questions(file: str, name: str, tiny: Path) -> Mapping[str, list[str]]:
+    """Return the command of each question; `tiny` is the file of `TINY_MODULE`."""
+    cached = [sys.executable, "-m", "indexing.cli", "maps", file, "-i", name]
+    maps = [*cached[:-2], "--no-cache", *cached[-2:]]
     return {
         "start of Python": [sys.executable, "-c", "import numpy"],
         "hlo-indexing --help": [sys.executable, "-m", "indexing.cli", "--help"],
+        TINY: [*cached[:4], str(tiny), "-i", "n"],
+        CACHED: cached,
         "maps -i NAME": maps,
         "maps -i NAME --to parameters": [*maps, "--to", "parameters"],
         "maps -i NAME of none": [*maps[:-1], f"{name}.none"],
@@ -68,20 +79,24 @@ def default_name(file: str) -> str:
 
 def measured(file: str, name: str) -> tuple[dict[str, float], float | str]:
     """Return the shortest time of each question, and that of jaxlib's parser."""
-    with cached_bytecode() as environment:
-        for command in questions(str(EXAMPLES / "layernorm.opt.hlo"), "*").values():
+    with cached_bytecode() as variables, TemporaryDirectory() as folder:
+        environment = {**variables, "XDG_CACHE_HOME": folder}
+        tiny = Path(folder, "tiny.hlo")
+        tiny.write_text(TINY_MODULE)
+        for command in questions(str(EXAMPLES / "layernorm.opt.hlo"), "*", tiny).values():
             seconds(command, environment)  # compiles the modules
-        return _measured(file, name, environment)
+        seconds(questions(file, name, tiny)[CACHED], environment)  # stores the outline
+        return _measured(file, name, tiny, environment)
 
 
 def _measured(
-    file: str, name: str, environment: Mapping[str, str]
+    file: str, name: str, tiny: Path, environment: Mapping[str, str]
 ) -> tuple[dict[str, float], float | str]:
     text = read_text(file)
     times: dict[str, list[float]] = {}
     actions: dict[str, Callable[[], float]] = {
         question: lambda command=command: seconds(command, environment)  # type: ignore[misc]
-        for question, command in questions(file, name).items()
+        for question, command in questions(file, name, tiny).items()
     }
     jaxlib: list[float] = []
     for _ in range(REPEAT):
@@ -104,6 +119,7 @@ def main(arguments: list[str]) -> None:
         return
     target = TIMES_JAXLIB * jaxlib + STARTUP
     print(f"  {'jaxlib parses the text':32} {jaxlib:8.3f} s; the target is {target:.3f} s")
+    print(f"  cached outline / tiny module     {times[CACHED] / times[TINY]:8.2f}")
     for question, time_ in times.items():
         share = f"{time_ / target:.2f} of the target"
         print(f"  {question:32} {time_:8.3f} s, {(time_ - STARTUP) / jaxlib:5.2f} x, {share}")

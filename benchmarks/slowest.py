@@ -52,7 +52,7 @@ def asked_about(file: Path) -> str:
 def cost(words: Sequence[str], limit: int, variables: Mapping[str, str]) -> Cost:
     """Run a command, and return what it needs."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "indexing.cli", *words],
+        [sys.executable, "-m", "indexing.cli", *words, "--no-cache"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=variables,

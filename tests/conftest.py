@@ -38,6 +38,12 @@ def root() -> Path:
     return ROOT
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Use a new cache folder, also in the processes that tests start."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture
 def forget_maps() -> Iterator[Callable[[], None]]:
     """Forget the memoised maps of ops, now, when it is called, and after the test.

@@ -9,7 +9,8 @@ from io import BytesIO
 from typing import Final
 
 from hlo.arguments import checked
-from hlo.formats.parser import parse, parse_all
+from hlo.formats.outline import OutlineStore
+from hlo.formats.parser import parse, parse_all, parse_outlined
 from hlo.formats.proto import proto_text
 from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes, unpack, unpacked_name
 from hlo.formats.recognition import BYTECODE, STABLEHLO, binary_format
@@ -71,6 +72,18 @@ def load_all(
     2
     """
     return parse_all(read_text(path, max_bytes), _filename(path), lazy=lazy)
+
+
+def load_outlined(
+    path: str | os.PathLike[str], max_bytes: int, lazy: bool, outlines: OutlineStore | None
+) -> list[Module]:
+    """Load the modules of a file as `load_all` does, with a store of outlines.
+
+    Raises:
+        HloError: as `load`.
+        OSError: the file cannot be read.
+    """
+    return parse_outlined(read_text(path, max_bytes), _filename(path), lazy, outlines)
 
 
 def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:

@@ -12,6 +12,7 @@ from hlo.formats.faults import (
     second_entry,
     wrong_result_shape,
 )
+from hlo.formats.outline import BodyPlace, ModuleOutline, OutlinedBody, WrongOutline
 from hlo.formats.scan import BodyScanner
 from hlo.modules.header import check as check_header
 from hlo.modules.module import Computation, Module
@@ -41,11 +42,19 @@ _BODY = token(r"\{")
 
 
 class ModuleReader(BodyScanner):
-    """Parser of one module."""
+    """Parser of one module.
 
-    def __init__(self, source: Source, lazy: bool) -> None:
-        super().__init__(source)
+    Args:
+        lazy: leave the instructions of regular bodies for later, except those of ENTRY.
+        outline: that of the text, if it is known; then the instructions of all regular bodies are
+            left for later, and `module` raises `WrongOutline` if it is that of another text.
+    """
+
+    def __init__(self, source: Source, lazy: bool, outline: ModuleOutline | None = None) -> None:
+        super().__init__(source, outline is not None)
         self.is_lazy = lazy
+        self.known_outline = outline
+        self.places: list[BodyPlace] = []  # of the computations so far
 
     def module(self) -> Module:
         result, position = self.result, 0
@@ -54,10 +63,14 @@ class ModuleReader(BodyScanner):
                 raise no_module_name(self.source, header.end())
             result.name = header[1]
             result.attributes, _, position = self.attributes(header.end(), None)
-            check_header(result.attributes)
+            if self.known_outline is None:  # else it has been checked
+                check_header(result.attributes)
         result.tables, position = self.tables(position)
         if header or _COMPUTATION.match(self.text, position):
-            result.entry = self.all_computations(position)
+            if self.known_outline is None:
+                result.entry = self.all_computations(position)
+            else:
+                result.entry = self.outlined_computations(position, self.known_outline)
         else:
             result.entry = self.bare_instructions(position)
         result.name = result.name or f"module_{result.entry.name}"
@@ -91,6 +104,38 @@ class ModuleReader(BodyScanner):
             raise no_computation(self.source, position)
         return entry or list(self.computations.values())[-1]
 
+    def outlined_computations(self, position: int, outline: ModuleOutline) -> Computation:
+        """Read the computations of a text that was parsed before, and return the entry.
+
+        Raises:
+            WrongOutline: the outline is that of another text.
+        """
+        entry: Computation | None = None
+        for body in outline.bodies:
+            head = _COMPUTATION.match(self.text, position)
+            if head is None:
+                raise WrongOutline
+            if body.start:
+                computation, position = self.outlined(head, body, outline)
+            else:
+                computation, position = self.computation(head)
+            if head[1]:
+                entry = computation
+        if not self.computations or not END.match(self.text, position):
+            raise WrongOutline
+        return entry or list(self.computations.values())[-1]
+
+    def outlined(
+        self, head: re.Match[str], body: OutlinedBody, outline: ModuleOutline
+    ) -> tuple[Computation, int]:
+        start, end, count, text = body.start, body.end, len(body.codes), self.text
+        if not head.end() < start < end <= len(text) or text[start - 1] + text[end - 1] != "{}":
+            raise WrongOutline
+        computation = self.new_computation(head[2], head.start(2))
+        self.defer(computation, (start, end), count, body.names, lambda: outline.opcodes_of(body))
+        computation.attributes, _, position = self.attributes(end, None)
+        return computation, position
+
     def computation(self, head: re.Match[str]) -> tuple[Computation, int]:
         computation = self.new_computation(head[2], head.start(2))
         position, result_shape, result_at = head.end(), None, 0
@@ -107,12 +152,16 @@ class ModuleReader(BodyScanner):
         # most questions need the entry computation
         scanned = self.scan_body(body.end()) if self.is_lazy and not head[1] else None
         if scanned and (result_shape is None or scanned.result.compatible(result_shape)):
-            self.defer(computation, scanned, body.end())
+            opcodes, place = scanned.opcodes, (body.end(), scanned.end)
+            names = "\n".join(scanned.names)
+            self.defer(computation, place, len(opcodes), names, lambda: opcodes)
             position = scanned.end
         else:
             end = self.regular(computation, body.end())
             position = self.instructions(computation, body.end()) if end is None else end
             self.check_result(computation, result_shape, result_at)
+            place = (0, 0) if end is None else (body.end(), end)
+        self.places.append(BodyPlace(computation, *place))
         computation.attributes, _, position = self.attributes(position, None)
         return computation, position
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from hlo.arguments import checked
 from hlo.formats.module_reader import ModuleReader
+from hlo.formats.outline import OutlineStore, WrongOutline, outline_of
 from hlo.formats.pasted import blank_surroundings
 from hlo.formats.recognition import other_format
 from hlo.modules.infer import with_shapes
@@ -48,7 +49,7 @@ def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Modul
 
     Source: XLA ``xla/hlo/parser/hlo_parser.cc``.
     """
-    return _parse_module(Source(blank_surroundings(text), filename), lazy)
+    return _parse_module(Source(blank_surroundings(text), filename), lazy, None)
 
 
 def restored_module(source: Source, shapes: Sequence[AnyShape | None] | None) -> Module:
@@ -58,20 +59,36 @@ def restored_module(source: Source, shapes: Sequence[AnyShape | None] | None) ->
         source: the text.
         shapes: the declared shape of each instruction if they are not those of the text.
     """
-    module = _parse_module(source, lazy=True)
+    module = _parse_module(source, True, None)
     if shapes is None:
         return module
     return with_shapes(module, dict(zip(module.instructions, shapes, strict=True)))
 
 
-def _parse_module(source: Source, lazy: bool) -> Module:
+def _outlined_module(source: Source, outlines: OutlineStore) -> Module | None:
+    """Return a module whose outline is stored; None if there is none, or a wrong one."""
+    outline = outlines.find(source.text)
+    if outline is None:
+        return None
+    with suppress(WrongOutline, HloError), _pause_collector():
+        return ModuleReader(source, True, outline).module()
+    return None
+
+
+def _parse_module(source: Source, lazy: bool, outlines: OutlineStore | None) -> Module:
+    if outlines is not None and (module := _outlined_module(source, outlines)) is not None:
+        return module
+    reader = ModuleReader(source, lazy)
     try:
         with _pause_collector():
-            return ModuleReader(source, lazy).module()
+            module = reader.module()
     except HloError:
         if error := other_format(source):
             raise error from None
         raise
+    if outlines is not None:
+        outlines.keep(source.text, outline_of(reader.places))
+    return module
 
 
 @contextmanager
@@ -100,11 +117,31 @@ def parse_all(text: str, filename: str = "<string>", *, lazy: bool = False) -> l
     ...     "\\n// -----\\nHloModule b ENTRY e { p = f32[] parameter(0) }")]
     ['a', 'b']
     """
-    return [parse(part, filename, lazy=lazy) for part in _parts(text)]
+    return parse_outlined(text, filename, lazy, None)
+
+
+def parse_outlined(
+    text: str, filename: str, lazy: bool, outlines: OutlineStore | None
+) -> list[Module]:
+    """Parse the modules of a text as `parse_all` does, with a store of outlines.
+
+    A module whose outline is stored is parsed lazily; the outlines of all others are stored.
+    """
+    if outlines is not None:  # a text with an outline has no separator, and nothing around it
+        whole = _outlined_module(Source(text, filename), outlines)
+        if whole is not None:
+            return [whole]
+    return [
+        _parse_module(Source(blank_surroundings(part), filename), lazy, outlines)
+        for part in _parts(text)
+    ]
 
 
 def _parts(text: str) -> Iterator[str]:
     """Yield each part between ``// -----`` lines, padded by line breaks to keep line numbers."""
+    if "// -----" not in text:
+        yield text
+        return
     lines_before = 0
     for part in re.split(r"^[ \t]*// -----[^\n]*", text, flags=re.MULTILINE):
         if not END.match(part) or part == text:

@@ -10,7 +10,7 @@ error.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
@@ -59,6 +59,7 @@ _LINE: Final = re.compile(
 _BESIDE: Final = re.compile(_INDEX, re.ASCII)
 _CLOSED: Final = re.compile(r"\s*+\}", re.ASCII)
 _CONFIG: Final = "backend_config"
+_WORD_VALUE: Final = re.compile(rf", ({NAME})=([\w.%\-]++)(?=,|$)", re.ASCII)
 _CALLEES: Final = re.compile(rf"%?{_NAME}|\{{%?{_NAME}(?>, ?%?{_NAME})*+\}}", re.ASCII)
 
 
@@ -105,16 +106,18 @@ _FormText: TypeAlias = tuple[str, str, str | None, str, str | None]
 class BodyScanner(BodyReader):
     """Parser of regular bodies, which can leave their instructions for later.
 
-    The tables are of parts of lines that the parser accepts.
+    The tables are of parts of lines that the parser accepts; `is_accepted` if the text is valid.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, is_accepted: bool) -> None:
         super().__init__(source)
+        self.is_accepted = is_accepted
         self.accepted_shapes: dict[str, AnyShape] = {}
         self.accepted_opcodes: dict[str, str] = {}
         self.accepted_attributes = {"": _Attributes()}
-        self.forms: dict[tuple[_FormText, Shapes], _LineForm] = {}
         self.last_forms: dict[_FormText, _LineForm] = {}  # of each text, the last one in use
+        # others; the shapes of many operands are slow to hash
+        self.other_forms: dict[tuple[_FormText, Shapes], _LineForm] = {}
 
     def scan_body(self, position: int) -> ScannedBody | None:
         """Return the body with its first instruction at `position`; None if it is not regular."""
@@ -149,16 +152,29 @@ class BodyScanner(BodyReader):
         result = shapes[root or shape]
         return ScannedBody(tuple(names), tuple(opcodes), result, end.end())
 
-    def defer(self, computation: Computation, body: ScannedBody, position: int) -> None:
-        """Leave the instructions of a computation, the first one at `position`, for later."""
+    def defer(
+        self,
+        computation: Computation,
+        place: tuple[int, int],
+        count: int,
+        names: str,
+        read_opcodes: Callable[[], tuple[str, ...]],
+    ) -> None:
+        """Leave the instructions of a regular body for later.
+
+        `place` is the position of the first one, and that after the closing brace; see also
+        `DeferredBody`.
+        """
+        position, end = place
 
         def make() -> None:
             made = self._make_body(computation, position)
             assert made is not None  # `scan_body` accepts the body
+            assert len(made.instructions) == count
             computation.complete(made.instructions, made.root)
 
-        computation.defer(DeferredBody(body.names, body.opcodes, make, self.result.lock))
-        self._finish(computation, body.end)
+        computation.defer(DeferredBody(count, names, read_opcodes, make, self.result.lock))
+        self._finish(computation, end)
 
     def regular(self, computation: Computation, position: int) -> int | None:
         """Parse instructions up to the closing brace; return None if the body is not regular."""
@@ -228,14 +244,17 @@ class BodyScanner(BodyReader):
         Raises:
             HloError: it does not accept them.
         """
-        if text not in self.last_forms and not self._accepts(line, end):
+        form = last = self.last_forms.get(text)
+        if last is not None:
+            self.other_forms[text, last.operand_shapes] = last
+            form = self.other_forms.get((text, operand_shapes))
+        elif not self._accepts(line, end):
             return None
-        form = self.forms.get((text, operand_shapes))
         if form is None:
             shape, opcode, literal, listed, config = text
             literal, config = self._intern(literal), self._intern(config)
             text = shape, opcode, literal, listed, config
-            self.forms[text, operand_shapes] = form = _LineForm(self, text, operand_shapes)
+            form = _LineForm(self, text, operand_shapes)
         self.last_forms[text] = form
         return form
 
@@ -270,6 +289,8 @@ class BodyScanner(BodyReader):
         return True
 
     def _accepts_attributes(self, line: re.Match[str], end: int) -> bool:
+        if self.is_accepted and self._reads_words(line[7]):
+            return True
         attributes, _, parsed_end = self.attributes(line.start(7), None)
         if end != parsed_end or "control-predecessors" in attributes:
             return False
@@ -289,6 +310,22 @@ class BodyScanner(BodyReader):
                 texts.append((name, text, value.start - first, value.end - first))
         self.accepted_attributes[line[7]] = _Attributes(tuple(texts), called)
         return True
+
+    def _reads_words(self, listed: str) -> bool:
+        """Return True if the values of accepted attributes are words; add them to the table."""
+        texts: list[tuple[str, str, int, int]] = []
+        called: tuple[Computation, ...] = ()
+        position = 0
+        while word := _WORD_VALUE.match(listed, position):
+            name, text = word.groups()
+            if name in CALLEE_ATTRIBUTES:
+                callee = self.computations[text.removeprefix("%")]
+                text, called = callee.name, (*called, callee)
+            texts.append((self.words.setdefault(name, name), text, word.start(2), word.end()))
+            position = word.end()
+        if position == len(listed):
+            self.accepted_attributes[listed] = _Attributes(tuple(texts), called)
+        return position == len(listed)
 
 
 class _LineForm(InstructionForm):

@@ -17,27 +17,48 @@ class DeferredBody:
     """The instructions of a computation that are not made yet.
 
     Attributes:
-        names: the name of each instruction, in text order.
-        opcodes: the opcode of each instruction.
+        count: the number of instructions.
+        listed_names: their names in text order, one a line.
 
     Args:
+        read_opcodes: returns the opcode of each instruction, in text order.
         make: calls `Deferrable.complete`.
         lock: held by the thread that calls `make`; shared by all bodies of a module.
     """
 
-    __slots__ = ("_lock", "_make", "names", "opcodes")
+    __slots__ = ("_lock", "_make", "_names", "_read_opcodes", "count", "listed_names")
 
     def __init__(
         self,
-        names: tuple[str, ...],
-        opcodes: tuple[str, ...],
+        count: int,
+        listed_names: str,
+        read_opcodes: Callable[[], tuple[str, ...]],
         make: Callable[[], object],
         lock: AbstractContextManager[object],
     ) -> None:
-        self.names = names
-        self.opcodes = opcodes
+        self.count = count
+        self.listed_names = listed_names
+        self._names: tuple[str, ...] = ()  # split on first use
+        self._read_opcodes = read_opcodes
         self._make = make
         self._lock = lock
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each instruction, in text order."""
+        if not self._names:
+            self._names = tuple(self.listed_names.split("\n"))
+        return self._names
+
+    @property
+    def opcodes(self) -> tuple[str, ...]:
+        """The opcode of each instruction, in text order."""
+        return self._read_opcodes()
+
+    def has_name(self, name: str) -> bool:
+        """Return True if an instruction has the name."""
+        listed = self.listed_names
+        return name in listed and name in self.names  # most lists do not need to be split
 
     def materialise(self, owner: Deferrable) -> None:
         """Make the instructions of `owner`, unless another thread has made them."""
@@ -93,6 +114,11 @@ class Deferrable:
         body = self.body
         return tuple([i.opcode for i in self._instructions]) if body is None else body.opcodes
 
+    def has_name(self, name: str) -> bool:
+        """Return True if an instruction has the name, without making it."""
+        body = self.body
+        return name in self.names if body is None else body.has_name(name)
+
     def __len__(self) -> int:
         body = self.body
-        return len(self._instructions) if body is None else len(body.names)
+        return len(self._instructions) if body is None else body.count

@@ -52,10 +52,11 @@ class Pattern:
 
     def names_some_in(self, computation: Computation) -> bool:
         """Return True if the pattern names an instruction of `computation`."""
-        names: Iterable[str] = computation.names
-        if self._has_slash:
-            names = (f"{computation.name}/{name}" for name in names)
-        return self.text in names if self.is_name else any(map(self.matches, names))
+        prefix = f"{computation.name}/" if self._has_slash else ""
+        if self.is_name:
+            has_prefix = self.text.startswith(prefix)
+            return has_prefix and computation.has_name(self.text.removeprefix(prefix))
+        return any(self.matches(f"{prefix}{name}") for name in computation.names)
 
     @property
     def _has_slash(self) -> bool:

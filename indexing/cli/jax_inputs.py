@@ -39,7 +39,7 @@ _HELP: Final = {
     "gpu:H100, gpu:H100:8 or cpu",
     "stage": f"The module of a function {PREFIX}...: lowered, optimized, or after a pass; by "
     "default optimized for a target, else lowered",
-    "no-cache": f"Lower and compile a function {PREFIX}... again",
+    "no-cache": f"Scan files, and lower and compile functions {PREFIX}..., again",
 }
 
 
@@ -129,6 +129,7 @@ def with_functions(command: click.Command) -> Callable[..., Any] | None:
 
     def resolved(**arguments: Any) -> Any:
         context = click.get_current_context()
+        reporter_of(context).uses_cache = not is_fresh(context)
         _check_options(context, [arguments[name] for name in names])
         for name, kind in names.items():
             value = arguments[name]
@@ -144,7 +145,7 @@ def with_functions(command: click.Command) -> Callable[..., Any] | None:
 def _check_options(context: click.Context, inputs: Sequence[str | Sequence[str]]) -> None:
     """Refuse options for functions of JAX where no input is one."""
     every = [name for each in inputs for name in ([each] if isinstance(each, str) else each)]
-    given = [name for name, value in _given(context).items() if value]
+    given = [name for name, value in _given(context).items() if value and name != "no_cache"]
     if given and not any(map(is_function, every)):
         option = given[0].replace("_", "-")
         raise click.UsageError(f"--{option} is for inputs that are functions of JAX: {FORM}")

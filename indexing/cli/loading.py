@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlo.text.source import HloError
-from indexing.cli.reporter import limit_of, load_modules
+from indexing.cli.reporter import limit_of, load_modules, outlines
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
@@ -36,7 +36,9 @@ def _contents(path: str, name: str, max_bytes: int | None) -> bytes:
     return bytes(read_stored(path, name, limit_of(max_bytes)))
 
 
-def load(file: str, max_bytes: int | None, stored: Stored | None, lazy: bool) -> list[Module]:
+def load(
+    file: str, max_bytes: int | None, stored: Stored | None, lazy: bool, uses_cache: bool = False
+) -> list[Module]:
     """Load the modules of a file, or of its contents.
 
     Args:
@@ -44,6 +46,7 @@ def load(file: str, max_bytes: int | None, stored: Stored | None, lazy: bool) ->
         max_bytes: as `read`.
         stored: its contents or place; None if `file` is its place.
         lazy: only some instructions are needed; see `hlo.load_all`.
+        uses_cache: take the outlines of the modules from the user's cache, and store them.
     Raises:
         HloError: the file is not valid HLO, or too large.
         OSError: the file cannot be read.
@@ -52,18 +55,21 @@ def load(file: str, max_bytes: int | None, stored: Stored | None, lazy: bool) ->
     'm.hlo'
     """
     if stored is None:
-        return load_modules(file, max_bytes, lazy)
+        return load_modules(file, max_bytes, lazy, uses_cache)
     if isinstance(stored, Path):
         stored = _contents(str(stored), file, max_bytes)
     if not isinstance(stored, bytes):
         raise stored
     from hlo.formats.files import text_of
-    from hlo.formats.parser import parse_all
+    from hlo.formats.parser import parse_outlined
 
-    return parse_all(text_of(stored, file, limit_of(max_bytes)), file, lazy=lazy)
+    text = text_of(stored, file, limit_of(max_bytes))
+    return parse_outlined(text, file, lazy, outlines(uses_cache))
 
 
-def load_lazily(file: str, max_bytes: int | None, stored: Stored | None) -> list[Module]:
+def load_lazily(
+    file: str, max_bytes: int | None, stored: Stored | None, uses_cache: bool
+) -> list[Module]:
     """Load the modules lazily, unless the last call had the same file and it is unchanged.
 
     Raises:
@@ -71,16 +77,19 @@ def load_lazily(file: str, max_bytes: int | None, stored: Stored | None) -> list
         OSError: as `load`.
     """
     place = stored if isinstance(stored, Path) else file
-    return _load_version(
-        file, None if isinstance(stored, bytes) else _version(place), max_bytes, stored
-    )
+    version = None if isinstance(stored, bytes) else _version(place)
+    return _load_version(file, version, max_bytes, stored, uses_cache)
 
 
 @lru_cache(maxsize=1)
 def _load_version(
-    file: str, version: tuple[int, int] | None, max_bytes: int | None, stored: Stored | None
+    file: str,
+    version: tuple[int, int] | None,
+    max_bytes: int | None,
+    stored: Stored | None,
+    uses_cache: bool,
 ) -> list[Module]:
-    return load(file, max_bytes, stored, True)
+    return load(file, max_bytes, stored, True, uses_cache)
 
 
 def _version(file: str | Path) -> tuple[int, int] | None:

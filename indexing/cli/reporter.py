@@ -31,6 +31,7 @@ from indexing.cli.terminals import error_width, fit_lines, fit_message, terminal
 if TYPE_CHECKING:
     import click
 
+    from hlo.formats.outline import OutlineStore
     from hlo.modules.module import Module
     from indexing.maps.indexing_map import IndexingMap
     from indexing.views.selection import Condition
@@ -50,6 +51,7 @@ class Reporter:
         self.paths = Paths(self.exception)  # what the run reads and writes
         self.verdict = 0  # the exit status of a run that does not fail: a verdict is a result
         self.max_bytes: int | None = None  # limit on the size of an input, if it is given
+        self.uses_cache = True  # take outlines of modules from the user's cache, and store them
         self.reported: set[str] = set()
         self.matched: set[Condition] = set()  # conditions that an instruction of a file meets
         self.missed: dict[Condition, tuple[str, str]] = {}  # unmet: the file, a similar name
@@ -347,7 +349,7 @@ class Reporter:
         for file in files:
             modules: list[Module] = []
             with self.reporting(file):
-                modules = load_modules(file, self.max_bytes, lazy)
+                modules = load_modules(file, self.max_bytes, lazy, self.uses_cache)
             yield from modules
 
     def only_module(self, file: str) -> Module | None:
@@ -367,11 +369,22 @@ def reporter_of(context: click.Context) -> Reporter:
     return reporter
 
 
-def load_modules(file: str, max_bytes: int | None, lazy: bool = False) -> list[Module]:
+def load_modules(
+    file: str, max_bytes: int | None, lazy: bool = False, uses_cache: bool = False
+) -> list[Module]:
     """Load the modules of `file`; None stands for the default limit on its size."""
-    from hlo import load_all
+    from hlo.formats.files import load_outlined
 
-    return load_all(file, limit_of(max_bytes), lazy=lazy)
+    return load_outlined(file, limit_of(max_bytes), lazy, outlines(uses_cache))
+
+
+def outlines(uses_cache: bool) -> OutlineStore | None:
+    """Return the outlines in the cache; None without it."""
+    if not uses_cache:
+        return None
+    from indexing.frontends.outlines import OutlineCache
+
+    return OutlineCache()
 
 
 def limit_of(max_bytes: int | None) -> int:

@@ -102,6 +102,7 @@ class BufferedReporter(Reporter):
     colours: str = "auto"
     debug: bool = False
     max_bytes: int | None = None
+    uses_cache: bool = True
     failed: bool = False
     has_answer: bool = False
     reported: set[str] = field(default_factory=set)
@@ -116,7 +117,7 @@ class BufferedReporter(Reporter):
     def of(cls, reporter: Reporter) -> BufferedReporter:
         """Return an empty record with the settings of `reporter`."""
         colours = "always" if reporter.coloured else "never"
-        return cls(reporter.width, colours, reporter.debug, reporter.max_bytes)
+        return cls(reporter.width, colours, reporter.debug, reporter.max_bytes, reporter.uses_cache)
 
     def print(self, *lines: str) -> None:
         self.messages.append(("print", lines))
@@ -180,7 +181,7 @@ class Task:
                 modules = self.load(lazy=lazy)
         else:
             try:  # a worker often has several parts of a file
-                modules = loading.load_lazily(self.file, self.record.max_bytes, self.stored)
+                modules = self._load_lazily()
             except Exception:
                 if self.index == 0:
                     with reporter.reporting(self.file):
@@ -194,7 +195,12 @@ class Task:
             HloError: the file is not valid HLO, or too large.
             OSError: the file cannot be read.
         """
-        return loading.load(self.file, self.record.max_bytes, self.stored, lazy)
+        record = self.record
+        return loading.load(self.file, record.max_bytes, self.stored, lazy, record.uses_cache)
+
+    def _load_lazily(self) -> list[Module]:
+        record = self.record
+        return loading.load_lazily(self.file, record.max_bytes, self.stored, record.uses_cache)
 
     def with_contents(self) -> Task:
         """Return this task with the contents of the file, for a process that cannot read it."""

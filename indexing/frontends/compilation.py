@@ -31,6 +31,7 @@ from hlo.text.names import did_you_mean, similar
 from indexing.frontends.named_functions import digest_of
 from indexing.frontends.request import CompilationRequest, CompilationResult
 from indexing.frontends.targets import Target
+from indexing.frontends.user_cache import cache_folder, remove_oldest
 from indexing.frontends.worker import package_path, run_worker
 
 DUMP: Final = "dump"
@@ -162,7 +163,7 @@ def compile_for(
     if target is not None and request.stage != "lowered":
         _check_installed(target)
     key = _key(request)
-    place = cache_folder() / key[:12]
+    place = cache_folder("jax") / key[:12]
     if uses_cache and (cached := _cached(place, key)) is not None:
         return cached
     if uses_cache:
@@ -177,15 +178,8 @@ def compile_for(
         return compiled
     shutil.rmtree(place, ignore_errors=True)
     os.replace(folder, place)
-    _remove_oldest(place.parent)
+    remove_oldest(place.parent, CACHE_BYTES)
     return Compiled(place, compiled.name, compiled.note)
-
-
-def cache_folder() -> Path:
-    """Return the folder of the cache: that of the user's caches on this system."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("hlo-indexing") / "jax"
 
 
 def _check_installed(target: Target) -> None:
@@ -312,13 +306,3 @@ def _run(
     if result.error:
         raise CompilationError(result.error)
     return result
-
-
-def _remove_oldest(cache: Path) -> None:
-    """Remove the answers that were not used for the longest time, beyond `CACHE_BYTES`."""
-    entries = sorted(cache.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
-    total = 0
-    for entry in entries:
-        total += sum(file.stat().st_size for file in entry.rglob("*") if file.is_file())
-        if total > CACHE_BYTES:
-            shutil.rmtree(entry, ignore_errors=True)

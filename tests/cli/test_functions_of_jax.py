@@ -28,7 +28,7 @@ SHAPES = "--shapes 'f32[3,5],f32[5,7]'"
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(compilation, "cache_folder", lambda _: tmp_path / "cache")
     Path("layers.py").write_text(PROGRAM)
     return runner(capsys)
 
@@ -122,7 +122,7 @@ def test_a_pass_is_a_stage(run: Run) -> None:
         ("jax:layers.py:tree --shapes 'f32[3'", 2, "is no shape"),
         ("jax:layers.py:tree --target gpu:H101", 2, "did you mean `H100`"),
         ("m.hlo --target tpu:v4", 2, "--target is for inputs that are functions of JAX: jax:FILE"),
-        ("m.hlo --no-cache", 2, "--no-cache is for inputs that are functions of JAX"),
+        ("m.hlo --no-cache", 1, "error[io]: m.hlo: No such file"),
         (
             "jax:layers.py:product --stage kernels",
             2,

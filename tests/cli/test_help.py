@@ -65,7 +65,7 @@ def test_the_examples_of_the_help_run(
     shutil.copy(MODULE.parent / "targets" / "attention.h100.hlo", "gpu.hlo")
     for copied in ("layers.py", "blocks.py"):
         shutil.copy(MODULE.with_name(copied), copied)
-    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(compilation, "cache_folder", lambda _: tmp_path / "cache")
     write_dumps(Path("dumps"))
     if name == "kernels":
         shutil.copytree(KERNELS, "dumps", dirs_exist_ok=True)

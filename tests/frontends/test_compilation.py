@@ -43,7 +43,7 @@ NAMES: Final = ["params.b", "params.w", "x", "unused"]
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(compilation, "cache_folder", lambda _: tmp_path / "cache")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "cache"
 

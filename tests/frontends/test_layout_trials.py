@@ -81,7 +81,7 @@ def test_without_a_proposal_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(compilation, "cache_folder", lambda _: tmp_path / "cache")
     return pytest.importorskip("jax", reason="needs jax, to lower functions")
 
 
