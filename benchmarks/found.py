@@ -22,6 +22,7 @@ from benchmarks.found_cases import CASES, Case
 from indexing import equivalent, passes
 from indexing.equivalence import Differs, Proved
 from indexing.equivalence.dumps import modules_in
+from indexing.equivalence.triage import BEFORE_PASSES, last_pass
 from indexing.execution import run
 from indexing.execution.xla_process import Failure, XlaProcess
 
@@ -128,7 +129,7 @@ def place_of(module: hlo.Module, folder: Path) -> tuple[str, str]:
     (dumps,) = modules_in(folder)
     first = equivalent(module, hlo.load(dumps.dumps[0].path))
     if isinstance(first, Differs):
-        return "conversion from StableHLO, before the first pass", str(first)
+        return BEFORE_PASSES, str(first)
     results = [each for each in passes(folder) if each.verdict is not None]
     for each in results:
         if isinstance(each.verdict, Differs):
@@ -137,15 +138,6 @@ def place_of(module: hlo.Module, folder: Path) -> tuple[str, str]:
     proved = f"{len(results) - len(undecided)} of {len(results)} changes by passes are proved"
     proved += "" if isinstance(first, Proved) else "; the first dump is undecided"
     return f"emitter or library: {proved}", ""
-
-
-def last_pass(folder: Path) -> str:
-    """Return the place at which a compilation ended."""
-    try:
-        (dumps,) = modules_in(folder)
-    except FileNotFoundError:
-        return "conversion from StableHLO, before the first pass"
-    return f"after the dump of pass `{dumps.dumps[-1].pass_name}`"
 
 
 def section(case: Case, result: Outcome) -> str:

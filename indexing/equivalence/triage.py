@@ -30,10 +30,10 @@ from indexing.equivalence.pairing import pair_of
 from indexing.equivalence.passes import load_dump, validate_passes
 from indexing.equivalence.reduction import Reproducer, smallest_part, smallest_program
 from indexing.equivalence.runs import Runs, Unspecified, ValueGap
-from indexing.equivalence.verdicts import Differs, Proved, Undecided, Verdict
+from indexing.equivalence.verdicts import Differs, ElementIndex, Proved, Undecided, Verdict
 from indexing.execution import xla
 from indexing.execution.program import run
-from indexing.execution.xla_process import STDERR, Failure, XlaProcess
+from indexing.execution.xla_process import STDERR, Array, Failure, XlaProcess
 from indexing.maps.answers import Unknown
 from indexing.ops.unspecified import record_unspecified
 
@@ -63,6 +63,9 @@ MAX_ATTEMPTS: Final = 80
 """Limit on the programs that are executed to reduce one case."""
 EDGE_SHARES: Final = (0.1, 0.5, 0.9)
 """Shares of edge values in the inputs on which NaN and infinities are looked for."""
+
+BEFORE_PASSES: Final = "conversion from StableHLO, before the first pass"
+"""The place of a fault that no dump of a pass precedes."""
 
 _SUFFIXES: Final = (".hlo", ".txt", ".mlir", ".pb")
 _PAIR: Final = re.compile(r"^(.*)\.(pre|before|a)$")
@@ -305,6 +308,20 @@ def of_module(name: str, module: Module, process: XlaProcess) -> TriagedCase:
     return replace(smaller, smallest=f"{part}\n", count=count)
 
 
+def last_pass(dumps: Path) -> str:
+    """Return the place at which a compilation ended, by its dumps."""
+    known = _dumps_in(dumps)
+    return f"after the dump of pass `{known[0].dumps[-1].pass_name}`" if known else BEFORE_PASSES
+
+
+def _lost(ours: Array, theirs: Array) -> ElementIndex | None:
+    """Return the index of a finite number that is NaN by XLA."""
+    if ours.dtype.kind != "f":
+        return None
+    indices = np.argwhere(np.isfinite(ours) & np.isnan(theirs))
+    return tuple(map(int, indices[0])) if len(indices) else None
+
+
 @dataclass(slots=True)
 class _Judge:
     """Executions of modules by XLA and by the reference kernels."""
@@ -336,6 +353,7 @@ class _Judge:
         place, witness = self._changed_pass(module, dumps)
         for number, (ours, theirs) in enumerate(zip(expected, results, strict=True)):
             at = far_apart(ours, theirs)
+            at = _lost(ours, theirs) if at is None else at
             if at is not None:
                 detail = f"output {number} at {list(at)}: {ours[at]} expected, {theirs[at]} by XLA"
                 return TriagedCase(name, "wrong element", place, witness or detail)
@@ -346,12 +364,10 @@ class _Judge:
     def _failed(self, name: str, failure: Failure, dumps: Path) -> TriagedCase:
         if not failure.is_end and "INTERNAL" not in failure.reason:
             return TriagedCase(name, "undecided", "XLA rejects the module", failure.reason)
-        known = _dumps_in(dumps)
-        last = known[0].dumps[-1].pass_name if known else ""
         log = dumps / STDERR
         errors = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
         detail = next((line for line in errors if re.match(r"[EF]\d{4}", line)), failure.reason)
-        return TriagedCase(name, "no result", f"after pass `{last}`", detail)
+        return TriagedCase(name, "no result", last_pass(dumps), detail)
 
     def _changed_pass(self, module: Module, dumps: Path) -> tuple[str, str]:
         """Return the first pass that changes values, with its witness, or the part after all."""
@@ -359,7 +375,7 @@ class _Judge:
             start = load_dump(known.dumps[0], MAX_BYTES)
             first = equivalent(module, start) if isinstance(start, Module) else None
             if isinstance(first, Differs):
-                return "conversion from StableHLO, before the first pass", str(first)
+                return BEFORE_PASSES, str(first)
             for result in validate_passes(known, "values"):
                 if isinstance(result.verdict, Differs):
                     return f"pass `{result.pass_name}`", str(result.verdict)
