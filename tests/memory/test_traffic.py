@@ -508,6 +508,13 @@ def test_the_traffic_of_an_instruction_is_that_in_its_module() -> None:
     assert alone.recompute == inside.recompute
 
 
+def test_a_copy_of_a_tuple_with_a_token_moves_its_arrays() -> None:
+    shape = "(f32[2], (token[], s8[3]))"
+    module = hlo.parse(f"ENTRY e {{ p = {shape} parameter(0)  ROOT c = {shape} copy(p) }}")
+    (copied,) = traffic(module).instructions
+    assert (copied.written, copied.read) == (11, Amount(11, "exact"))
+
+
 def test_samples_of_all_ops_have_traffic() -> None:
     for text in ("f32[2,3] copy(f32[2,3] p)", "s32[4] iota(), iota_dimension=0"):
         figures = traffic(instruction_of(text)).instructions[0]

@@ -120,7 +120,8 @@ def _of_operands(instruction: Instruction) -> dict[tuple[int, ArrayRef], Evaluat
         for path, _ in leaves(instruction.shape):
             output = ArrayRef(instruction, path)
             for key, maps in _operand_sets(output).items():
-                sets[key].append(maps)
+                if key in sets:  # not a token
+                    sets[key].append(maps)
     return {key: _evaluations([own]) for key, own in sets.items()}
 
 
