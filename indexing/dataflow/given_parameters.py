@@ -14,6 +14,7 @@ from indexing.dataflow.valued_maps import (
 )
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.given_values import by_value_name
 from indexing.maps.options import Options
 from indexing.maps.regions import answers
 from indexing.maps.regions.selection import Index
@@ -60,6 +61,9 @@ def with_computed_values(
     """
     values = with_parameter_names(answer.instruction.computation, values)
     parameters = integer_parameters(answer.instruction.computation)
+    own = {name: value for name, value in values.items() if name in parameters}
+    others = {name: value for name, value in values.items() if name not in parameters}
+    values = own | by_value_name([m for maps in answer.maps for m in maps], others)
     if parameters.keys().isdisjoint(values):
         return values
     sources = _sources(answer)
@@ -72,7 +76,7 @@ def with_computed_values(
 
 
 def _sources(answer: Answer) -> dict[str, ArrayRef]:
-    """Return the sources of the runtime variables of an answer outside of loops, by name."""
+    """Return the sources of the runtime variables of an answer outside of loops, by whole name."""
     runtime = [rt for maps in answer.maps for m in maps for rt in m.runtime]
-    arrays = [rt.array for rt in runtime if isinstance(rt.array, ArrayRef)]
-    return {array.instruction.name: array for array in arrays if not array.loops}
+    sources = [(rt.value_name, rt.array) for rt in runtime if isinstance(rt.array, ArrayRef)]
+    return {name: array for name, array in sources if not array.loops}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 def unknown_count(name: str, element: object = "an element", needed: str = "its value") -> Unknown:
     """The `Unknown` for a count that depends on the runtime value `name`."""
     return Unknown(f"the read count of {element} depends on `{name}`: pass {needed}")
+
+
+ValueT = TypeVar("ValueT")
 
 
 class RuntimeValues(NamedTuple):
@@ -57,6 +60,7 @@ def with_values(
     indexing_map: IndexingMap, values: Mapping[str, ArrayLike]
 ) -> EvaluatedMap | Unknown:
     """The map with `values`; `Unknown` if a missing value does more than translate the results."""
+    values = by_value_name([indexing_map], values)
     given = {rt.variable: g for rt in indexing_map.runtime if (g := given_values(rt, values))}
     fixed: dict[Variable, Expr] = {}
     translated_by = ""
@@ -78,8 +82,30 @@ def with_values(
     return EvaluatedMap(evaluated, remaining, translated_by)
 
 
+def by_value_name(maps: Iterable[IndexingMap], values: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    """Return values with the name of a source replaced by its `RuntimeVariable.value_name`.
+
+    Raises:
+        ValueError: a name is that of several sources, such as an instruction that is called twice.
+    """
+    whole: dict[str, dict[str, None]] = {}
+    for rt in [rt for m in maps for rt in m.runtime]:
+        whole.setdefault(_name_of_value(rt), {})[_whole_name(rt)] = None
+    named: dict[str, ValueT] = {}
+    for name, value in values.items():
+        sources = whole.get(name, {name: None})
+        if len(sources) > 1 and name not in sources:
+            listed = sorted(sources)
+            raise ValueError(
+                f"`{name}` has different values in the maps: {', '.join(listed)}; "
+                f"pass each by this name, such as `{listed[0]}`"
+            )
+        named[name if name in sources else next(iter(sources))] = value
+    return named
+
+
 def check_names(
-    maps: Iterable[IndexingMap], values: Iterable[str], others: Iterable[str] = ()
+    maps: Sequence[IndexingMap], values: Mapping[str, object], others: Iterable[str] = ()
 ) -> None:
     """Refuse values for names that no runtime variable of the maps, and no source of one, has.
 
@@ -87,15 +113,18 @@ def check_names(
         others: names whose values the maps do not depend on.
     Raises:
         TypeError: there is such a name.
+        ValueError: a name is that of several sources.
     """
-    known = {name for m in maps for rt in m.runtime for name in (rt.name, _name_of_value(rt))}
+    variables = [rt for m in maps for rt in m.runtime]
+    known = {name for rt in variables for name in (rt.name, _name_of_value(rt), _whole_name(rt))}
+    by_value_name(maps, values)
     for name in set(values).difference(known, others):
         hint = nearest(name, sorted(known)) or f"the maps have {', '.join(sorted(known)) or 'none'}"
         raise TypeError(f"no runtime variable, and no source of one, is named `{name}`; {hint}")
 
 
 def given_values(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
-    value = values.get(_name_of_value(rt), values.get(rt.name))
+    value = values.get(_whole_name(rt), values.get(rt.name))
     if value is None:
         return None
     array = source_values(rt, value, _name_of_value(rt))
@@ -142,6 +171,10 @@ def source_values(rt: RuntimeVariable, value: ArrayLike, name: str) -> NDArray[A
 
 def _name_of_value(rt: RuntimeVariable) -> str:
     return str(rt.source_name if rt.source is not None else rt.name)
+
+
+def _whole_name(rt: RuntimeVariable) -> str:
+    return rt.value_name if rt.source is not None else rt.name
 
 
 def _only_translates(rt: RuntimeVariable, m: IndexingMap) -> bool:

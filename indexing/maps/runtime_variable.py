@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hlo.arguments import check_argument, checked
 from hlo.modules.module import Instruction
-from indexing.maps.arrays import ArrayName, ArrayRef
+from indexing.maps.arrays import ArrayName, ArrayRef, leaf_name
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.linear import Affine, Expr, as_expr
@@ -123,6 +123,15 @@ class RuntimeVariable:
     def call_names(self) -> tuple[str, ...]:
         """The names of `calls`."""
         return tuple([str(_instruction_name(call)) for call in self.calls])
+
+    @property
+    def value_name(self) -> str:
+        """The name of the source array with its calls and its leaf, such as ``call.1/sort{1}``.
+
+        Different arrays of a program have different names.
+        """
+        path = () if self.array is None else self.array.path
+        return "/".join([*self.call_names, leaf_name(str(self.source_name), path)])
 
     @property
     def iterations(self) -> tuple[Expr, ...]:

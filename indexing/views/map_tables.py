@@ -245,7 +245,7 @@ def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str, str]:
     if variable.clamp is not None and not variable.clamp == bounds == _source_range(variable):
         relation = "clamped to" if variable.clamp == bounds else "if in"
         clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
-    path = "/".join([*variable.call_names, str(variable.source_name or "?")])
+    path = variable.value_name if variable.source is not None else "?"
     read = element_text(variable.element), iterations_text(variable.iterations)
     return path, *read, value_text(variable) or "", clamp
 

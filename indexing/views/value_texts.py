@@ -75,8 +75,7 @@ def _case(piece: IndexingMap, variable: RuntimeVariable, array: ArrayRef) -> tup
         kind = _range_of(rt)
         if kind is None or rt.clamp not in (None, kind):
             return None
-        path = "/".join([*rt.call_names, str(rt.source_name)])
-        name = f"{path}{element_text(map(at, rt.element))}"
+        name = f"{rt.value_name}{element_text(map(at, rt.element))}"
         named = Variable(name, *rt.variable.bounds).as_expr()
         swap[rt.variable] = named
         conditions += _bounds_text(named, rt.variable.bounds, kind)

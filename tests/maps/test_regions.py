@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -330,6 +331,43 @@ def test_arrays_of_runtime_values_are_looked_up_at_the_elements_of_the_tile(
             assert region.grade == "exact"
         assert all((r, 3) in region for r in rows.flat)
         assert m.at(*tile, ..., j=99) == Region.of_boxes([Box((89, 0), (1, 4), (1, 1))], 2)
+
+
+MASKED = """add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY e { n = s32[4] parameter(0)  x = f32[4] parameter(1)  i = s32[] parameter(2)
+  base = f32[9] parameter(3)
+  k = s32[4] iota(), iota_dimension=0  m = pred[4] compare(n, k), direction=GT
+  z = f32[] constant(0)  zs = f32[4] broadcast(z), dimensions={}
+  y = f32[4] select(m, x, zs)
+  %s }"""
+
+
+@pytest.mark.parametrize("lookups", [0, 100])
+@pytest.mark.parametrize(
+    ("root", "reads"),
+    [
+        (
+            "ROOT r = f32[5] reduce-window(y, z), window={size=2 pad=1_1}, to_apply=add",
+            lambda d, i: [d - 1, d],
+        ),
+        ("ROOT r = f32[9] dynamic-update-slice(base, y, i)", lambda d, i: [d - i]),
+    ],
+)
+def test_values_are_not_looked_up_outside_of_their_source(
+    root: str, reads: Callable[[int, int], list[int]], lookups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needed, "MAX_LOOKUPS", lookups)
+    n = [3, 0, 7, 4]
+    instruction = hlo.parse(MASKED % root).entry.root
+    assert isinstance(instruction.shape, hlo.Shape)
+    answer = indexing.to_parameters(instruction)
+    x = [parameter.name for parameter in answer.operands].index("x")
+    for d, i in product(range(instruction.shape.dims[0]), range(6)):
+        region = answer.at(d, n=n, i=i)[x]
+        assert isinstance(region, Region)
+        needed_elements = [k for k in reads(d, i) if 0 <= k < 4 and n[k] > k]
+        assert all((k,) in region for k in needed_elements)
+        assert lookups == 0 or region.count() == len(needed_elements)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hlo.shapes.shape import AnyShape, leaves
 from hlo.text.names import nearest
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.given_values import by_value_name
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
@@ -78,6 +79,7 @@ def _regions_of_maps(
     answer: Answer, point: Sequence[Index], values: Mapping[str, ArrayLike]
 ) -> Callable[[IndexingMap], Region]:
     """Return the function from the maps of an answer to the elements that a tile needs."""
+    values = by_value_name([m for own in answer.maps for m in own], values)
     _check_values(answer, values)
     _check_start(answer)
     _check_point(answer, point)
@@ -161,5 +163,5 @@ def _check_values(answer: Answer, values: Iterable[str]) -> None:
 
 def _names(m: IndexingMap) -> set[str]:
     """The names of range and runtime variables, and of the sources of the latter."""
-    sources = {str(rt.source_name) for rt in m.runtime if rt.source is not None}
+    sources = {rt.value_name for rt in m.runtime if rt.source is not None}
     return {v.name for v in m.variables[len(m.dims) :]} | sources

@@ -7,7 +7,7 @@ from itertools import product
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
-from indexing.maps.given_values import source_values
+from indexing.maps.given_values import by_value_name, source_values
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.selection import (
@@ -23,6 +23,7 @@ from indexing.maps.regions.selection import (
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable, point_count
+from simplifier.interval import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -67,16 +68,18 @@ def _with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> list[Indexi
         values: by the name of the variable, or of the source of a runtime variable.
     Raises:
         TypeError: the map has no such variable, or a value is not an integer.
-        ValueError: an array has not the shape of the source, or a value is out of bounds.
+        ValueError: an array has not the shape of the source, a value is out of bounds, or a name
+            is that of several sources.
     """
-    sources = {str(rt.source_name): rt for rt in m.runtime if rt.source is not None}
-    known = {v.name for v in m.variables[len(m.dims) :]} | set(sources)
+    values = by_value_name([m], values)
+    sources = {rt.value_name for rt in m.runtime if rt.source is not None}
+    known = {v.name for v in m.variables[len(m.dims) :]} | sources
     for name in values:
         if name not in known:
             raise_unknown_name(m, name, known)
     maps = [m]
     for rt in m.runtime:
-        given = [n for n in (rt.name, str(rt.source_name)) if n in values]
+        given = [n for n in (rt.name, rt.value_name) if n in values]
         if given:
             array = source_values(rt, values[given[0]], given[0])
             maps = [each for old in maps for each in _with_runtime_value(old, rt.name, array)]
@@ -99,8 +102,7 @@ def _with_runtime_value(m: IndexingMap, name: str, array: NDArray[Any]) -> Itera
         for point in product(*[range(v.lower, v.upper + 1) for v in used]):
             yield _looked_up(m, name, array, dict(zip([v.name for v in used], point, strict=True)))
     else:
-        sides = [slice(max(low, 0), high + 1) for low, high in (i.bounds for i in rt.index)]
-        yield _with_bounds(m, rt, array[tuple(sides)] if array.ndim else array)
+        yield _with_bounds(m, rt, _part(array, [i.bounds for i in rt.index]))
 
 
 def _looked_up(
@@ -112,7 +114,16 @@ def _looked_up(
     rt = _runtime_variable(m, name)
     if rt is None:
         return m
-    return _with_bounds(m, rt, array[tuple([i.constant for i in rt.index])])
+    return _with_bounds(m, rt, _part(array, [i.bounds for i in rt.index]))
+
+
+def _part(array: NDArray[Any], bounds: Sequence[Interval]) -> NDArray[Any]:
+    """The elements of an array with indices within bounds, which may exceed the array.
+
+    Indices outside of the array belong to points outside of the domain of the map.
+    """
+    sides = [slice(max(low, 0), max(high + 1, 0)) for low, high in bounds]
+    return array[tuple(sides)] if array.ndim else array
 
 
 def _variables(rt: RuntimeVariable) -> tuple[Variable, ...]:
@@ -130,6 +141,8 @@ def _runtime_variable(m: IndexingMap, name: str) -> RuntimeVariable | None:
 
 def _with_bounds(m: IndexingMap, rt: RuntimeVariable, array: NDArray[Any]) -> IndexingMap:
     """The map with the single value of an array, or bounded by its smallest and largest value."""
+    if not array.size:
+        return IndexingMap.empty(m.dims, len(m.results))
     low, high = int(array.min()), int(array.max())
     own = rt.variable.bounds
     if rt.clamp is not None:

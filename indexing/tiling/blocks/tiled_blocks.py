@@ -15,7 +15,7 @@ from hlo.arguments import checked, integers
 from indexing.dataflow.given_parameters import with_computed_values
 from indexing.maps.answers import Answer
 from indexing.maps.displayed import Displayed
-from indexing.maps.given_values import check_names, given_values
+from indexing.maps.given_values import by_value_name, check_names, given_values
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.blocks.block_relations import BLOCK, BlockRelations, block_relations
@@ -184,7 +184,9 @@ class TiledBlocks(Displayed):
     ) -> dict[str, int] | None:
         """The runtime values of a tile; `None` if there are none, or some are not given."""
         values = with_computed_values(self.answer, values)
-        check_names([m for maps in self.answer.maps for m in maps], values)
+        maps = [m for own in self.answer.maps for m in own]
+        check_names(maps, values)
+        values = by_value_name(maps, values)
         at = dict(zip(self.grid.tile_index, index, strict=True))
         given: dict[str, int] = {}
         for rt in self.runtime:

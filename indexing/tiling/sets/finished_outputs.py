@@ -10,6 +10,7 @@ import numpy as np
 
 from indexing.dataflow.queries import input_to_output
 from indexing.maps.answers import Answer
+from indexing.maps.given_values import by_value_name
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import RegionBounds, bounds_at
 from indexing.maps.regions.boxes import TooManyBoxes, boxes_of_elements, subtract_boxes
@@ -71,7 +72,7 @@ def values_in(
     ranges = {v.name for m in maps for v in m.ranges}
     names, named = _runtime_names(answer), _runtime_names(pieces)
     given: dict[str, ArrayLike] = {}
-    for name, value in values.items():
+    for name, value in by_value_name(maps, values).items():
         if name in ranges:
             raise TypeError(
                 f"{name} is a range variable: an output is finished if it reads nothing else by "
@@ -87,7 +88,7 @@ def _runtime_names(answer: Answer) -> dict[str, str]:
     """The names of runtime variables and of their sources, each with that of the source."""
     names: dict[str, str] = {}
     for rt in [rt for own in answer.maps for m in own for rt in m.runtime]:
-        source = rt.name if rt.source is None else str(rt.source_name)
+        source = rt.name if rt.source is None else rt.value_name
         names |= {rt.name: source, source: source}
     return names
 
