@@ -115,7 +115,7 @@ class _Start:
     @classmethod
     def of(cls, rt: RuntimeVariable) -> _Start:
         """Return the value of a runtime variable."""
-        label = rt.name if rt.source_name is None else str(rt.source_name)
+        label = rt.name if rt.source_name is None else rt.value_name
         if rt.index:
             label += f"[{', '.join(map(str, rt.index))}]"
         return cls(rt.array or rt.name, rt.index, label)
