@@ -151,7 +151,7 @@ $(BIN)/python:
 # The stamps make a second run start at once.  Python compiles modules when it first imports them: to
 # compile all of those that are installed takes three times as long as to install them.
 $(VENV)/.runs: pyproject.toml | $(BIN)/python
-	@echo "make: installing hlo-indexing and what it needs (numpy, scipy, sympy, islpy, ..) into $(VENV)"
+	@echo "make: installing hlo-indexing and what it needs (numpy, sympy, islpy, ..) into $(VENV)"
 	@$(PIP) --no-compile -e .
 	@touch $@
 

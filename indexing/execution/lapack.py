@@ -1,4 +1,4 @@
-"""LAPACK custom calls, as JAX emits them on CPU, executed through SciPy.
+"""LAPACK custom calls, as JAX emits them on CPU, executed through SciPy (extra ``[lapack]``).
 
 Results are the outputs of the routine in the order of its arguments; ``info`` is 0 on success.
 Leading dimensions are batch dimensions.
@@ -18,7 +18,7 @@ from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.execution.interpreter import Handler
 from indexing.execution.machine import Machine
 from indexing.execution.targets import setting, target
-from indexing.execution.values import Array, Value, assemble
+from indexing.execution.values import Array, Value, assemble, failure
 
 Routine = Callable[[Instruction, Sequence[Array], Callable[[str], Any]], Sequence[Any]]
 """Computes one matrix of the batch, from the instruction, its arrays, and a lookup of SciPy's
@@ -44,8 +44,7 @@ def routine(name: str, *letters: str) -> Callable[[Routine], Routine]:
 def _batch_routine(function: Routine, letter: str) -> Handler:
     def handler(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
         def find(name: str) -> Any:
-            from scipy.linalg import blas, lapack  # slow to load
-
+            blas, lapack = _scipy(instruction)
             return getattr(lapack, letter + name, None) or getattr(blas, letter + name)
 
         shapes = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
@@ -58,6 +57,17 @@ def _batch_routine(function: Routine, letter: str) -> Handler:
         return assemble(instruction.shape, iter(outs))
 
     return handler
+
+
+def _scipy(instruction: Instruction) -> tuple[Any, Any]:
+    """Return SciPy's modules ``blas`` and ``lapack``, which are slow to load."""
+    try:
+        from scipy.linalg import blas, lapack
+    except ImportError:
+        message = "executing LAPACK calls requires scipy, which is not installed"
+        help = "pip install 'hlo-indexing[lapack]'"  # noqa: A001
+        raise failure(instruction, message, "custom call", help) from None
+    return blas, lapack
 
 
 def _batch_rank(instruction: Instruction, operand: Array) -> int:

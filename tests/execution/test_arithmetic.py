@@ -15,6 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from scipy.special import erf
 
 import hlo
 from indexing.execution import run
@@ -228,3 +229,28 @@ def test_reduce_precision_flushes_subnormals_of_narrower_exponents_only(
     (result,) = run(hlo.parse(text), [values])
     assert np.array_equal(result, np.array(expected, np.float32))
     assert np.array_equal(np.signbit(result), np.signbit(values))
+
+
+@pytest.mark.parametrize("kind, dtype, ulps", [
+    ("f64", np.float64, 4), ("f32", np.float32, 1), ("f16", np.float16, 0), ("bf16", ml_dtypes.bfloat16, 0),
+])  # fmt: skip
+def test_erf_is_that_of_scipy(kind: str, dtype: Any, ulps: int) -> None:
+    x = np.concatenate([np.linspace(-7, 7, 2003), [0.0, -0.0, INF, -INF, NAN, 1e-40]])
+    x = x.astype(dtype)[None]
+    text = f"ENTRY e {{ p = {kind}[1,{x.size}] parameter(0) ROOT r = {kind}[1,{x.size}] erf(p) }}"
+    (result,) = run(hlo.parse(text), [x])
+    expected = erf(x.astype(np.float64)).astype(dtype)
+    assert result.dtype == dtype
+    assert result.shape == x.shape
+    wide, expected = result.astype(np.float64), expected.astype(np.float64)
+    allowed = ulps * float(ml_dtypes.finfo(dtype).eps)
+    np.testing.assert_allclose(wide, expected, rtol=allowed, atol=0)
+    np.testing.assert_array_equal(np.signbit(wide), np.signbit(expected))
+
+
+def test_erf_of_nothing_is_nothing() -> None:
+    (result,) = run(
+        hlo.parse("ENTRY e { p = f32[0,3] parameter(0) ROOT r = f32[0,3] erf(p) }"),
+        [np.zeros((0, 3), np.float32)],
+    )
+    assert result.shape == (0, 3)

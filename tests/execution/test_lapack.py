@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,13 @@ def test_potrf(letter: str) -> None:
     assert info.tolist() == [0, 0]
     upper, _ = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 85 : ui8")
     np.testing.assert_allclose(np.triu(upper).swapaxes(-1, -2), low, rtol=SIZES[letter][2])
+
+
+def test_without_scipy_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.linalg", None)
+    with pytest.raises(hlo.HloError, match="requires scipy, which is not installed") as caught:
+        called("spotrf", "(T[4,4], s32[])", [np.eye(4)], "uplo = 76 : ui8")
+    assert caught.value.help == "pip install 'hlo-indexing[lapack]'"
 
 
 def test_potrf_reports_a_minor_that_is_not_positive() -> None:
