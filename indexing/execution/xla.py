@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -151,10 +153,35 @@ def _client() -> Any:
     flags = os.environ.get("XLA_FLAGS", "")
     if "host_platform_device_count" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={_DEVICES}"
-    jax = import_module("jax")
-    import_module("jax._src.lax.linalg")  # these register the custom calls of linear algebra
-    import_module("jaxlib.lapack")._lapack.initialize()
-    return jax.devices("cpu")
+    with _messages_of_failures():
+        jax = import_module("jax")
+        import_module("jax._src.lax.linalg")  # these register the custom calls of linear algebra
+        import_module("jaxlib.lapack")._lapack.initialize()
+        return jax.devices("cpu")
+
+
+@contextmanager
+def _messages_of_failures() -> Iterator[None]:
+    """Hold back what is written to standard error, and write it only if an exception is raised.
+
+    Plugins of JAX log in native code, past `sys.stderr`, that the machine has no accelerator.
+    """
+    try:
+        original = os.dup(2)
+    except OSError:  # standard error is closed
+        yield
+        return
+    with tempfile.TemporaryFile() as messages:
+        os.dup2(messages.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            messages.seek(0)
+            os.write(original, messages.read())
+            raise
+        finally:
+            os.dup2(original, 2)
+            os.close(original)
 
 
 def dump_options(folder: str | PathLike[str]) -> dict[str, Any]:

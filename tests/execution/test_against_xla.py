@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +120,30 @@ def test_collectives_agree_with_xla() -> None:
     for actual, expected in zip(ours, theirs, strict=True):
         for array, other in zip(actual, expected, strict=True):
             same(array, other, ROUNDING)
+
+
+def _fail_to_start() -> None:
+    with xla._messages_of_failures():
+        os.write(2, b"a library is missing\n")
+        raise OSError("no client")
+
+
+def test_messages_of_native_code_are_shown_only_with_a_failure(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with xla._messages_of_failures():
+        os.write(2, b"no accelerator\n")
+    assert capfd.readouterr().err == ""
+    os.write(2, b"later\n")
+    with pytest.raises(OSError, match="no client"):
+        _fail_to_start()
+    assert capfd.readouterr().err == "later\na library is missing\n"
+
+
+@pytest.mark.skipif(not xla.is_available(), reason="needs jaxlib (extra xla)")
+def test_a_comparison_with_xla_leaves_standard_error_to_the_command() -> None:
+    text = "ENTRY e { p = f32[2,3] parameter(0) ROOT t = f32[3,2] transpose(p), dimensions={1,0} }"
+    command = [sys.executable, "-m", "indexing.cli", "validate", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=True)
+    assert "kernels = xla, maps = xla" in done.stdout
+    assert done.stderr == ""

@@ -232,7 +232,8 @@ def test_reduce_precision_flushes_subnormals_of_narrower_exponents_only(
 
 
 @pytest.mark.parametrize("kind, dtype, ulps", [
-    ("f64", np.float64, 4), ("f32", np.float32, 1), ("f16", np.float16, 0), ("bf16", ml_dtypes.bfloat16, 0),
+    ("f64", np.float64, 4), ("f32", np.float32, 1),
+    ("f16", np.float16, 0), ("bf16", ml_dtypes.bfloat16, 0),
 ])  # fmt: skip
 def test_erf_is_that_of_scipy(kind: str, dtype: Any, ulps: int) -> None:
     x = np.concatenate([np.linspace(-7, 7, 2003), [0.0, -0.0, INF, -INF, NAN, 1e-40]])
