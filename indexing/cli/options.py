@@ -122,6 +122,15 @@ source_option = click.option(
 )
 
 
+before_option = click.option(
+    "--before",
+    metavar="MODULE",
+    type=InputPath(),
+    help="Add the lines of the instructions of MODULE, from before the passes, that became these: "
+    "those with equal values, which are proved, and those with the same op_name",
+)
+
+
 def output_option(description: str) -> Callable[[F], F]:
     """The option ``--output``, the number of one output, 0 by default."""
     return click.option(

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
+from hlo.text.names import counted_noun
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
+from indexing.views.source_lines import lines_behind
 from indexing.views.tables import narrow_columns
 
 if TYPE_CHECKING:
@@ -85,7 +87,16 @@ def _cells(instruction: Instruction, with_source: bool) -> list[str]:
     """Return the texts of the columns of an instruction."""
     shape = short_shape(instruction.shape)
     cells = [instruction.name, instruction.opcode, shape, _inputs(instruction)]
-    return [*cells, str(instruction.source)] if with_source else cells
+    return [*cells, _source(instruction)] if with_source else cells
+
+
+def _source(instruction: Instruction) -> str:
+    """Return the source of an instruction, and how many other lines made what is inside of it."""
+    lines = lines_behind(instruction)
+    own = instruction.source
+    more = sum(map(len, lines.values())) - (own.line in lines.get(own.file or "", ()))
+    others = f" and {counted_noun(more, 'more line')}" if more > 0 else ""
+    return f"{own.frame}{others}: {own.op_name}" if own.frame and own.op_name else f"{own}{others}"
 
 
 def short_shape(shape: AnyShape) -> str:
@@ -133,5 +144,9 @@ def instruction_records(
             "calls": [called.name for called in instruction.called_computations],
             "parameter": computation.parameters.index(instruction) if is_parameter else None,
             "schema_version": SCHEMA_VERSION,
-            **({"source": source_record(instruction.source)} if with_source else {}),
+            **(
+                {"source": source_record(instruction.source), "lines": lines_behind(instruction)}
+                if with_source
+                else {}
+            ),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,10 @@ from indexing.maps.options import Options
 from indexing.ops.structured_ops import parameter_numbers
 from indexing.views.map_query import GivenValues, Query
 from indexing.views.map_tables import MapRow, MapTable
-from indexing.views.source_lines import lines_behind
+from indexing.views.source_lines import lines_before, lines_behind, links_between
+
+if TYPE_CHECKING:
+    from indexing.equivalence.correspondence import How
 
 MAX_SHARED_ROWS: Final = 1 << 14
 """Limit on the operands whose rows the tables of a sweep share."""
@@ -142,9 +145,19 @@ def _table(
             if query.source
             else {}
         ),
+        lines_before=_lines_before(instruction, output, query),
         to_parameters=query.to_parameters and direction == "output-to-input",
         is_decided=is_decided,
     )
+
+
+def _lines_before(
+    instruction: Instruction, output: int, query: Query
+) -> Mapping[How, Mapping[str, tuple[int, ...]]] | None:
+    if not query.source or query.before is None:
+        return None
+    links = links_between(query.before, instruction.module)
+    return lines_before(instruction, links, output, to_parameters=query.to_parameters)
 
 
 def _backward_rows(

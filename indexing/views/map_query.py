@@ -15,7 +15,7 @@ from hlo.shapes.shape import leaves
 from hlo.text.names import did_you_mean, similar
 
 if TYPE_CHECKING:
-    from hlo.modules.module import Instruction
+    from hlo.modules.module import Instruction, Module
     from indexing.maps.answers import Direction
     from indexing.maps.options import OptionChoices
 
@@ -48,6 +48,7 @@ class Query:
     verify: bool = False
     explain: bool = False
     source: bool = False  # with the source of each instruction
+    before: Module | None = None  # before the compiler: its lines, too
     values: GivenValues = ()
     assume: tuple[str, ...] = ()  # names of assumptions
 

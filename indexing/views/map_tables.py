@@ -21,12 +21,13 @@ from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.memoised import memoised_maps
 from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
-from indexing.views.source_lines import lines_text
+from indexing.views.source_lines import lines_before_text, lines_text
 from indexing.views.value_texts import value_text
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
     from hlo.modules.op_source import OpSource
+    from indexing.equivalence.correspondence import How
     from indexing.maps.answers import Direction, Path
     from indexing.maps.indexing_map import IndexingMap
     from indexing.maps.reasons import Reason
@@ -94,6 +95,7 @@ class MapTable:
     rows: tuple[MapRow, ...]
     source: OpSource | None = None  # of the instruction, if requested
     lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # all lines behind it
+    lines_before: Mapping[How, Mapping[str, tuple[int, ...]]] | None = None  # None: not requested
     to_parameters: bool = False  # operands are the parameters of the computation
     is_decided: bool = False  # given values of parameters decide a runtime value
 
@@ -208,6 +210,9 @@ def source_lines(table: MapTable) -> Iterator[str]:
         own = {frame.file: (frame.line,)} if frame is not None else {}
         if table.lines and table.lines != own:
             yield f"  all lines: {lines_text(table.lines)}"
+        if table.lines_before is not None:
+            more = lines_before_text(table.lines_before)
+            yield f"  lines before passes: {more or 'no others'}"
 
 
 def row_head(row: MapRow, role: str, paint: Paint = plain) -> str:

@@ -48,6 +48,8 @@ def json_lines(table: MapTable) -> Iterator[str]:
     if table.source is not None:
         output += f', "source": {json.dumps(source_record(table.source))}'
         output += f', "lines": {json.dumps(table.lines)}'
+        if table.lines_before is not None:
+            output += f', "lines_before": {json.dumps(table.lines_before)}'
     if not table.rows:
         names = '"operand_name": null, "operand_shape": null, "parameter": null'
         fields = f'"grade": "exact", {_NOTHING}{output}, {names}'

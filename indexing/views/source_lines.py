@@ -2,16 +2,30 @@
 
 XLA keeps the metadata of one instruction for a fusion: the others are those of the instructions
 inside of it.  A result that is composed down to the parameters depends on the lines of everything
-on the way.
+on the way.  The module before the passes has the lines of instructions that were merged or
+rewritten: `lines_before`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Instruction, Module
 from indexing.ops.structured_ops import InlineOp
+
+if TYPE_CHECKING:
+    from indexing.equivalence.correspondence import How, InstructionLink
+
+Links: TypeAlias = "Mapping[Instruction, tuple[InstructionLink, ...]]"
+"""The links to instructions of the module before, by instruction of the module after."""
+
+RECORDED: Final[Sequence[How]] = ("value", "op_name")
+"""How links are found that lines are taken from."""
+
+HOW_TEXTS: Final[Mapping[How, str]] = {"value": "equal value", "op_name": "same op_name"}
+"""How a link is found, as text."""
 
 MAX_FILES: Final = 8
 """Limit on the files that a text lists."""
@@ -45,17 +59,93 @@ def lines_behind(
     >>> lines_behind(root), lines_behind(root, to_parameters=True)
     ({'m.py': (5,)}, {'m.py': (3, 5)})
     """
+    return _lines_of(_behind(instruction, output, to_parameters))
+
+
+def lines_before(
+    instruction: Instruction, links: Links, output: int = 0, *, to_parameters: bool = False
+) -> dict[How, dict[str, tuple[int, ...]]]:
+    """Return the lines of the instructions before a compiler that became those of `lines_behind`.
+
+    Args:
+        links: `links_between` the module before and that of the instruction.
+        output, to_parameters: as for `lines_behind`.
+    Returns:
+        By how the link was found: ``"value"`` for values that are proved equal, then
+        ``"op_name"``; lines that `lines_behind` or an earlier entry has are left out.
+
+    >>> import hlo
+    >>> before = hlo.parse('''ENTRY e { p = f32[2] parameter(0)
+    ...   n = f32[2] negate(p), metadata={source_file="m.py" source_line=3}
+    ...   m = f32[2] negate(p), metadata={source_file="m.py" source_line=4}
+    ...   ROOT a = f32[2] add(n, m), metadata={source_file="m.py" source_line=5} }''')
+    >>> after = hlo.parse('''ENTRY e { p = f32[2] parameter(0)
+    ...   n = f32[2] negate(p), metadata={source_file="m.py" source_line=3}
+    ...   ROOT a = f32[2] add(n, n), metadata={source_file="m.py" source_line=5} }''')
+    >>> lines_before(after.entry["n"], links_between(before, after))
+    {'value': {'m.py': (4,)}}
+    """
+    known = lines_behind(instruction, output, to_parameters=to_parameters)
+    behind = [instruction, *_behind(instruction, output, to_parameters)]
+    linked = [link for each in dict.fromkeys(behind) for link in links.get(each, ())]
+    seen = {(file, line) for file, numbers in known.items() for line in numbers}
+    lines: dict[How, dict[str, tuple[int, ...]]] = {}
+    for how in RECORDED:
+        every = _lines_of(link.before for link in linked if link.how == how)
+        new = {
+            file: tuple([line for line in numbers if (file, line) not in seen])
+            for file, numbers in every.items()
+        }
+        seen.update((file, line) for file, numbers in new.items() for line in numbers)
+        if found := {file: numbers for file, numbers in new.items() if numbers}:
+            lines[how] = found
+    return lines
+
+
+@lru_cache(maxsize=2)
+def links_between(before: Module, after: Module) -> Links:
+    """Return the links of `correspondence` by value and by ``op_name``, by instruction after.
+
+    Links by neighbours are left out: they are no evidence that one became the other.
+    """
+    from indexing.equivalence.correspondence import correspondence  # slow to load
+
+    links: dict[Instruction, tuple[InstructionLink, ...]] = {}
+    for link in correspondence(before, after).links:
+        if link.how in RECORDED:
+            links[link.after] = (*links.get(link.after, ()), link)
+    return links
+
+
+def _lines_of(instructions: Iterable[Instruction]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of the lines that the metadata of instructions record, by file."""
+    numbers: dict[str, set[int]] = {}
+    for made in instructions:
+        frame = made.source.frame
+        if frame is not None and frame.line is not None:
+            numbers.setdefault(frame.file, set()).add(frame.line)
+    return {file: tuple(sorted(numbers[file])) for file in sorted(numbers)}
+
+
+def _behind(instruction: Instruction, output: int, to_parameters: bool) -> Iterator[Instruction]:
+    """Yield the instructions that made a result: those inside, or all that it depends on."""
+    if not to_parameters:
+        yield from inner_instructions(instruction)
+        return
     start = instruction
     if instruction.opcode == "tuple" and output < len(instruction.operands):
         start = instruction.operands[output]
-    behind = _ancestors(start) if to_parameters else [instruction]
-    numbers: dict[str, set[int]] = {}
-    for each in behind:
-        for made in _everything(each) if to_parameters else inner_instructions(each):
-            frame = made.source.frame
-            if frame is not None and frame.line is not None:
-                numbers.setdefault(frame.file, set()).add(frame.line)
-    return {file: tuple(sorted(numbers[file])) for file in sorted(numbers)}
+    for each in _ancestors(start):
+        yield from _everything(each)
+
+
+def lines_before_text(lines: Mapping[How, Mapping[str, tuple[int, ...]]]) -> str:
+    """Return the lines of `lines_before` as text.
+
+    >>> lines_before_text({"value": {"m.py": (4,)}, "op_name": {"m.py": (6, 7)}})
+    'm.py:4 (equal value); m.py:6, 7 (same op_name)'
+    """
+    return "; ".join([f"{lines_text(each)} ({HOW_TEXTS[how]})" for how, each in lines.items()])
 
 
 def lines_text(lines: Mapping[str, tuple[int, ...]]) -> str:

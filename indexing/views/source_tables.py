@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hlo.modules.module import Instruction, Module
 from hlo.modules.op_source import StackFrame
@@ -15,8 +16,11 @@ from indexing.memory.movement.analysis import traffic
 from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION
-from indexing.views.source_lines import inner_instructions
+from indexing.views.source_lines import HOW_TEXTS, Links, inner_instructions
 from indexing.views.tables import align_columns
+
+if TYPE_CHECKING:
+    from indexing.equivalence.correspondence import InstructionLink
 
 MAX_NAMED: Final = 4
 """Limit on the instructions that a line names."""
@@ -60,13 +64,20 @@ class SourceKernel(NamedTuple):
 
     Attributes:
         traffic: the bytes that it moves.
-        made: itself, or instructions of its fusion, that the place made.
+        made: itself, or instructions of its fusion, that the place made by their metadata.
         size: the number of instructions in it.
+        linked: instructions that the place made before the passes, and what became of them here.
     """
 
     traffic: InstructionTraffic
     made: tuple[Instruction, ...]
     size: int
+    linked: tuple[InstructionLink, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of instructions that the place made; at most `size`."""
+        return min(len({*self.made, *[link.after for link in self.linked]}), self.size)
 
     @property
     def bytes(self) -> TotalBounds:
@@ -75,19 +86,29 @@ class SourceKernel(NamedTuple):
 
 
 def kernels_of_place(
-    module: Module, place: SourcePlace, *, callers: bool = True
+    module: Module, place: SourcePlace, *, callers: bool = True, links: Links = MappingProxyType({})
 ) -> list[SourceKernel]:
     """Return the instructions that a place made, by the kernel that computes them.
 
     Args:
         callers: instructions that functions made which the place calls count, too.
+        links: `links_between` the module before the passes and this one, whose places count, too.
     """
+
+    def is_made(instruction: Instruction) -> bool:
+        return any(map(place.has, frames_of(instruction, callers)))
+
     kernels = []
     for each in traffic(module).instructions:
         inner = list(inner_instructions(each.instruction))
-        made = [i for i in inner if any(map(place.has, frames_of(i, callers)))]
-        if made:
-            kernels.append(SourceKernel(each, tuple(made), len(inner)))
+        made = tuple(filter(is_made, inner))
+        linked: dict[Instruction, InstructionLink] = {}  # by the instruction before
+        for link in (link for i in (*inner, each.instruction) for link in links.get(i, ())):
+            if is_made(link.before) and (place.line is None or link.after not in made):
+                if link.before.source.line != link.after.source.line:
+                    linked.setdefault(link.before, link)
+        if made or linked:
+            kernels.append(SourceKernel(each, made, len(inner), tuple(linked.values())))
     return sorted(kernels, key=lambda kernel: -kernel.bytes.lower)
 
 
@@ -121,7 +142,7 @@ class SourceTable:
         total = TotalBounds(0, 0)
         for kernel in self.kernels:
             total = total.plus(kernel.bytes)
-        count = sum(len(kernel.made) for kernel in self.kernels)
+        count = sum(kernel.count for kernel in self.kernels)
         made, kernels = (
             counted_noun(count, "instruction"),
             counted_noun(len(self.kernels), "kernel"),
@@ -134,9 +155,9 @@ class SourceTable:
         rows = [
             [
                 str(kernel.bytes),
-                f"{len(kernel.made)} of {kernel.size}",
+                f"{kernel.count} of {kernel.size}",
                 f"{kernel.traffic.instruction.opcode} {full_name(kernel.traffic.instruction)}",
-                _named(kernel.made),
+                _named(kernel),
             ]
             for kernel in self.kernels
         ]
@@ -148,7 +169,8 @@ class SourceTable:
         """Yield a row for each line that made instructions, the innermost of their places."""
         rows: dict[str, list[tuple[SourceKernel, int]]] = {}
         for kernel in self.kernels:
-            for line, made in lines_of(kernel.made).items():
+            before = [link.before for link in kernel.linked]
+            for line, made in lines_of([*kernel.made, *before]).items():
                 if self.place.has(StackFrame(line.rpartition(":")[0])):
                     rows.setdefault(line, []).append((kernel, len(made)))
         cells = []
@@ -180,6 +202,15 @@ class SourceTable:
                         for each in kernel.made
                     ],
                     "instructions": kernel.size,
+                    "linked": [
+                        {
+                            "computation": link.after.computation.name,
+                            "instruction": link.after.name,
+                            "before": link.before.name,
+                            "how": link.how,
+                        }
+                        for link in kernel.linked
+                    ],
                 }
                 for kernel in self.kernels
             ],
@@ -187,7 +218,10 @@ class SourceTable:
         }
 
 
-def _named(instructions: Sequence[Instruction]) -> str:
-    names = [each.name for each in instructions[:MAX_NAMED]]
-    more = len(instructions) - MAX_NAMED
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+def _named(kernel: SourceKernel) -> str:
+    """Return the names of the instructions; those found by the module before, with how."""
+    names = [each.name for each in kernel.made]
+    for link in kernel.linked:
+        names.append(f"{link.after.name} from {link.before.name} ({HOW_TEXTS[link.how]})")
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -63,6 +63,7 @@ def test_every_record_of_maps_fits_the_schema(
     optional = {
         *("at", "region", "box", "boxes"),  # with --at
         "assumptions",  # with --assume
+        "lines_before",  # with --before
         *(["source", "lines"] if "--source" not in flags else []),
         *(["steps"] if "--explain" not in flags else []),
     }

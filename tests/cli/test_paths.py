@@ -43,6 +43,8 @@ LINES = {
     "memory m.hlo --usage usage.txt":                ["m.hlo", "usage.txt"],
     "memory dumps":                                  MODULES,
     "source m.py m.hlo other.hlo":                   ["m.hlo", "other.hlo"],
+    "source m.py m.hlo --before other.hlo":          ["m.hlo", "other.hlo"],
+    "maps m.hlo --source --before other.hlo":        ["m.hlo", "other.hlo"],
     "check m.hlo":                                   ["m.hlo"],
     "check dumps":                                   MODULES,
     "validate m.hlo --no-xla":                       ["m.hlo"],

@@ -17,6 +17,7 @@ from indexing.cli.map_texts import MAP_ONLY
 from indexing.cli.options import (
     PointText,
     assume_option,
+    before_option,
     exact_option,
     files_argument,
     format_option,
@@ -29,7 +30,13 @@ from indexing.cli.options import (
     values_option,
     verify_option,
 )
-from indexing.cli.printing import MAX_OUTPUTS, Request, note_unmarked, report_no_match
+from indexing.cli.printing import (
+    MAX_OUTPUTS,
+    Request,
+    note_unmarked,
+    report_no_match,
+    reported_valid,
+)
 from indexing.cli.reporter import Reporter
 from indexing.cli.selection_options import selection_options
 from indexing.cli.tasks import answer_files
@@ -60,6 +67,7 @@ class MapOptions:
     verify: bool
     explain: bool
     with_source: bool
+    before: str | None
 
 
 @click.command("maps")
@@ -114,6 +122,7 @@ class MapOptions:
     help="List the simplification laws applied to each map, and why it over-approximates",
 )
 @source_option
+@before_option
 @max_input_size_option
 @format_option(FORMATS)
 @corpus_options
@@ -178,6 +187,7 @@ def command(
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5 --format svg -o reads.svg
       hlo-indexing maps m.hlo --to parameters --set pos.1=5
+      hlo-indexing maps after.hlo --all --source --before before.hlo
       hlo-indexing maps dumps --all --format json -o maps.jsonl --resume journal
     """
     from indexing.maps.explanation import explain_steps
@@ -193,6 +203,7 @@ def command(
             "--explain": options.explain,
             "--at": options.point is not None,
             "--source": options.with_source,
+            "--before": options.before is not None,
             "--format svg": notation == "svg",
         },
         {
@@ -214,6 +225,13 @@ def command(
     )
     if notation == "svg" and options.point is None:
         raise click.UsageError("--format svg draws the elements that a tile needs: it needs --at")
+    if options.before is not None and not options.with_source:
+        raise click.UsageError("--before adds lines of a program: it needs --source")
+    before = None
+    if options.before is not None:
+        before = reporter.only_module(options.before)
+        if before is None or not reported_valid(before, reporter):
+            return
     query = Query(
         directions=DIRECTIONS_BY_OPTION[options.direction],
         to_parameters=options.target == "parameters",
@@ -224,6 +242,7 @@ def command(
         verify=options.verify,
         explain=options.explain,
         source=options.with_source,
+        before=before,
         values=options.values,
         assume=options.assume,
     )
@@ -257,6 +276,7 @@ EXCLUDED = {
     "--explain": ["--no-simplify", *ELSEWHERE, *[f"--format {name}" for name in MAP_ONLY]],
     "--at": ["--explain", *[f"--format {name}" for name in MAP_ONLY]],
     "--source": [f"--format {name}" for name in MAP_ONLY],
+    "--before": ELSEWHERE,
     "--format svg": [
         *("--explain", *ELSEWHERE, "--resume", "--no-simplify", "--verify"),
         *("--source", "--sort", "--limit", "--kind"),

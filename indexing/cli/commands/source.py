@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import files_argument, format_option, max_input_size_option
+from indexing.cli.options import (
+    before_option,
+    files_argument,
+    format_option,
+    max_input_size_option,
+)
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import did_you_mean
 
@@ -24,11 +29,17 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Omit instructions made by functions that the line calls",
 )
+@before_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
 def command(
-    reporter: Reporter, place: str, files: Sequence[str], innermost: bool, notation: str
+    reporter: Reporter,
+    place: str,
+    files: Sequence[str],
+    innermost: bool,
+    before: str | None,
+    notation: str,
 ) -> None:
     """Show what a line of a program became in the modules in FILE...
 
@@ -40,24 +51,31 @@ def command(
     executions, how many of its instructions the place made, and their names. Without a number, each
     line of the file has a row, with the bytes of the kernels that have a part of it: a kernel of
     several lines counts for each. XLA keeps the metadata of one instruction where it replaces
-    several, so that lines may be missing.
+    several, so that lines may be missing: --before adds those that the module before the passes
+    proves or suggests.
 
     \b
     Examples:
       hlo-indexing source models.py:167 m.hlo
       hlo-indexing source models.py m.hlo --innermost
+      hlo-indexing source models.py:167 after.hlo --before before.hlo
       hlo-indexing source models.py:167 m.hlo --format json | jq '.kernels[].instruction'
     """
     from indexing.cli.printing import reported_valid
+    from indexing.views.source_lines import links_between
     from indexing.views.source_tables import SourcePlace, SourceTable, kernels_of_place, lines_of
 
     import_module("indexing.ops")  # registers the ops
+    earlier = None if before is None else reporter.only_module(before)
+    if before is not None and (earlier is None or not reported_valid(earlier, reporter)):
+        return
     where, is_found = SourcePlace.parse(place), False
     known: dict[str, None] = {}
     for module in reporter.modules(files):
         with reporter.reporting(module.filename):
             if reported_valid(module, reporter):
-                kernels = kernels_of_place(module, where, callers=not innermost)
+                links = {} if earlier is None else links_between(earlier, module)
+                kernels = kernels_of_place(module, where, callers=not innermost, links=links)
                 is_found |= bool(kernels)
                 known |= dict.fromkeys(() if is_found else lines_of(module.instructions))
                 table = SourceTable(module, where, kernels)
