@@ -245,6 +245,7 @@ class Influence:
             if each.ndim == len(at) and all(i < n for i, n in zip(at, each.shape, strict=True))
         ]
         size = max([each.size for each in holders], default=0)
+        place: Any = (..., *[slice(k, k + 1) for k in at])
         for others, lone in LONE_VALUES if size > 1 else ():
             self.draw_all()
             for each in self.arrays:
@@ -254,7 +255,7 @@ class Influence:
                 if each.size == size:
                     less = not _fill(each, 2)
                     _fill(each, others - less)
-                    _fill(each[(..., *[slice(k, k + 1) for k in at])], lone - less)
+                    _fill(each[place], lone - less)
             yield None
 
     def draw_all(self, scale: int = 1) -> None:

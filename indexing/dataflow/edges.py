@@ -206,7 +206,8 @@ class LocalEdges(Edges):
     def sharing_key(
         self, instruction: Instruction, direction: Direction, output: int | Path
     ) -> Hashable | None:
-        return sharing_key(instruction, direction, output, self.options)
+        key = sharing_key(instruction, direction, output, self.options)
+        return None if key is None else (key, self.every_operand)
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
@@ -223,7 +224,7 @@ class LocalEdges(Edges):
     def _shared_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        key = sharing_key(array.instruction, "output-to-input", array.path, self.options)
+        key = self.sharing_key(array.instruction, "output-to-input", array.path)
         if key is not None and (shared := _SHARED.get(key)) is not None:
             return shared
         edges = tuple(self._backward_edges(array, self._summaries(walk, fold, backward=True)))
@@ -250,7 +251,8 @@ class LocalEdges(Edges):
             return unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
         number = leaf_number(instruction.shape, path)
-        operand_maps = op.reads(instruction.shape, shapes, number, self.options.exact)
+        options = self.options.exact, self.every_operand
+        operand_maps = op.reads(instruction.shape, shapes, number, *options)
         needed = self._needed_operands(op, instruction, number, summaries)
         if needed is None:
             return [edge_of(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]

@@ -29,7 +29,7 @@ of an operand. Ops that call computations are in `indexing.ops.structured_ops`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
@@ -138,6 +138,7 @@ class MappedOp(ElementOp):
         operands: tuple[AnyShape, ...],
         output_id: int = 0,
         exact: bool = False,
+        of_rule: bool = False,
     ) -> tuple[Maps | Unknown, ...]:
         """For each operand, the maps from leaf `output_id` of the result to the operand.
 
@@ -148,6 +149,7 @@ class MappedOp(ElementOp):
             out: shape of the result.
             operands: shapes of the operands.
             exact: return disjoint exact pieces instead of one ``may`` map, if the op has them.
+            of_rule: return the maps to which the element rule refers, if these are others.
 
         >>> import indexing.ops
         >>> from hlo.ops.op import OPS
@@ -159,7 +161,8 @@ class MappedOp(ElementOp):
         """
         if not operands:
             return ()
-        (maps,) = self._memoised_maps("output_to_input", out, operands, [output_id], exact)
+        options = exact, of_rule
+        (maps,) = self._memoised_maps("output_to_input", out, operands, [output_id], *options)
         return maps
 
     def writes(
@@ -215,9 +218,11 @@ class MappedOp(ElementOp):
         operands: tuple[AnyShape, ...],
         output_ids: Iterable[int],
         exact: bool,
+        of_rule: bool = False,
     ) -> list[tuple[Maps | Unknown, ...]]:
         """Return the maps of some leaves of the result, for each leaf those of all operands."""
-        key = self.opcode, self, direction, out, operands, exact
+        of_rule = of_rule and "of_rule" in self.map_options
+        key = self.opcode, self, direction, out, operands, exact, of_rule
         by_leaf = _MAPS.get(key)
         if by_leaf is None:
             by_leaf = _MAPS.keep(key, {})
@@ -226,7 +231,8 @@ class MappedOp(ElementOp):
             output_ids = [first[number] for number in output_ids]
         missing = [number for number in output_ids if number not in by_leaf]
         if missing:
-            by_leaf.update(self._compute_maps(direction, out, operands, missing, exact))
+            options = {"exact": exact, "of_rule": of_rule}
+            by_leaf.update(self._compute_maps(direction, out, operands, missing, options))
         return [by_leaf[number] for number in output_ids]
 
     def _compute_maps(
@@ -235,7 +241,7 @@ class MappedOp(ElementOp):
         out: AnyShape,
         operands: tuple[AnyShape, ...],
         output_ids: Iterable[int],
-        exact: bool,
+        options: Mapping[str, bool],
     ) -> Iterator[tuple[int, tuple[Maps | Unknown, ...]]]:
         """Yield the maps of the op's own method; no map from or to an array without elements."""
         reason, out_leaves = self._obstacle(out, operands), leaves(out)
@@ -246,7 +252,7 @@ class MappedOp(ElementOp):
             elif not isinstance(leaf, Shape) or leaf.size == 0:
                 yield output_id, ((),) * len(operands)
             else:
-                yield output_id, self._maps_of(direction, leaf, operands, output_id, exact)
+                yield output_id, self._maps_of(direction, leaf, operands, output_id, options)
 
     def _maps_of(
         self,
@@ -254,11 +260,11 @@ class MappedOp(ElementOp):
         leaf: Shape,
         operands: tuple[AnyShape, ...],
         output_id: int,
-        exact: bool,
+        options: Mapping[str, bool],
     ) -> tuple[Maps | Unknown, ...]:
         method = getattr(type(self), direction)
-        options = {"exact": exact, "output_id": output_id}
-        accepted = {name: options[name] for name in self.map_options}
+        every: dict[str, int] = {**options, "output_id": output_id}
+        accepted = {name: every[name] for name in self.map_options}
         entries = self._entries(method(self, leaf, *operands, **accepted))
         return tuple(
             [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,18 @@ from indexing.ops.base import Array, BinaryOp, OperandMaps
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, Work
 from indexing.ops.inverse import inverses
+from indexing.ops.numerics import has_nan
 from indexing.ops.positions import list_by_position
 from indexing.ops.reduce_window import window_fault
-from indexing.ops.sliding import cross_correlation
-from indexing.ops.windows import always_covers, count_covered, index_at, only_element, position_of
+from indexing.ops.sliding import add_padding_products, cross_correlation
+from indexing.ops.windows import (
+    always_covers,
+    count_covered,
+    index_at,
+    only_element,
+    pads_borders,
+    position_of,
+)
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine
 from simplifier.unknown import Unknown
@@ -78,13 +86,20 @@ class Convolution(BinaryOp):
     With feature groups, the output features of a group read only the input features of that group.
     With batch groups, they read the group's part of the batch: ``left[g·(B / groups) + b, ..]``.
 
-    Kernel elements over padding are not needed. Exact maps exclude them. Without `exact`, the map
-    to the kernel is that of a window without padding, with the grade "may" if there is padding.
-    A formula gives the element of a window of which exactly one is on the array at each position:
-    XLA:TPU writes batch dimensions of a dot as such windows.  Where none is on the array at some
-    position, as over padding, XLA:CPU may multiply kernel elements by 0, and NaN stays.
+    Padding is 0, and the kernel is multiplied by it: NaN over padding makes the result NaN.
+    Therefore the map to the kernel is exact over padding, too, where XLA:CPU computes so (but for
+    results of few elements, for which it may exchange the operands).  It omits the products if the
+    elements have no NaN or more than 32 bits; with batch groups; if the window is dilated at the
+    base, reversed or cropped, has more elements than the array or more than three dimensions; or if
+    the whole window, or one of its elements at all positions, is over padding.  Then kernel
+    elements over padding contribute nothing: exact maps exclude them, and the map without `exact`
+    is that of a window without padding, with the grade "may" if there is padding.
 
-    Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
+    A formula gives the element of a window of which exactly one is on the array at each position:
+    XLA:TPU writes batch dimensions of a dot as such windows, and other products are omitted.
+
+    Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding";
+    StableHLO, ``convolution``: ``padded_lhs = pad(lhs, 0, ..)``.
     """
 
     reduces_shards: ClassVar[ShardReduction] = "partial"
@@ -94,7 +109,7 @@ class Convolution(BinaryOp):
     obstacle: ClassVar[str] = (
         "elements of the kernel over padding are left out only with the option exact"
     )
-    map_options: ClassVar[tuple[str, ...]] = ("exact",)
+    map_options: ClassVar[tuple[str, ...]] = ("exact", "of_rule")
     shape: Shape | None = declared(default=None)
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     dim_labels: DimLabels = attribute(dim_labels)
@@ -175,8 +190,12 @@ class Convolution(BinaryOp):
         return array((self.shape or widest).element_type, sizes)
 
     def output_to_input(
-        self, out: Shape, left: Shape, right: Shape, exact: bool = False
+        self, out: Shape, left: Shape, right: Shape, exact: bool = False, of_rule: bool = False
     ) -> tuple[IndexingMap, IndexingMap]:
+        """The maps; with `of_rule`, those of the products with elements of the left operand."""
+        multiplies_padding = self._multiplies_padding(left.dims, dtype(right.element_type))
+        if multiplies_padding and not of_rule:
+            exact = False
         size, d = self._sizes(left.dims, right.dims), dims(out)
         b, o, *x = self._in_label_order("out", d)
         each = list(zip(self.window, x, size.spatial, strict=True))
@@ -202,6 +221,7 @@ class Convolution(BinaryOp):
         feature = i + group * size.inputs if self.feature_group_count > 1 else i
         from_left = self._in_dimension_order("lhs", [batch, feature, *y])
         from_right = self._in_dimension_order("rhs", [i, o, *self._reverse_index(s)])
+        is_full = is_full or (multiplies_padding and not of_rule)
         grade: Grade = "exact" if is_full else "may"
         return (
             IndexingMap.of(d, from_left, ranges=[*free, i], constraints=inside),
@@ -209,10 +229,10 @@ class Convolution(BinaryOp):
         )
 
     def input_to_output(
-        self, out: Shape, left: Shape, right: Shape, exact: bool = False
+        self, out: Shape, left: Shape, right: Shape, exact: bool = False, of_rule: bool = False
     ) -> tuple[OperandMaps, OperandMaps]:
         """The inverse maps; a closed form for the left operand, which is simpler with groups."""
-        from_left, from_right = self.output_to_input(out, left, right, exact)
+        from_left, from_right = self.output_to_input(out, left, right, exact, of_rule)
         if len(from_left.ranges) <= len(self.window):  # window elements are solved
             return inverses(from_left, left), inverses(from_right, right)
         of_left, _ = self.met_by_input(out, left, right)
@@ -292,10 +312,23 @@ class Convolution(BinaryOp):
         taps = taps.reshape(size.inputs, groups, size.outputs, *taps.shape[2:])
         taps = np.moveaxis(taps, (1, 0, 2), (0, -2, -1))  # group, .., input, output
         taps = np.flip(taps, tuple([k for k, w in enumerate(self.window, 1) if w.is_reversed]))
-        out = cross_correlation(array, taps, self.window).astype(kind, copy=False)
+        out = cross_correlation(array, taps, self.window)
+        if self._multiplies_padding(left.shape, right.dtype):
+            out = add_padding_products(out, taps, self.window, size.spatial)
+        out = out.astype(kind, copy=False)
         out = np.moveaxis(out, (1, 0, -1), (0, 1, 2))  # batch, group, output, ..
         out = out.reshape(size.batch, groups * size.outputs, *counts)
         return np.moveaxis(out, range(out.ndim), self.dim_labels.order("out"))
+
+    def _multiplies_padding(self, left: Sequence[int], kernel: np.dtype[Any]) -> bool:
+        """Return True if kernel elements of this type over padding are multiplied by 0."""
+        _, _, *spatial = self._in_label_order("lhs", left)
+        is_small = math.prod([w.size for w in self.window]) <= math.prod(spatial)
+        if not is_small or len(spatial) > 3 or self.batch_group_count > 1:
+            return False
+        if kernel.itemsize > 4 or not has_nan(kernel):
+            return False
+        return all(map(pads_borders, self.window, spatial))
 
     @property
     def _groups(self) -> int:

@@ -30,6 +30,19 @@ def is_integer(array: Array) -> bool:
 _small_limits: Any = ml_dtypes.iinfo  # has no types
 
 
+def has_nan(dtype: np.dtype[Any]) -> bool:
+    """Return True for a type of real floating-point numbers with NaN.
+
+    >>> import ml_dtypes
+    >>> [has_nan(np.dtype(t)) for t in ("f4", "c8", "i4", "bool", ml_dtypes.float4_e2m1fn)]
+    [True, False, False, False, False]
+    """
+    if dtype.kind not in "fV" or is_integer(np.empty((), dtype)):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(np.asarray(np.nan).astype(dtype).astype(np.float64)))
+
+
 def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
     info: Any = np.iinfo(dtype) if dtype.kind in "iu" else _small_limits(dtype)

@@ -159,6 +159,26 @@ def cross_correlation(array: Array, taps: Array, window: Sequence[WindowDimensio
     return out
 
 
+def add_padding_products(
+    total: Array, taps: Array, window: Sequence[WindowDimension], sizes: Sequence[int]
+) -> Array:
+    """Add the products of taps with the zeros of padding: NaN for infinities and NaN, else 0.
+
+    Args:
+        total: the result of `cross_correlation` with these taps; may be changed.
+        sizes: those of the array, for each dimension of the window.
+    """
+    with np.errstate(all="ignore"):
+        products = np.moveaxis((taps * 0).sum(-2), 0, -2)  # the window, group, output feature
+        for s in map(tuple, np.argwhere(np.any(products != 0, axis=(-2, -1)))):
+            is_padding = np.ones(total.shape[2:-1], bool)
+            slices = overlap(window, s, sizes)
+            if slices is not None:
+                is_padding[slices[0]] = False
+            total[:, :, is_padding] += products[s][:, None, None]
+    return total
+
+
 def _sums_by_element(taps: Array, window: Sequence[WindowDimension]) -> bool:
     """Return True if `cross_correlation` multiplies no zero of holes and padding.
 
@@ -241,4 +261,11 @@ def windows_of(array: Array, sizes: Sequence[int]) -> Array:
     return windows.view(array.dtype)
 
 
-__all__ = ["cross_correlation", "overlap", "overlaps", "window_totals", "windows_of"]
+__all__ = [
+    "add_padding_products",
+    "cross_correlation",
+    "overlap",
+    "overlaps",
+    "window_totals",
+    "windows_of",
+]

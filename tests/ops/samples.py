@@ -23,6 +23,7 @@ from hlo.ops.op import OPS, OPS_BY_TARGET
 from hlo.shapes.shape import AnyShape, Shape, dtype, leaves
 from indexing import IndexingMap
 from indexing.ops.base import MappedOp, NullaryOp
+from indexing.ops.numerics import has_nan
 from indexing.ops.samples import instruction_of, operands_end
 from tests.checks import checks
 
@@ -213,6 +214,8 @@ def poked(
     if operand in sample.index_operands:  # a random index would seldom be significant
         low = 0 if shape.element_type[0] == "u" else INDEX_VALUES[0]
         others = [np.full(shape.dims, n) for n in range(low, INDEX_VALUES[-1] + 1)]
+    if sample.instruction.opcode == "convolution" and has_nan(inputs[operand].dtype):
+        others.append(np.full(shape.dims, np.nan))  # times the zeros of padding, it is NaN
     dependencies: list[set[Pair]] = [set() for _ in before]
     for index, other in product(np.ndindex(*shape.dims), others):
         perturbed = [array.copy() for array in inputs]

@@ -149,7 +149,7 @@ class CudnnConvForward(CudnnConvolution):
 
     def value_maps(self, out: Shape, *operands: Shape, exact: bool, output_id: int) -> Entries:
         left, kernel = operands
-        return self.convolution.output_to_input(out, left, kernel, exact)
+        return self.convolution.output_to_input(out, left, kernel, exact, of_rule=True)
 
     def input_to_output(
         self, out: Shape, *operands: Shape, exact: bool = False, output_id: int = 0
@@ -220,7 +220,7 @@ class CudnnConvBiasActivation(CudnnConvolution):
         left, kernel, _, *sides = operands
         d = dims(out)
         return (
-            *self.convolution.output_to_input(out, left, kernel, exact),
+            *self.convolution.output_to_input(out, left, kernel, exact, of_rule=True),
             IndexingMap.of(d, [d[self.feature]]),
             *[IndexingMap.identity(out.dims) for _ in sides],
         )

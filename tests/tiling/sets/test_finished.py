@@ -165,7 +165,9 @@ def readers_of(module: Module, inputs: list[Array], number: int) -> Readers:
     readers: Readers = {}
     for element in np.ndindex(inputs[number].shape):
         changed = [array.copy() for array in inputs]
-        changed[number][element] += 1
+        # times the zeros of a convolution's padding, NaN is NaN
+        is_convolution = module.entry.root.opcode == "convolution"
+        changed[number][element] += np.nan if is_convolution else 1
         (result,) = run(module, changed)
         readers[element] = {tuple(map(int, row)) for row in np.argwhere(result != expected)}
     return readers
