@@ -326,6 +326,23 @@ def test_wrong_inputs_are_errors(arrays: list[Array], message: str) -> None:
             run(*arrays)
 
 
+def test_an_index_into_equal_values_does_not_stop_tiles() -> None:
+    """The stage of the index is read by no other: the table has one value."""
+    text = """
+    add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }
+    ENTRY e { p = f32[] parameter(0)  u = f32[1,2] parameter(1)  i = s64[] parameter(2)
+      numbers = s32[1,2] iota(), iota_dimension=1  zero = s32[] constant(0)
+      k = s32[1] reduce(numbers, zero), dimensions={1}, to_apply=add
+      t = f32[6,2] broadcast(p), dimensions={}
+      g = f32[4,2] gather(t, k), offset_dims={0,1}, collapsed_slice_dims={},
+        start_index_map={0}, index_vector_dim=0, slice_sizes={4,2}
+      ROOT r = f32[4,2] dynamic-update-slice(g, u, i, i) }"""
+    program = nest_of(hlo.parse(text).entry).vectorized()
+    given = np.array(7, np.float32), np.array([[1, 4]], np.float32), np.array(2)
+    rows = [[7, 7], [7, 7], [1, 4], [7, 7]]
+    assert program.run(*given, tile=(3, 2)).tolist() == rows
+
+
 def test_a_tile_of_another_rank_is_an_error() -> None:
     nest = nest_of(
         hlo.parse("ENTRY e { p = f32[2,3] parameter(0) ROOT r = f32[2,3] tanh(p) }").entry

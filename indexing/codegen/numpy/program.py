@@ -244,11 +244,12 @@ class Vectorized:
                 reads = [(each.buffer, _whole(each.buffer)) for each in stage.carried]
                 reads += [(buffer, _whole(buffer)) for buffer in _read_in([stage])]
             else:
-                own = _hull([needed[b] for b in stage.buffers if b in needed])
+                read = [needed[buffer] for buffer in stage.buffers if buffer in needed]
+                own = _hull(read) if read else _whole(stage.buffers[0])  # of an unused index
                 boxes[stage] = own
                 reads = list(_reads(stage, own))
-            for buffer, read in reads:
-                needed[buffer] = _hull([read, needed[buffer]] if buffer in needed else [read])
+            for buffer, part in reads:
+                needed[buffer] = _hull([part, needed[buffer]] if buffer in needed else [part])
         return dict(reversed(boxes.items()))
 
 
