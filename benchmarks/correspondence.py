@@ -61,8 +61,8 @@ def main() -> None:
     total: Counter[str] = Counter()
     for path in sorted(options.folder.glob("*.pre.hlo")):
         name = path.name.removesuffix(".pre.hlo")
-        both = [hlo.load(path.with_name(f"{name}.{word}.hlo")) for word in ("pre", "opt")]
-        total += counts_of(*both, name, options.list)
+        before, after = (hlo.load(path.with_name(f"{name}.{word}.hlo")) for word in ("pre", "opt"))
+        total += counts_of(before, after, name, options.list)
     cells = [["linked", "op_name on both", "agree", "merged", "agree or merged"]]
     right = total["agree"] + total["merged"]
     cells.append(

@@ -25,9 +25,11 @@ from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.collectives import AllToAll
 from indexing.ops.control import callees
 from indexing.ops.custom_call import target_of
+from indexing.ops.ragged_dot import RaggedDot
 from indexing.ops.targets.solvers import TriangularSolveCall
 
 PROMOTED: Final = "all-reduce(x) in bf16 = convert(all-reduce(convert(x)))"
+RAGGED: Final = "ragged-dot = dot of the rows of each group"
 SELECT_AND_SCATTER: Final = "select-and-scatter = scatter(arg-select(windows))"
 
 
@@ -211,6 +213,54 @@ def _promoted_text(instruction: Instruction) -> str:
     return _header(instruction) + called + _computation("ENTRY expansion", entry)
 
 
+def _ragged_text(instruction: Instruction) -> str:
+    """One dot over the groups and the contracted dimension; rows of other groups are 0.
+
+    Source: XLA ``xla/hlo/transforms/expanders/ragged_dot_rewriter.cc``.
+    """
+    op, out = instruction.op, instruction.shape
+    left, right, sizes = [_plain(each.shape) for each in instruction.operands]
+    is_plain = isinstance(op, RaggedDot) and op.rhs_group_dims and not op.lhs_batch_dims
+    if not isinstance(op, RaggedDot) or not is_plain or sizes.rank != 1:
+        return ""
+    (group,), (ragged,), count = op.rhs_group_dims, op.lhs_ragged_dims, sizes.dims[0]
+    grouped = left.with_dims((count, *left.dims))
+    places, masks = grouped.with_element_type(sizes.element_type), grouped.with_element_type("pred")
+    integer, single = sizes.with_dims(()), sizes.with_dims((1,))
+    rest = sizes.with_dims((count - 1,))
+    lines = [
+        f"left = {left} parameter(0)",
+        f"right = {right} parameter(1)",
+        f"sizes = {sizes} parameter(2)",
+        f"none = {integer} constant(0)",
+        f"ends = {sizes} reduce-window(sizes, none), window={{size={count} pad={count - 1}_0}}, "
+        "to_apply=expansion.add",
+        f"zero_start = {single} broadcast(none), dimensions={{}}",
+        f"next_starts = {rest} slice(ends), slice={{[0:{count - 1}]}}",
+        f"starts = {sizes} concatenate(zero_start, next_starts), dimensions={{0}}",
+        f"rows = {places} iota(), iota_dimension={ragged + 1}",
+        f"first = {places} broadcast(starts), dimensions={{0}}",
+        f"last = {places} broadcast(ends), dimensions={{0}}",
+        f"after = {masks} compare(first, rows), direction=LE",
+        f"before = {masks} compare(rows, last), direction=LT",
+        f"inside = {masks} and(after, before)",
+        f"copies = {grouped} broadcast(left), dimensions={{{_numbers(range(1, grouped.rank))}}}",
+        f"zero = {left.with_dims(())} constant(0)",
+        f"zeros = {grouped} broadcast(zero), dimensions={{}}",
+        f"own = {grouped} select(inside, copies, zeros)",
+        f"ROOT out = {_plain(out)} dot(own, right), "
+        f"lhs_contracting_dims={{{_numbers([0, *[k + 1 for k in op.lhs_contracting_dims]])}}}, "
+        f"rhs_contracting_dims={{{_numbers([group, *op.rhs_contracting_dims])}}}",
+    ]
+    add = [f"{name} = {integer} parameter({k})" for k, name in enumerate("ab")]
+    called = _computation("expansion.add", [*add, f"ROOT c = {integer} add(a, b)"])
+    return _header(instruction) + called + _computation("ENTRY expansion", lines)
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
 def _solve_text(instruction: Instruction) -> str:
     """A triangular system by cuBLAS, as an op of HLO.
 
@@ -265,6 +315,7 @@ def _computation(head: str, lines: list[str]) -> str:
 EXPANSIONS: Final[Mapping[str, Expansion]] = MappingProxyType(
     {
         "select-and-scatter": Expansion(_select_and_scatter, SELECT_AND_SCATTER),
+        "ragged-dot": Expansion(_ragged_text, RAGGED),
         "all-to-all": Expansion(_all_to_all),
         "all-reduce": Expansion(_promoted_text, PROMOTED),
         "reduce-scatter": Expansion(_promoted_text, PROMOTED),
