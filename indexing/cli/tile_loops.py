@@ -106,7 +106,7 @@ def loop_options(command: F) -> F:
         click.option(
             "--online/--no-online",
             default=None,
-            help="With --loops: run a reduction in step with a statistic that it needs, such as the "
+            help="With --loops: run a reduction in step with a statistic that it needs, as the "
             "maximum of a row, and rescale it where the formula allows that (the default); or let "
             "it wait, and load the row again",
         ),

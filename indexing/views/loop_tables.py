@@ -285,10 +285,11 @@ class LoopAnswer:
             return cls.of(subject, tiling)
         shared = triton_shared_bytes(compiled, device, subject.output)
         violated = tiling.violations(device, compiled.stages, compiled.warps)
-        lines = [
-            f"XLA's choice: {compiled}",
-            f"{_number(shared)} bytes of shared memory, by the model of Triton on {device}",
-        ]
+        lines = [f"XLA's choice: {compiled}"]
+        if isinstance(shared, Unknown):
+            lines.append(f"unknown bytes of shared memory: {shared.reason}")
+        else:
+            lines.append(f"{shared:,} bytes of shared memory, by the model of Triton on {device}")
         if not isinstance(violated, Unknown):
             lines += [f"violates a rule of {device}: {reason}" for reason in violated]
         compiled_fields = {

@@ -1,14 +1,14 @@
-"""Shared memory of a kernel of Triton: the staged operands of its dots.
+"""Shared memory of a kernel of Triton: the staged operands of its dots, or buffers of rows.
 
 A loop of several steps and stages is a pipeline: while a step computes, those after it are loaded.
 With ``wgmma``, whose operands are in shared memory, there are as many buffers as stages; other
 instructions copy operands to registers, so one buffer less is in use, unless a mask is applied
 between the load and the dot.  Without a pipeline, there is one buffer of each operand; operands of
-32 bits of such a loop pass through one buffer, one after the other.  Accumulators of 32 bits pass
-through shared memory on the way to the layout of the store.
+32 bits, and a left operand that is computed, pass through one buffer, one after the other.
+Accumulators of 32 bits pass through shared memory on the way to the layout of the store.
 
-Other layout conversions and reductions across warps have buffers that depend on the layouts that
-Triton chooses; they are not modelled.  Without dots, tiles are in registers.
+Without dots, tiles are in registers, and pass through shared memory where their layout changes, or
+where a reduction has values in several warps: see `triton_rows`.
 
 Source: XLA ``xla/service/gpu/model/triton_temporary_memory_estimator.cc``; Triton
 ``lib/Dialect/TritonGPU/Transforms/Pipeliner``; sizes of buffers as in the kernels of jaxlib 0.10.2,
@@ -25,12 +25,19 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
-from indexing.devices.gpus import Gpu
+from indexing.devices.gpus import PROCESSORS, Gpu, gpu
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.conversions import Convert
 from indexing.ops.dot import Dot
+from indexing.ops.elementwise import ElementwiseOp
 from indexing.ops.iota import Parameter
+from indexing.tiling.computations.tile_graph import TileNode
 from indexing.tiling.loops.compiled_tilings import CompiledTiling
+from indexing.tiling.loops.dot_tiles import has_products
 from indexing.tiling.loops.loop_model import LoopModel, loop_model
 from indexing.tiling.loops.nests import NestKey
+from indexing.tiling.loops.triton_rows import row_scratch_bytes
 from indexing.tiling.loops.warps import uses_warp_groups
 from indexing.tiling.search.limits import padded_size
 from indexing.tiling.sizes.tile_sizes import dimension_of
@@ -44,7 +51,10 @@ _COLUMNS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _StagedDot:
-    """A dot: padded sizes of its tile, bytes of the tiles of operands, and steps of its loop."""
+    """A dot: padded sizes of its tile, bytes of the tiles of operands, and steps of its loop.
+
+    A left operand that is computed is in registers before the right one is staged.
+    """
 
     rows: int
     columns: int
@@ -52,6 +62,7 @@ class _StagedDot:
     bits: int
     steps: int
     has_tail: bool
+    is_computed: bool
 
 
 @checked
@@ -73,6 +84,18 @@ def triton_shared_bytes(
     if isinstance(model, Unknown):
         return model
     dots = list(_dots(compiled, model, output_id))
+    if not has_products(model):
+        chosen = [*compiled.sizes_of(output_id, model.rank), *compiled.loop_sizes(model)]
+        capability = PROCESSORS[gpu(device).name].capability
+        major, _, minor = capability.rstrip("af").partition(".")
+        if capability.startswith("gfx"):
+            return Unknown("shared memory of AMD GPUs is not modelled without dots")
+
+        def tile(node: TileNode) -> tuple[int, ...] | None:
+            sizes = None if node.map is None else _padded_tile(node.array, node.map, model, chosen)
+            return None if sizes is None else tuple(sizes)
+
+        return row_scratch_bytes(model, tile, compiled.warps, int(major) * 10 + int(minor))
     staged = sum([_staged_bytes(dot, compiled, device) for dot in dots])
     return max([staged, *[_converted_bytes(dot, compiled, device) for dot in dots]])
 
@@ -82,7 +105,8 @@ def _staged_bytes(dot: _StagedDot, compiled: CompiledTiling, device: str | Gpu) 
     if dot.steps > 1 and compiled.stages > 1:
         buffers = compiled.stages if in_place or dot.has_tail else compiled.stages - 1
         return buffers * sum(dot.operands)
-    if dot.bits == 32 and dot.steps > 1 and not in_place:
+    is_rounded = dot.bits == 32 and not in_place and (dot.steps > 1 or not dot.has_tail)
+    if dot.is_computed or is_rounded:
         return max(dot.operands, default=0)
     return sum(dot.operands)
 
@@ -110,7 +134,7 @@ def _dots(compiled: CompiledTiling, model: LoopModel, output_id: int) -> Iterato
 def _dot(key: NestKey, model: LoopModel, chosen: list[int]) -> _StagedDot | None:
     op, operands = key.array.instruction.op, key.array.instruction.operands
     assert isinstance(op, Dot)
-    sizes = _result_sizes(key, model, chosen)
+    sizes = _padded_tile(key.array, key.map, model, chosen)
     shapes = [operand.shape for operand in operands if isinstance(operand.shape, Shape)]
     if sizes is None or len(shapes) != 2:
         return None
@@ -129,16 +153,21 @@ def _dot(key: NestKey, model: LoopModel, chosen: list[int]) -> _StagedDot | None
         shapes[0].element_bits,
         prod([-(-model.sizes[axis] // chosen[axis]) for axis in own]),
         any(model.sizes[axis] % chosen[axis] for axis in own),
+        is_computed(operands[0]),
     )
 
 
-def _result_sizes(key: NestKey, model: LoopModel, chosen: list[int]) -> list[int] | None:
-    """Return the padded sizes of a tile of a dot; beyond the edge of the array if chosen so."""
-    sets = model.sets(key.array, key.map, model.axes(chosen))
+def _padded_tile(
+    array: ArrayRef, to_array: IndexingMap, model: LoopModel, chosen: list[int]
+) -> list[int] | None:
+    """Return the padded sizes of a tile; beyond the edge of the array if chosen so."""
+    if array.array_shape is None:
+        return None
+    sets = model.sets(array, to_array, model.axes(chosen))
     if isinstance(sets, Unknown):
         return None
     sizes = []
-    for result, extent in zip(key.map.results, sets.extents, strict=True):
+    for result, extent in zip(to_array.results, sets.extents, strict=True):
         variable = result.as_variable
         size = extent if variable is None else max(extent, chosen[dimension_of(variable)])
         sizes.append(padded_size(size))
@@ -153,6 +182,20 @@ def reads_parameters(instruction: Instruction) -> bool:
         each = stack.pop()
         if isinstance(each.op, Parameter):
             return True
+        stack += [operand for operand in each.operands if operand not in seen]
+        seen.update(each.operands)
+    return False
+
+
+def is_computed(instruction: Instruction) -> bool:
+    """Return True if a value is a function of those of parameters, and no copy or conversion."""
+    seen: set[Instruction] = set()
+    stack = [instruction]
+    while stack:
+        each = stack.pop()
+        if isinstance(each.op, ElementwiseOp) and reads_parameters(each):
+            if not isinstance(each.op, Convert):
+                return True
         stack += [operand for operand in each.operands if operand not in seen]
         seen.update(each.operands)
     return False

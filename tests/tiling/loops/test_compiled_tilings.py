@@ -124,9 +124,9 @@ def test_the_grid_of_a_choice_is_that_of_the_launch(name: str) -> None:
         assert launch.grid == (tiling.blocks, 1, 1)
         assert launch.threads == (32 * compiled.warps, 1, 1)
         assert tiling.violations("H100", compiled.stages, compiled.warps) == ()
-        if compiled.steps:
-            assert indexing.triton_shared_bytes(compiled) == launch.shared_bytes
-        else:  # XLA chooses warps by a formula
+        shared = indexing.triton_shared_bytes(compiled)
+        assert isinstance(shared, Unknown) or shared == launch.shared_bytes
+        if not compiled.steps:  # XLA chooses warps by a formula
             assert tiling.warps("H100") == compiled.warps
         compared += 1
     assert compared

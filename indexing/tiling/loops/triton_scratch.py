@@ -1,0 +1,250 @@
+"""Shared memory through which Triton moves elements between the threads of a block.
+
+A conversion between two layouts writes the elements in the order of one, and reads them in that of
+the other.  Elements that a thread holds in both may pass one after the other (`_Buffer.rounds`), so
+the buffer is that much smaller.  Which of them do depends on the instructions: 128 bits of a
+thread, or the 8 x 8 matrices of ``stmatrix`` and ``ldmatrix``, whichever have the fewest conflicts
+of memory banks.  A reduction moves one value of each warp to the lanes of one.
+
+Bits are those of `triton_layouts`.  Source: Triton ``lib/Tools/GenericSwizzling.cpp``;
+``third_party/nvidia/lib/TritonNVIDIAGPUToLLVM/Allocation.cpp``; ``lib/Analysis/Utility.cpp``,
+``ReduceOpHelper`` and ``cvtNeedsWarpShuffle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final, NamedTuple
+
+from indexing.tiling.loops.triton_layouts import BitLayout
+
+_BANK_BITS: Final = 32 * 32
+_MAX_SHUFFLES: Final = 1
+"""Most bits that move between registers and lanes without shared memory."""
+
+
+class _Instruction(NamedTuple):
+    """Lanes whose elements an instruction joins, and lanes that give an address each."""
+
+    joined: tuple[int, ...]
+    addresses: tuple[int, ...]
+
+    @property
+    def parts(self) -> int:
+        """Bits by which the instruction moves several matrices at once."""
+        return len(self.joined) + len(self.addresses) - 3
+
+
+_VECTOR: Final = _Instruction((), (0, 1, 2))
+_MATRIX: Final = _Instruction((0, 1), (2, 3, 4))
+_TRANSPOSED: Final = _Instruction((2, 3, 4), (0, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """How a conversion uses shared memory.
+
+    Attributes:
+        conflicts: conflicts of banks of a store and a load.
+        rounds: bits of elements that pass one after the other.
+    """
+
+    conflicts: int
+    rounds: int
+
+
+def conversion_bytes(src: BitLayout, dst: BitLayout, bits: int, capability: int = 90) -> int:
+    """Return the bytes of shared memory of a conversion; 0 if it needs none.
+
+    Args:
+        src, dst: layouts of one tile.
+        bits: bits of an element.
+        capability: that of the GPU, such as 90.
+
+    >>> from indexing.tiling.loops.triton_layouts import blocked
+    >>> row = blocked((1, 256), 1, 1).without(0)
+    >>> conversion_bytes(blocked((256,), 4, 1), row, 32)
+    512
+    """
+    if src.warps == dst.warps:
+        moved = set(src.registers) & set(dst.lanes) - {0}
+        back = set(dst.registers) & set(src.lanes) - {0}
+        if src.lanes == dst.lanes or max(len(moved), len(back)) <= _MAX_SHUFFLES:
+            return 0
+    bits = max(bits, 8)
+    stores = [_VECTOR, *([_MATRIX] if capability >= 90 and bits <= 32 else [])]
+    loads = [_VECTOR, *([_MATRIX] if capability >= 75 and bits <= 32 else [])]
+    if bits == 16:
+        stores += [_TRANSPOSED] if capability >= 90 else []
+        loads += [_TRANSPOSED] if capability >= 75 else []
+    buffers = [
+        buffer
+        for store in stores
+        for load in loads
+        if (buffer := _joined(src, dst, bits, store, load)) is not None
+    ]
+    best = min(buffers, key=lambda each: (each.conflicts, -each.rounds), default=None) or _plain(
+        src, dst, bits
+    )
+    return (prod(src.shape) >> best.rounds) * bits // 8
+
+
+def reduction_bytes(layout: BitLayout, dim: int, bits: int) -> int:
+    """Return the bytes of shared memory of a reduction along a dimension.
+
+    >>> from indexing.tiling.loops.triton_layouts import blocked
+    >>> [reduction_bytes(blocked((rows, 64), 1, 2), 1, 32) for rows in (1, 4)]
+    [8, 32]
+    """
+    own = layout.bits_of(dim)
+    partial = [bit for bit in layout.warps if bit in own]
+    if not partial:
+        return 0
+    size, stride = 1 << len(partial), layout.strides()[dim]
+    full = layout.shape[dim]
+
+    def placed(bit: int) -> int:
+        if bit in own:
+            return stride << partial.index(bit) if bit in partial else 0
+        return bit if bit < stride else bit // full * size
+
+    shape = (*layout.shape[:dim], size, *layout.shape[dim + 1 :])
+    registers = tuple([placed(bit) for bit in layout.registers if bit not in own])
+    first = BitLayout(
+        shape, registers, tuple(map(placed, layout.lanes)), tuple(map(placed, layout.warps))
+    )
+    lanes, warps = list(first.lanes), list(first.warps)
+    free = [k for k, bit in enumerate(lanes) if not bit]
+    places = free if len(free) >= len(partial) else range(len(lanes))
+    moving = [k for k, bit in enumerate(layout.warps) if bit in own]
+    for lane, warp in zip(places, moving, strict=False):
+        lanes[lane], warps[warp] = warps[warp], lanes[lane]
+    second = replace(first, lanes=tuple(lanes), warps=tuple(warps))
+    rounds = _plain(first, second, max(bits, 8)).rounds
+    return (prod(shape) >> rounds) * max(bits, 8) // 8
+
+
+# ---------------------------------------------------------------- instructions
+
+
+def _common(src: Iterable[int], dst: Iterable[int]) -> list[int]:
+    known = set(dst)
+    return [bit for bit in src if bit and bit in known]
+
+
+def _joined(
+    src: BitLayout, dst: BitLayout, bits: int, store: _Instruction, load: _Instruction
+) -> _Buffer | None:
+    """Return the buffer of two instructions that move 128 bits at once; None if they cannot."""
+    total = (128 // bits).bit_length() - 1
+    pair = [(src, store), (dst, load)]
+    if total - len(store.joined) < total - len(load.joined):
+        pair.reverse()
+    (first, own), (second, other) = pair
+    count, least = total - len(own.joined), total - len(other.joined)
+    if least < 0:
+        return None
+    vector = _common(first.registers, second.registers)
+    if len(vector) < least:
+        return None
+    lanes = [second.lanes[k] for k in other.joined]
+    matched = [first.lanes[k] for k in own.joined]
+    if 0 in lanes or 0 in matched:
+        return None
+    if any(bit not in first.registers for bit in lanes[: count - least]):
+        return None
+    if lanes[len(lanes) - len(matched) :] != matched:
+        return None
+    vector = vector[:least] + lanes
+    tiles = []
+    for layout, instruction in ((src, store), (dst, load)):
+        needed = 3 - len(instruction.addresses)
+        registers = [bit for bit in layout.registers if bit not in vector][:needed]
+        if len(registers) < needed:
+            return None
+        tiles.append([*registers, *[layout.lanes[k] for k in instruction.addresses]])
+    kept = min(store.parts, load.parts)
+    return _buffer(src, dst, bits, vector, tiles[0], tiles[1], kept)
+
+
+def _plain(src: BitLayout, dst: BitLayout, bits: int) -> _Buffer:
+    """Return the buffer of stores and loads of as many bits as both layouts have in registers."""
+    vector = _common(src.registers, dst.registers)[: (128 // bits).bit_length() - 1]
+    bank = (32 // bits).bit_length() - 1 if bits < 32 else 0
+    if len(vector) < bank:
+        vector = list(_filled(vector, src, dst, bank))[:bank]
+    wide = max(1, (1 << len(vector)) * bits // 32).bit_length() - 1
+    tiles = [list(each.lanes[: len(each.lanes) - wide]) for each in (src, dst)]
+    return _buffer(src, dst, bits, vector, tiles[0], tiles[1], 0)
+
+
+def _filled(vector: Sequence[int], src: BitLayout, dst: BitLayout, bank: int) -> Iterator[int]:
+    """Yield the bits of one word of a bank: those of registers, then those of warps."""
+    seen = list(vector)
+    yield from seen
+    stores = _common([bit for bit in src.registers if bit not in seen], dst.warps)
+    loads = _common([bit for bit in dst.registers if bit not in seen], src.warps)
+    if len(stores) == len(loads) and stores:
+        chosen = stores if min(stores) < min(loads) else loads
+    else:
+        chosen = stores if len(stores) > len(loads) else loads
+    more = [*chosen, *_common(src.warps, dst.warps)] if len(seen) + len(chosen) < bank else chosen
+    for bit in more:
+        seen.append(bit)
+        yield bit
+    for k in range(max(len(src.warps), len(dst.warps))):
+        for warps in (src.warps, dst.warps):
+            if k < len(warps) and warps[k] and warps[k] not in seen:
+                seen.append(warps[k])
+                yield warps[k]
+
+
+def _buffer(
+    src: BitLayout,
+    dst: BitLayout,
+    bits: int,
+    vector: Sequence[int],
+    store: Sequence[int],
+    load: Sequence[int],
+    kept: int,
+) -> _Buffer:
+    """Return the buffer for bits of a vector, and of the lanes that store and load at once."""
+    count = prod(src.shape).bit_length() - 1
+    banks = (_BANK_BITS // ((1 << len(vector)) * bits)).bit_length() - 1
+    lines = max(0, count - len(vector) - min(banks, count - len(vector)))
+    segment = _lines({*vector, *store} - {0}, {*vector, *load} - {0}, count, lines)
+    both = set(src.registers) & set(dst.registers)
+    rounds = [bit for bit in segment if bit in both][kept:]
+    rest = [bit for bit in segment if bit not in rounds]
+    conflicts = sum([(1 << _dimension_of_both(rest, tile)) - 1 for tile in (store, load)])
+    return _Buffer(conflicts, len(rounds))
+
+
+def _lines(store: set[int], load: set[int], count: int, lines: int) -> list[int]:
+    """Return the bits that choose a line of all banks, so that few accesses hit one bank."""
+    segment = [1 << k for k in range(count) if 1 << k not in store and 1 << k not in load]
+    if len(segment) >= lines:
+        return segment[:lines]
+    first, second = sorted(store - load), sorted(load - store)
+    if len(first) > len(second):
+        first, second = second, first
+    shared = min(max(0, lines - len(first) - len(segment)), len(first))
+    segment += [first[k] ^ second[k] for k in range(shared, len(first))]
+    return (segment + first[:shared] + second[:shared])[:lines]
+
+
+def _rank(vectors: Iterable[int]) -> int:
+    """Return the dimension of the space of bits that vectors span."""
+    basis: list[int] = []
+    for vector in vectors:
+        for each in basis:
+            vector = min(vector, vector ^ each)
+        if vector:
+            basis.append(vector)
+    return len(basis)
+
+
+def _dimension_of_both(first: Sequence[int], second: Sequence[int]) -> int:
+    return _rank(first) + _rank(second) - _rank([*first, *second])
