@@ -17,7 +17,7 @@ UNBOUNDED = {
     "hlo/ops/op.py: known_attributes",  # by class of ops
     "hlo/modules/bind.py: _sources",  # by class of ops
     "indexing/ops/base.py: _computations",  # by class of ops
-    "indexing/views/report_page/page.py: _asset",  # by file of the package
+    "indexing/views/report_page/page_html.py: _asset",  # by file of the package
 }
 MEMOISING = {"lru_cache", "trace.memoised", "memoised_maps"}
 OF_INSTANCES = {"indexing/sharding/planning/costs.py"}  # discarded with them

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,20 @@ import click
 from indexing.cli.commands.bytes import PeakText
 from indexing.cli.dump_folder import listed_modules, note_kernels
 from indexing.cli.integers import IntegerRange
-from indexing.cli.options import files_argument, level_option, max_input_size_option
+from indexing.cli.loading import load_lazily
+from indexing.cli.options import (
+    files_argument,
+    jobs_option,
+    level_option,
+    max_input_size_option,
+)
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
     from indexing.equivalence.verdicts import Level
     from indexing.memory.movement.roofline import Peak
+    from indexing.views.report_page.detail_parts import DetailWorkers
     from indexing.views.report_page.page import ReportPage
     from simplifier.unknown import Unknown
 
@@ -44,6 +52,7 @@ FORMATS = ("html", "model-explorer", "perfetto")
     help="Add tiles and pictures of the N instructions that move the most bytes",
 )
 @level_option
+@jobs_option
 @click.option(
     "--format",
     "notation",
@@ -60,6 +69,7 @@ def command(
     peak: Peak | None,
     tiled: int,
     level: Level,
+    jobs: int,
     notation: str,
 ) -> None:
     """Write an HTML page about the module in FILE, or about the changes between two.
@@ -75,6 +85,8 @@ def command(
     With two files, or a folder of pass dumps (`hlo-indexing passes --help`), the page also has the
     verdict of each comparison and the instructions that were added, removed and changed.
 
+    --jobs divides the details of a module's instructions; the page is the same.
+
     `--format model-explorer` writes the graphs as JSON for AI Edge Model Explorer, with bytes,
     grades and, of two modules, links between counterparts. `--format perfetto` writes the schedule
     of one module and its live bytes as a trace.
@@ -87,7 +99,7 @@ def command(
       hlo-indexing report m.hlo --format model-explorer -o m.json
       hlo-indexing report m.hlo --format perfetto --peak H100 -o m.trace.json
     """
-    from indexing.views.report_page.page import page_of_dumps, report
+    from indexing.views.report_page.page import page_of_dumps, page_of_modules
 
     if reporter.width is not None:
         raise click.UsageError("the page needs a file: write -o report.html")
@@ -110,11 +122,31 @@ def command(
                     repair = "give the file of their module, *_after_optimizations.txt"
                     note_kernels(reporter, files[0], repair)
             elif modules := _modules(reporter, files):
-                page = report(*modules, **options)
+                page = page_of_modules(modules, **options, workers=_workers(reporter, files, jobs))
     if page is not None:
         for fault in page.faults:
             reporter.error(*fault.splitlines())
         reporter.print_document(page.html)
+
+
+def _workers(reporter: Reporter, files: Sequence[str], jobs: int) -> DetailWorkers | None:
+    """Return the processes that make details; None if they cannot read the files."""
+    if jobs == 1 or not all(map(os.path.isfile, files)):
+        return None
+    from indexing.cli.workers import results
+    from indexing.views.report_page.detail_parts import DetailWorkers
+
+    def load(module: Module) -> Callable[[], Module]:
+        return partial(_loaded, module.filename, reporter.max_bytes, reporter.uses_cache)
+
+    return DetailWorkers(jobs, partial(results, jobs=jobs), load)
+
+
+def _loaded(file: str, max_bytes: int | None, uses_cache: bool) -> Module:
+    """Return the module of a file, in a worker process."""
+    import_module("indexing.ops")  # registers the ops
+    (module,) = load_lazily(file, max_bytes, None, uses_cache)
+    return module
 
 
 def _write_json(

@@ -1,4 +1,4 @@
-"""The details of an instruction: text, source, maps, tiles and traffic, as values for JSON."""
+"""The details of an instruction: text, source, maps and tiles, as values for JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Final
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.op_source import OpSource
 from hlo.text.source import HloError
-from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.views.access_kinds import kinds_of
 from indexing.views.map_answers import answer, answers_to_parameters
 from indexing.views.map_query import Query
@@ -25,7 +24,6 @@ from indexing.views.map_tables import (
     shape_text,
 )
 from indexing.views.report_page.tile_details import TileDetails
-from indexing.views.traffic_tables import TrafficTable
 
 MAX_ROWS: Final = 200
 """Limit on the maps of one instruction in one section; beyond it, they are counted."""
@@ -38,24 +36,18 @@ class Details:
     """The details of the instructions of a module.
 
     Attributes:
-        table: the traffic of the module.
         tiled: the instructions whose tiles are listed.
         is_mapped: list also the maps to parameters, and from operands to outputs.
         kinds: for each instruction with a map, the kinds of its maps; filled by `of`.
     """
 
-    table: TrafficTable
     tiled: frozenset[Instruction]
     is_mapped: bool
     kinds: dict[Instruction, list[str]] = field(default_factory=dict)
-    _traffic: dict[Instruction, InstructionTraffic] = field(init=False)
     _frames: dict[int, list[str]] = field(init=False, default_factory=dict)
     _tiles: TileDetails = field(init=False, default_factory=TileDetails)
     _swept: Computation | None = field(init=False, default=None)
     _to_parameters: dict[str, list[MapTable]] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._traffic = {each.instruction: each for each in self.table.traffic.instructions}
 
     def of(self, instruction: Instruction) -> dict[str, Any]:
         """Return the details of one instruction; empty parts are left out."""
@@ -77,9 +69,6 @@ class Details:
                 details["forward"] = _tables(answer(instruction, FORWARD, file))
                 if any(operand.opcode != "parameter" for operand in instruction.operands):
                     details["parameters"] = _tables(self._tables_to_parameters(instruction))
-        traffic = self._traffic.get(instruction)
-        if traffic is not None:
-            details["traffic"] = self.table.record(traffic)
         if instruction in self.tiled:
             details["tiles"] = self._tiles.of(instruction)
         return details

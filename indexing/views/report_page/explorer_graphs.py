@@ -85,7 +85,7 @@ class _ModuleGraphs:
         counted = traffic(module)
         self.table = TrafficTable(module.filename, counted, peak)
         self._traffic = {each.instruction: each for each in counted.instructions}
-        self._details = Details(self.table, frozenset(), is_mapped=False)
+        self._details = Details(frozenset(), is_mapped=False)
         self._most = max(
             [_number(self.table.cells(each)[0]) for each in self.table.ranked[:1]], default=0
         )

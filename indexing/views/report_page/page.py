@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from hashlib import sha256
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +14,6 @@ from hlo.formats.files import load
 from hlo.formats.reading import MAX_BYTES
 from hlo.modules.module import Instruction, Module
 from hlo.text.source import HloError
-from indexing.drawing.style import DARK, LIGHT, MONO, SANS, Colours, colour_rules
 from indexing.equivalence.compare import equivalent
 from indexing.equivalence.dumps import ModuleDumps, modules_in
 from indexing.equivalence.passes import load_dump, validate_passes
@@ -33,9 +27,11 @@ from indexing.memory.movement.traffic_values import Traffic
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.report_page.changes import KINDS_OF_CHANGES, changes_and_links
 from indexing.views.report_page.chunks import chunks, json_text, pack_text
+from indexing.views.report_page.detail_parts import DetailWorkers, module_details
 from indexing.views.report_page.details import Details
 from indexing.views.report_page.kernels_panel import dumped_kernels, kernels_panel
 from indexing.views.report_page.memory_panel import memory_panel
+from indexing.views.report_page.page_html import page_html
 from indexing.views.report_page.structure import computations_in_order, numbers_of, structure
 from indexing.views.traffic_tables import SPACE_COLUMNS, TRAFFIC_COLUMNS, TrafficTable
 from indexing.views.verdict_tables import traffic_line, verdict_lines, verdict_record
@@ -47,11 +43,6 @@ DEFAULT_TILED: Final = 100
 MAX_MAPPED: Final = 4096
 """Limit on the instructions of a module whose page has maps to parameters, and from operands to
 outputs: there may be a million."""
-ASSETS: Final = Path(__file__).parent / "assets"
-SCRIPTS: Final = (
-    *("data.js", "search.js", "groups.js", "layout.js", "graph.js", "links.js", "fitting.js"),
-    *("details.js", "pictures.js", "table.js", "memory.js", "kernels.js", "app.js"),
-)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,9 +105,24 @@ def report(
     >>> page.html.startswith("<!DOCTYPE html>"), "http://" in page.html, len(page.html) < 2**18
     (True, False, True)
     """
-    page = _PageData(peak_rates(peak), tiled, progress)
+    modules = (module,) if after is None else (module, after)
+    return page_of_modules(modules, peak, tiled, level, progress=progress, workers=None)
+
+
+def page_of_modules(
+    modules: Sequence[Module],
+    peak: Peak | str | None,
+    tiled: int,
+    level: Level,
+    *,
+    progress: Progress | None,
+    workers: DetailWorkers | None,
+) -> ReportPage:
+    """Return the page of `report` about one module or two; `workers` make details."""
+    page = _PageData(peak_rates(peak), tiled, progress, workers)
+    module, *others = modules
     moved = page.add_module(module, kernels_beside(module.filename))
-    if after is not None:
+    for after in others:
         line = traffic_line(moved, page.add_module(after, kernels_beside(after.filename)))
         title = f"{module.filename} → {after.filename}"
         verdict = equivalent(module, after, level)
@@ -196,6 +202,7 @@ class _PageData:
     peak: Peak | None
     tiled: int
     progress: Progress | None
+    workers: DetailWorkers | None = None
     modules: list[dict[str, Any]] = field(default_factory=list)
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     scripts: list[tuple[str, str]] = field(default_factory=list)
@@ -210,7 +217,7 @@ class _PageData:
         number = len(self.modules)
         counted = traffic(module)
         table = TrafficTable(module.filename, counted, self.peak)
-        summary, texts = _module_data(module, table, self.tiled, self.progress)
+        summary, texts = _module_data(module, table, self.tiled, self.progress, self.workers)
         self.modules.append(summary)
         picture = counted.plot(self.peak).svg
         self.scripts.append((f"traffic-{number}", pack_text(json_text(picture))))
@@ -290,23 +297,31 @@ class _PageData:
             "kinds": ACCESS_KINDS,
             "comparisons": self.comparisons,
         }
-        return _html(title, [("structure", pack_text(json_text(data))), *self.scripts])
+        return page_html(title, [("structure", pack_text(json_text(data))), *self.scripts])
 
 
 def _module_data(
-    module: Module, table: TrafficTable, tiled: int, progress: Progress | None
+    module: Module,
+    table: TrafficTable,
+    tiled: int,
+    progress: Progress | None,
+    workers: DetailWorkers | None,
 ) -> tuple[dict[str, Any], Sequence[str]]:
     """Return the structure of a module with its traffic, and the packed details."""
     numbers = numbers_of(module)
     ranked = table.ranked
     chosen = frozenset([each.instruction for each in ranked[:tiled]])
-    details = Details(table, chosen, is_mapped=len(numbers) <= MAX_MAPPED)
+    details = Details(chosen, is_mapped=len(numbers) <= MAX_MAPPED)
+    moved = {each.instruction: each for each in table.traffic.instructions}
 
     def each_detail() -> Iterator[dict[str, Any]]:
-        for instruction, done in numbers.items():
+        made = module_details(module, details, workers)
+        for (instruction, done), values in zip(numbers.items(), made, strict=True):
             if progress is not None:
                 progress(module.filename, done, len(numbers))
-            yield details.of(instruction)
+            if instruction in moved and "fault" not in values:
+                values["traffic"] = table.record(moved[instruction])
+            yield values
 
     packed_chunks = chunks(each_detail())
     data = structure(module, computations_in_order(module))
@@ -325,74 +340,3 @@ def _kinds(kinds: dict[Instruction, list[str]], numbers: dict[Instruction, int])
     places = {kind: k for k, kind in enumerate(ACCESS_KINDS)}
     bits = {numbers[i]: sum(1 << places[kind] for kind in own) for i, own in kinds.items()}
     return {number: own for number, own in bits.items() if own}
-
-
-# ---------------------------------------------------------------- HTML
-
-
-def _html(title: str, data: Sequence[tuple[str, str]]) -> str:
-    """Return the page; only scripts with these hashes run, and nothing is loaded."""
-    theme, *rest = scripts = _scripts()
-    hashes = " ".join([f"'sha256-{_digest(text)}'" for text in scripts])
-    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:"
-    blocks = [
-        f'<script type="application/octet-stream" id="{name}">{text}</script>'
-        for name, text in data
-    ]
-    parts = {
-        "title": escape(_visible(title)),
-        "policy": escape(policy),
-        "style": f"{_colours()}\n{_asset('report.css')}",
-        "data": "\n".join(blocks),
-        "theme": f"<script>{theme}</script>",
-        "scripts": "\n".join([f"<script>{text}</script>" for text in rest]),
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("report.html"))
-
-
-def _colours() -> str:
-    """Return the colours of the page as CSS variables, and those of the pictures in it.
-
-    The theme is that of the reader, unless the root has another one in ``data-theme``.
-    """
-    light = f"{_variables(LIGHT)} --link: #0550ae; --good: #1a7f37; --bad: #b42318;"
-    dark = f"{_variables(DARK)} --link: #79b8ff; --good: #56d364; --bad: #ff8f84;"
-    chosen = ':root[data-theme="{}"]'.format
-    rules = [
-        f":root {{ --sans: {SANS}; --mono: {MONO}; {light} }}",
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
-    ]
-    for name, variables, colours in (("light", light, LIGHT), ("dark", dark, DARK)):
-        rules.append(f"{chosen(name)} {{ color-scheme: {name}; {variables} }}")
-        rules += colour_rules(f"{chosen(name)} .hlo-auto", colours)
-    return "\n".join(rules)
-
-
-def _variables(colours: Colours) -> str:
-    values = {name: getattr(colours, name) for name in ("paper", "ink", "faint", "line", "accent")}
-    values |= {f"h{k}": shade for k, shade in enumerate(colours.heat)}
-    values["other"] = colours.other_label
-    return " ".join([f"--{name}: {value};" for name, value in values.items()])
-
-
-def _visible(text: str) -> str:
-    """Return text with control characters, and halves of characters, as escapes."""
-    return "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
-
-
-def _digest(text: str) -> str:
-    return b64encode(sha256(text.encode()).digest()).decode()
-
-
-def _scripts() -> Sequence[str]:
-    """Return the script that sets the theme first, and the others."""
-    return [
-        _asset("theme.js"),
-        _asset("vendor/dagre.min.js"),
-        "\n".join([_asset(name) for name in SCRIPTS]),
-    ]
-
-
-@cache
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
