@@ -14,7 +14,8 @@
 #   make check-wheels  this wheel and the pure one, each installed into an environment of its own
 #   make test-compiled   the tests with that wheel
 #   make fuzz     a million mutants of small modules, each with questions to the analysis (FUZZ_COUNT, FUZZ_SEED)
-#   make figures  measure all figures of README.md and docs/ and write them there; needs half an hour
+#   make figures  measure all figures of README.md and docs/ and write them there; needs half an hour;
+#                 fails if a time relative to a peer is more than 15 % above that of the last release
 #   make lock     the exact versions that .ci/run installs, in requirements-ci.lock
 #   make clean    remove $(VENV) and every cache
 
@@ -77,6 +78,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
 	$(BIN)/python -c 'from indexing.equivalence.values.laws_page import page; print(page(), end="")' > docs/value_laws.md
 	$(BIN)/python -c 'from indexing.cli.manual import write_pages; write_pages("docs/man")'
+	$(BIN)/python -m benchmarks.history
 
 pictures: $(VENV)/.develops
 	$(BIN)/python -m tests.drawing.gallery

@@ -4,8 +4,9 @@
 
 Each page names the commands that print its figures (`benchmarks.figures`), which run one after the
 other. PATTERN selects commands that contain it. If a command fails, its figures stay as they were,
-and the exit status is 1. Run `make compiled` first for the figures of compiled modules, on a
-machine that does nothing else: all of them take about half an hour.
+and the exit status is 1. It is also 1 if a time relative to a peer is more than 15 % above that of
+the last release (`benchmarks.history`). Run `make compiled` first for the figures of compiled
+modules, on a machine that does nothing else: all of them take about half an hour.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 
+from benchmarks import history
 from benchmarks.figures import INPUTS, ROOT, MeasurementError, blocks, measured, pages, rewritten
 
 
@@ -63,7 +65,10 @@ def main() -> int:
         print(*chosen, sep="\n")
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        return int(not write(chosen, Path(folder)))
+        is_written = write(chosen, Path(folder))
+    if any("-m benchmarks.speed" in command for command in chosen) and is_written:
+        return history.main(["--check"])
+    return int(not is_written)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from benchmarks.environment import environment
 from benchmarks.figures import COMPILED, ROOT
+from benchmarks.history import store
 from benchmarks.maps import measured
 from benchmarks.parse import measure
 from benchmarks.peers import Mlir, OurExpressions, Ours
@@ -96,6 +98,7 @@ def main(arguments: list[str]) -> None:
         print(json.dumps([build(), of_module(path) | of_problems()]))
         return
     ratios = by_build(path)
+    store(environment(), ratios)
     print("| | peer | interpreted | compiled |\n|---|---|---:|---:|")
     compiled = ratios.get("compiled", {})
     for what, (peer, ratio) in ratios["interpreted"].items():

@@ -30,11 +30,12 @@ def words(text: str) -> set[str]:
 
 ENGLISH = words("""
     a accuracy add all an and any are as assume at beside best between by change checked command
+    compiled conditions release
     copy compared completion constant continue contribute decision depth die difference
     documentation drawn each errors every exactly executing fault faults find for four
     from generated get glossary go install know
-    guarantee how in interrupted is it kind known large later level limit limits line many
-    much
+    guarantee how in interpreted interrupted is it kind known large later level limit limits line
+    many much
     method move needed next word words not number numbering of on once one or other own part place
     quality question reason repair result run search several specified speed start supported
     term that the through to together total trust two use value was what where with without your
