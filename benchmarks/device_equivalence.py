@@ -1,7 +1,7 @@
 """Pairs of stored pass dumps, and whole programs, that are proved at values, for each target.
 
     python -m benchmarks.device_equivalence FOLDER [--targets tpu,gpu] [--limit 60] [NAME...]
-        [--level values]
+        [--level values] [--kinds pairs,whole,mutants] [--mutants N]
 
 reads ``FOLDER/TARGET_passes/NAME`` (dumps of passes, as `benchmarks.pass_dumps` or a compiler for
 a device leaves them) and ``FOLDER/TARGET/NAME.pre.hlo`` with ``NAME.opt.hlo`` (a program before
@@ -12,6 +12,10 @@ not proved, counted.  Seconds and the limit are processor time, so a loaded mach
 same.  Comparisons run in a process of their own, which is ended at the limit.  ``--save FILE``
 writes one JSON record for each comparison; ``--against FILE`` prints the comparisons whose result
 has changed.
+
+The kind ``mutants`` compares the program before all passes with N mutants of the program after; a
+mutant is counted if executions on other inputs than those of the comparison show that it computes
+something else, and none may be proved.
 """
 
 from __future__ import annotations
@@ -23,21 +27,25 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from time import process_time
-from typing import Final
+from typing import Any, Final
 
 import hlo
+from benchmarks.equivalence import computes_something_else
 from indexing import equivalent
 from indexing.equivalence import Differs, Proved
 from indexing.equivalence.dumps import ModuleDumps, modules_in
+from indexing.equivalence.pairing import Pair, pair_of
 from indexing.equivalence.passes import validate_passes
+from indexing.equivalence.runs import Runs
 from indexing.equivalence.verdicts import Level, Undecided, Verdict
 from indexing.views.tables import align_columns
+from tests.equivalence.mutants import mutants
 
 RESULTS: Final = ("values", "values, laws", "rounding", "differs", "undecided", "time")
 
@@ -104,6 +112,23 @@ def send_whole(
     connection.send(None)
 
 
+def send_mutants(
+    before: Path, after: Path, target: str, count: int, connection: Connection
+) -> None:
+    """Send the outcome of each mutant of a program, and None."""
+    ours, theirs = hlo.load(before), hlo.load(after)
+    name = before.name.removesuffix(".pre.hlo")
+    for mutation, line, mutant in mutants(theirs, len(name), count):
+        pair = pair_of(theirs, mutant)
+        if not isinstance(pair, Pair) or not computes_something_else(Runs(pair)):
+            continue
+        start = process_time()
+        result, cause = outcome_of(equivalent(ours, mutant))
+        place, text = f"{name} {mutation}", f"{cause} | {line}"
+        connection.send(Outcome(target, place, "", result, text, process_time() - start))
+    connection.send(None)
+
+
 def received(process: multiprocessing.Process, end: Connection, limit: float) -> Iterator[Outcome]:
     """Yield what a process sends; end it if it sends nothing within the limit."""
     process.start()
@@ -154,10 +179,10 @@ def pair_outcomes(
             return
 
 
-def outcomes_of(
-    folder: Path, target: str, names: list[str], limit: float, kinds: str, level: Level
-) -> Iterator[Outcome]:
-    """Yield the outcomes of the pairs and of the whole programs of a target."""
+def outcomes_of(target: str, options: argparse.Namespace) -> Iterator[Outcome]:
+    """Yield the outcomes of the pairs, the whole programs and the mutants of a target."""
+    limit, kinds, level = options.limit, options.kinds, options.level
+    folder, names = options.folder, options.names
     passes = folder / f"{target}_passes"
     if "pairs" in kinds and passes.is_dir():
         for each in sorted(passes.iterdir()):
@@ -165,16 +190,24 @@ def outcomes_of(
                 for module in modules_in(each):
                     named = replace(module, name=f"{each.name}/{module.name.split('.')[0]}")
                     yield from pair_outcomes(named, target, limit, level)
-    if "whole" in kinds:
+    workers: dict[str, tuple[Callable[..., None], Any]] = {
+        "whole": (send_whole, level),
+        "mutants": (send_mutants, options.mutants),
+    }
+    for kind in kinds.split(","):
+        if kind not in workers:
+            continue
+        send, argument = workers[kind]
         for before in sorted((folder / target).glob("*.pre.hlo")):
             name = before.name.removesuffix(".pre.hlo")
             if not names or name in names:
                 ours, theirs = multiprocessing.Pipe(False)
                 after = before.with_name(f"{name}.opt.hlo")
-                arguments = (before, after, f"{target} whole", level, theirs)
-                process = multiprocessing.Process(target=send_whole, args=arguments)
+                whole = f"{target} {kind}"
+                process = multiprocessing.Process(
+                    target=send, args=(before, after, whole, argument, theirs)
+                )
                 for outcome in received(process, ours, limit):
-                    whole = f"{target} whole"
                     is_late = outcome.result == "time"
                     yield replace(outcome, target=whole, place=name) if is_late else outcome
 
@@ -226,17 +259,19 @@ def main() -> None:
     parser.add_argument("--kinds", default="pairs,whole")
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--level", choices=("reads", "counts", "values"), default="values")
+    parser.add_argument("--mutants", type=int, default=4)
     parser.add_argument("--save", type=Path)
     parser.add_argument("--against", type=Path)
     options = parser.parse_intermixed_args()
     outcomes = []
     with open(options.save or "/dev/null", "w") as file:
         for target in options.targets.split(","):
-            limits = (options.limit, options.kinds, options.level)
-            for outcome in outcomes_of(options.folder, target, options.names, *limits):
+            for outcome in outcomes_of(target, options):
                 outcomes.append(outcome)
                 print(json.dumps(asdict(outcome)), file=file, flush=True)
-                if outcome.result not in ("same", "values", "values, laws"):
+                is_mutant = outcome.target.endswith(" mutants")
+                expected = ["differs"] if is_mutant else ["same", "values", "values, laws"]
+                if outcome.result not in expected:
                     text = f"{outcome.place} {outcome.pass_name}: {outcome.result} {outcome.cause}"
                     print(text[:400], file=sys.stderr, flush=True)
     report(outcomes)

@@ -6,7 +6,7 @@ import random
 import re
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import Shape
+from hlo.shapes.shape import Shape, leaves
 from tests.equivalence.mutants import Mutation
 
 _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute")
@@ -22,8 +22,22 @@ def _with_groups(line: str, groups: list[list[int]]) -> str:
     """Return a line with other groups, as a list."""
     text = ",".join([f"{{{','.join(map(str, group))}}}" for group in groups])
     return re.sub(
-        r"replica_groups=.*?(?=, [a-z_]+=|$)", f"replica_groups={{{text}}}", line, count=1
+        r"replica_groups=.*?(?=, (?!device_ids)[a-z_]+=|$)",
+        f"replica_groups={{{text}}}",
+        line,
+        count=1,
     )
+
+
+def _keeps_shape(i: Instruction, *, any_type: bool = False) -> bool:
+    """Return True if the results have the shapes of the operands, in any layout."""
+    results = [shape for _, shape in leaves(i.shape)]
+    operands = [shape for operand in i.operands for _, shape in leaves(operand.shape)]
+    shapes = [
+        [(any_type or s.element_type, s.dims) for s in side if isinstance(s, Shape)]
+        for side in (results, operands)
+    ]
+    return bool(shapes[0]) and shapes[0] == shapes[1]
 
 
 def other_groups(i: Instruction, line: str, chance: random.Random) -> str | None:
@@ -68,9 +82,7 @@ def split_groups(i: Instruction, line: str, chance: random.Random) -> str | None
 
 def doubled_collective(i: Instruction, line: str, chance: random.Random) -> str | None:
     """Execute a collective that keeps the shape twice."""
-    if i.opcode not in _COLLECTIVES or len(i.operands) != 1:
-        return None
-    if str(i.shape) != str(i.operands[0].shape):
+    if i.opcode not in _COLLECTIVES or not _keeps_shape(i) or len(i.operands) != 1:
         return None
     first = line.replace(f"%{i.name} =", f"%{i.name}.once =", 1)
     first = re.sub(r"channel_id=\d+", "channel_id=901", first)
@@ -115,9 +127,16 @@ def dropped_pair(i: Instruction, line: str, chance: random.Random) -> str | None
 
 
 def dropped_collective(i: Instruction, line: str, chance: random.Random) -> str | None:
-    """Replace a collective that keeps the shape by its operand."""
-    if i.opcode not in _COLLECTIVES or len(i.operands) != 1 or i.shape != i.operands[0].shape:
+    """Replace a collective that keeps the shape by its operand, or by a tuple of them."""
+    if i.opcode not in _COLLECTIVES or not _keeps_shape(i, any_type=True):
         return None
+    if not _keeps_shape(i):  # TPU: the sum in another type
+        if len(i.operands) > 1:
+            return None
+        return f"{line.partition(' = ')[0]} = {i.shape} convert(%{i.operands[0].name})"
+    if len(i.operands) > 1:
+        operands = ", ".join([f"%{operand.name}" for operand in i.operands])
+        return f"{line.partition(' = ')[0]} = {i.shape} tuple({operands})"
     return f"{line.partition(' = ')[0]} = {i.shape} copy(%{i.operands[0].name})"
 
 
