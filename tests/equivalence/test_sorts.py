@@ -113,6 +113,22 @@ def test_a_sort_may_not_become_unstable(before: str, after: str) -> None:
     assert not isinstance(equivalent(hlo.parse(before), hlo.parse(after)), Proved)
 
 
+def test_a_sort_has_one_order_in_all_outputs() -> None:
+    """Both outputs before are equal; after, ties may have another order in the first one."""
+    head = PAIRS + HEAD + "r = s32[3,9] negate(p)  "
+    body = head + (
+        "q2 = s32[3,9] negate(r)  "
+        f"a = {SORTED % ('%s, i', 'pairs')}  x = s32[3,9] get-tuple-element(a), index=1  "
+        f"b = {SORTED % ('p, i', 'pairs')}%s  y = s32[3,9] get-tuple-element(b), index=1  "
+        "ROOT t = (s32[3,9], s32[3,9]) tuple(x, y) }"
+    )
+    before, after = body % ("p", ""), body % ("q2", ", is_stable=true")
+    assert not isinstance(equivalent(hlo.parse(before), hlo.parse(after)), Proved)
+    both = body % ("q2", ", is_stable=true")
+    stable = both.replace("to_apply=pairs  x", "to_apply=pairs, is_stable=true  x")
+    assert isinstance(equivalent(hlo.parse(before), hlo.parse(stable)), Proved)
+
+
 OTHERS: Final = {
     "the other result": (STABLE % 0, EXPANDED % 1),
     "ties by the last place": (STABLE % 1, (EXPANDED % 1).replace("(i, j)", "(j, i)")),

@@ -12,6 +12,7 @@ from indexing.equivalence.values.formulas.applications import Arguments, Frame
 from indexing.equivalence.values.formulas.elements import MAX_COPIED_TERMS, Elements
 from indexing.equivalence.values.formulas.expansions import has_definitions
 from indexing.equivalence.values.formulas.numbering import NoFormula, NumberedArray, Numbering
+from indexing.equivalence.values.formulas.sorts import STABLE
 from indexing.equivalence.values.laws.exact import NARROW
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.matching import (
@@ -167,15 +168,16 @@ class ValueComparison:
     ) -> list[ValueResult]:
         """Return results in which outputs that are not proved are compared by definitions."""
 
-        def expand(roundings: Roundings) -> tuple[list[ValueResult], bool]:
+        def expand(roundings: Roundings) -> tuple[list[ValueResult], Mapping[str, int]]:
             comparison = ValueComparison(
                 exact_arithmetic=self.exact_arithmetic, expands=True, roundings=roundings
             )
             own = comparison.results(before, after, parameters)
-            return own, bool(comparison.elements.trusted)
+            return own, comparison.elements.trusted
 
-        expanded, is_defined = expand("dropped")
-        if len(expanded) != len(results):
+        expanded, trusted = expand("dropped")
+        is_open = STABLE in trusted and not all(expanded)  # a sort has one order in all outputs
+        if len(expanded) != len(results) or is_open:
             return results
         both = list(zip(results, expanded, strict=True))
         if any(drops_roundings(b) for a, b in both if not a):
@@ -184,7 +186,7 @@ class ValueComparison:
                 both = [
                     (a, directed_result(b, c)) for (a, b), c in zip(both, directed, strict=True)
                 ]
-        return [b if not a and (b or is_defined) else a for a, b in both]
+        return [b if not a and (b or trusted) else a for a, b in both]
 
     def _formula_results(
         self,
