@@ -16,7 +16,7 @@ from hlo.shapes.shape import Shape, dtype
 from indexing.execution import run, xla
 from indexing.ops.windows import element_under, only_element
 from simplifier.atoms import Variable
-from tests.ops.samples import parse_sample, related
+from tests.ops.samples import Pair, parse_sample, related
 from tests.ops.test_ops import check_random
 from tests.oracles import fuzz
 
@@ -182,7 +182,8 @@ def test_kernel_elements_over_padding_are_read_where_xla_multiplies_them(
     call = f"convolution({left} p, {right} q), window={{{attributes}}}, dim_labels={labels}"
     sample = parse_sample(f"f32[] {call}, feature_group_count={groups}")
     kind = left.partition("[")[0]
-    out = Shape(kind, sample.op.infer_shape(*sample.shapes).dims)
+    shapes = [shape for shape in sample.shapes if isinstance(shape, Shape)]
+    out = Shape(kind, sample.op.infer_shape(*shapes).dims)
     root = hlo.parse(f"""ENTRY e {{ p = {left} parameter(0)  q = {right} parameter(1)
       ROOT r = {out} convolution(p, q), window={{{attributes}}}, dim_labels={labels},
         feature_group_count={groups} }}""").entry.root
@@ -191,9 +192,10 @@ def test_kernel_elements_over_padding_are_read_where_xla_multiplies_them(
     assert read.grade == ("exact" if multiplied else "may")
     (products,) = indexing.output_to_input(root, exact=True).maps[1]
     assert products.grade == "exact"
-    inputs = [np.ones(shape.dims, dtype(shape.element_type)) for shape in sample.shapes]
-    by_kernel, by_xla = set(), set()
-    for tap in np.ndindex(*sample.shapes[1].dims):
+    inputs = [np.ones(shape.dims, dtype(shape.element_type)) for shape in shapes]
+    by_kernel: set[Pair] = set()
+    by_xla: set[Pair] = set()
+    for tap in np.ndindex(*shapes[1].dims):
         kernel = inputs[1].copy()
         kernel[tap] = np.nan
         for pairs, (result,) in (
