@@ -14,7 +14,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.tiling.loops.axes import Axes, IntArray, count_points, joint_axes
 from indexing.tiling.loops.bands import BandedUnion, StepBand, band_of
 from indexing.tiling.loops.sides import MapComponent, StepSide, TileRanges, components_of, sides_of
-from indexing.tiling.loops.step_sets import PointUnion, ProductUnion, StepSets, distinct
+from indexing.tiling.loops.step_sets import JoinedSets, PointUnion, ProductUnion, StepSets, distinct
 from indexing.tiling.sizes.tile_sizes import dimension_of
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown
@@ -75,6 +75,7 @@ class SetTable:
         self._sides: dict[object, tuple[StepSide, ...] | None] = {}
         self._sets: dict[object, StepSets | Unknown] = {}
         self._listed: dict[PlacedRead, _Points | Unknown] = {}
+        self._parts: dict[PlacedRead, SetTable] = {}
 
     def union(self, reads: Sequence[PlacedRead], axes: Axes) -> StepSets | Unknown:
         """Return the union of the elements of reads, in each tile."""
@@ -95,10 +96,10 @@ class SetTable:
             union = ProductUnion(listed, axes, len(self._dims))
             if len(listed) == 1 or count_points(axes, union.axes) <= MAX_GRID:
                 return union
-        if len(reads) == 1:
-            banded = self._banded(reads[0], axes)
-            if banded is not None and count_points(axes, banded.axes) <= MAX_GRID:
-                return banded
+        if len(reads) <= MAX_PRODUCTS:
+            joined = self._joined(reads, axes)
+            if joined is not None and count_points(axes, joined.axes) <= MAX_GRID:
+                return joined
         return self.listed(reads, axes)
 
     def _product(self, read: PlacedRead, axes: Axes) -> tuple[StepSide, ...] | None:
@@ -120,30 +121,74 @@ class SetTable:
             gates += sides[len(component.results) :]
         return (*[placed[k] for k in range(len(read.read.results))], *gates)
 
-    def _banded(self, read: PlacedRead, axes: Axes) -> BandedUnion | None:
-        """Return the elements of a read of which two dimensions are a band; None for others."""
+    def _joined(self, reads: Sequence[PlacedRead], axes: Axes) -> StepSets | None:
+        """Return the union of reads by parts that share no variable.
+
+        Parts that are no products of sides are bands, or listed, and must be the same in all
+        reads; None if they are not, or if they are too many to list.
+        """
+        apart = [self._parts_of(read, axes) for read in reads]
+        known = [each for each in apart if each is not None]
+        if len(known) < len(reads) or any(each.keys != known[0].keys for each in known):
+            return None
+        rests = [each.rest for each in known]
+        if not _have_equal_strides(rests):
+            return None
+        rank = len(self._dims)
+        dims = [k for k in range(rank) if all(k not in places for places, _ in known[0].keys)]
+        if len(reads) == len(known[0].others) == 1:
+            ((places, _),), (other,) = known[0].keys, known[0].others
+            if isinstance(other, StepBand):
+                placed = dict(zip(dims, rests[0], strict=False))
+                placed |= dict(zip(places, other.sides, strict=True))
+                gates = rests[0][len(dims) :]
+                first, second = places
+                sides = (*[placed[k] for k in range(rank)], *gates)
+                return BandedUnion(sides, (first, second), other, axes, rank)
+        parts: list[tuple[tuple[int, ...], StepSets]] = []
+        for (places, _), other in zip(known[0].keys, known[0].others, strict=True):
+            if isinstance(other, StepBand):
+                parts.append((places, BandedUnion(other.sides, (0, 1), other, axes, 2)))
+            else:
+                parts.append((places, other))
+        parts.append((tuple(dims), ProductUnion(rests, axes, len(dims))))
+        return JoinedSets(parts, axes, rank)
+
+    def _parts_of(self, read: PlacedRead, axes: Axes) -> _Apart | None:
+        """Return the parts of a read; None if one cannot be listed."""
         placed: dict[int, StepSide] = {}
         gates: list[StepSide] = []
-        bands: list[tuple[MapComponent, StepBand]] = []
+        keys: list[tuple[tuple[int, ...], PlacedRead]] = []
+        others: list[StepBand | PointUnion] = []
         numbers = dict(zip(read.read.dims, read.numbers, strict=True))
         for component in self._components[read]:
             own = {v: k for v, k in numbers.items() if v in component.variables}
             ranges = TileRanges(axes, own)
             sides = sides_of(read.read, component, ranges)
-            if sides is None:
-                band = band_of(read.read, component, ranges)
-                if band is None:
-                    return None
-                sides = band.sides
-                bands.append((component, band))
-            placed |= dict(zip(component.results, sides, strict=False))
-            gates += sides[len(component.results) :]
-        if len(bands) != 1:
-            return None
-        ((component, band),) = bands
-        first, second = component.results
-        ordered = (*[placed[k] for k in range(len(read.read.results))], *gates)
-        return BandedUnion(ordered, (first, second), band, axes, len(self._dims))
+            if sides is not None:
+                placed |= dict(zip(component.results, sides, strict=False))
+                gates += sides[len(component.results) :]
+                continue
+            key = _part(read, component)
+            other = band_of(read.read, component, ranges) or self._list_part(key, component, axes)
+            if other is None:
+                return None
+            keys.append((component.results, key))
+            others.append(other)
+        rest = (*[placed[k] for k in sorted(placed)], *gates)
+        return _Apart(rest, tuple(keys), tuple(others))
+
+    def _list_part(
+        self, part: PlacedRead, component: MapComponent, axes: Axes
+    ) -> PointUnion | None:
+        """Return the listed elements of a part of a read; None if there are too many."""
+        if part not in self._parts:
+            self._parts[part] = SetTable([self._dims[k] for k in component.results])
+        table = self._parts[part]
+        before = table.points
+        listed = table.listed([part], axes)
+        self.points += table.points - before
+        return None if isinstance(listed, Unknown) else listed
 
     def listed(self, reads: Sequence[PlacedRead], axes: Axes) -> PointUnion | Unknown:
         """Return the union of the elements of reads, in each tile, as a list."""
@@ -176,6 +221,35 @@ class SetTable:
                 spread = tile[:, :, None] * count + np.arange(count)
                 tile = spread.reshape(tile.shape[0], -1)
         return (tile * max(1, prod(self._dims)) + elements[:, None]).reshape(-1)
+
+
+class _Apart(NamedTuple):
+    """A read in parts that share no variable.
+
+    Attributes:
+        rest: the sides of all parts that are products, by dimension, then their gates.
+        keys: the dimensions and the map of each other part.
+        others: the elements of these.
+    """
+
+    rest: tuple[StepSide, ...]
+    keys: tuple[tuple[tuple[int, ...], PlacedRead], ...]
+    others: tuple[StepBand | PointUnion, ...]
+
+
+def _part(read: PlacedRead, component: MapComponent) -> PlacedRead:
+    """Return the part of a read that a component is."""
+    own = component.variables
+    dims = tuple([d for d in read.read.dims if d in own])
+    part = replace(
+        read.read,
+        dims=dims,
+        ranges=tuple([v for v in read.read.ranges if v in own]),
+        results=tuple([read.read.results[k] for k in component.results]),
+        constraints=component.constraints,
+    )
+    numbers = dict(zip(read.read.dims, read.numbers, strict=True))
+    return PlacedRead(part, tuple([numbers[d] for d in dims]))
 
 
 def _have_equal_strides(products: Sequence[tuple[StepSide, ...]]) -> bool:

@@ -298,13 +298,63 @@ class PointUnion(StepSets):
         numbers = np.arange(prod(self.shape)).reshape(self.shape)
         spread = np.broadcast_to(OverAxes(self.axes, numbers).along(joint), counts)
         shape = (*counts[:rank], prod(counts[rank:]))
-        rows = spread.reshape(-1, shape[-1])
-        sets = self.elements_by_tile()
-        same = np.ones((rows.shape[0], shape[-1] - 1), bool)
-        for row, tiles in enumerate(rows.tolist()):
-            for step, (before, here) in enumerate(pairwise(tiles)):
-                same[row, step] = before == here or np.array_equal(sets[before], sets[here])
-        return same.reshape((*shape[:-1], shape[-1] - 1))
+        steps = self._numbers[spread.reshape(shape)]
+        return np.asarray(steps[..., 1:] == steps[..., :-1])
+
+    @cached_property
+    def _numbers(self) -> IntArray:
+        """A number for each tile; tiles with the same elements have the same one."""
+        seen: dict[bytes, int] = {}
+        return np.array([seen.setdefault(s.tobytes(), len(seen)) for s in self.elements_by_tile()])
+
+
+class JoinedSets(StepSets):
+    """The elements of a read whose dimensions fall into parts that share no variable.
+
+    A tile has all combinations of an element of each part.
+
+    Args:
+        parts: the elements of each part, with the dimensions of the array that they have.
+        all_axes: all axes by number.
+        rank: the number of dimensions of the array.
+    """
+
+    def __init__(
+        self, parts: Sequence[tuple[tuple[int, ...], StepSets]], all_axes: Axes, rank: int
+    ) -> None:
+        self.parts, self.all_axes, self._rank = tuple(parts), all_axes, rank
+        self.axes = joint_axes([part.axes for _, part in parts])
+
+    def count(self) -> OverAxes:
+        return self._product([part.count() for _, part in self.parts])
+
+    def boxes(self) -> OverAxes:
+        return self._product([part.boxes() for _, part in self.parts])
+
+    def _product(self, numbers: Sequence[OverAxes]) -> OverAxes:
+        total: IntArray = np.ones([1] * len(self.axes), np.int64)
+        for each in numbers:
+            total = total * each.along(self.axes)
+        return OverAxes(self.axes, np.broadcast_to(total, self.shape))
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        sizes = [0] * self._rank
+        for dims, part in self.parts:
+            for dim, size in zip(dims, part.extents, strict=False):
+                sizes[dim] = size
+        return tuple(sizes)
+
+    def same(self, joint: Sequence[int], rank: int) -> IntArray:
+        counts = [self.all_axes[axis].count for axis in joint]
+        shape = (*counts[:rank], prod(counts[rank:]))
+        equal: IntArray = np.ones((*shape[:-1], shape[-1] - 1), bool)
+        is_empty: IntArray = np.zeros(shape, bool)
+        for _, part in self.parts:
+            equal &= part.same(joint, rank)
+            number = np.broadcast_to(part.count().along(joint), counts).reshape(shape)
+            is_empty |= number == 0
+        return equal | (is_empty[..., 1:] & is_empty[..., :-1])
 
 
 def distinct(values: IntArray) -> IntArray:

@@ -12,7 +12,7 @@ from indexing.maps.indexing_map import Constraint, IndexingMap
 from indexing.tiling.loops.axes import Axes, StepAxis
 from indexing.tiling.loops.bands import BandedUnion
 from indexing.tiling.loops.set_tables import PlacedRead, SetTable, place_read
-from indexing.tiling.loops.step_sets import PointUnion
+from indexing.tiling.loops.step_sets import JoinedSets, PointUnion, ProductUnion
 from simplifier.atoms import Variable
 from simplifier.linear import as_expr
 
@@ -93,7 +93,8 @@ def test_near_misses_are_listed(results, constraint) -> None:  # type: ignore[no
     dims = tuple([int(e.bounds[1]) + 1 for e in exprs])
     axes = {0: StepAxis(6, 2), 1: StepAxis(6, 3)}
     sets = SetTable(dims).union([place_read(m, {})], axes)
-    assert isinstance(sets, PointUnion)
+    assert isinstance(sets, JoinedSets)
+    assert [type(part) for _, part in sets.parts] == [PointUnion, ProductUnion]
     seen = {k: set() for k in product(range(3), range(2))}  # type: ignore[var-annotated]
     low, high = 0, 3
     for a, b in product(range(6), repeat=2):
@@ -102,3 +103,30 @@ def test_near_misses_are_listed(results, constraint) -> None:  # type: ignore[no
             seen[a // 2, b // 3].add(tuple([int(e.value(point)) for e in exprs]))
     assert sets.count().values.sum() == sum(map(len, seen.values()))
     assert prod(sets.shape) == len(seen)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_parts_without_common_variables_have_the_elements_of_their_points(seed: int) -> None:
+    """Two reads share a part with gaps between its elements, and differ in another dimension."""
+    rng = np.random.default_rng(seed)
+    a, b, c = [int(n) for n in rng.integers(2, 7, 3)]
+    d0, d1, d2 = [Variable(f"d{k}", 0, n - 1) for k, n in enumerate((a, b, c))]
+    shared = d0 * (b + int(rng.integers(0, 2))) + d1 * int(rng.integers(1, 3))
+    shift = int(rng.integers(0, 3))
+    reads = [IndexingMap.of([d0, d1, d2], [shared, d2])]
+    if rng.random() < 0.7:
+        kept = [Constraint(as_expr(d2), int(rng.integers(0, c)), c)]
+        reads.append(IndexingMap.of([d0, d1, d2], [shared, d2 + shift], constraints=kept))
+    dims = int(shared.bounds[1]) + 1, c + shift
+    axes = {k: StepAxis(n, int(rng.integers(1, n + 1))) for k, n in enumerate((a, b, c))}
+    table, placed = SetTable(dims), [place_read(read, {}) for read in reads]
+    sets, points = table.union(placed, axes), table.listed(placed, axes)
+    assert isinstance(points, PointUnion)
+    assert isinstance(sets, JoinedSets | ProductUnion)
+    assert np.all(sets.count().along([0, 1, 2]) == points.count().along([0, 1, 2]))
+    assert sets.largest() == points.largest()
+    if isinstance(sets, JoinedSets):  # boxes of products may have strides
+        assert np.all(sets.boxes().along([0, 1, 2]) == points.boxes().along([0, 1, 2]))
+        assert sets.extents == points.extents
+    for along in ((), (2,), (1, 2), (2, 0)):
+        assert sets.loaded(along) == points.loaded(along), along
