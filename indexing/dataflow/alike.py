@@ -5,6 +5,7 @@ Compilers divide a computation over several fusions, and compute cheap values in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +32,7 @@ def argument_of(array: ArrayRef) -> ArrayRef | None:
     parameter = array.instruction
     if parameter.opcode != "parameter" or array.calls or parameter.computation.is_entry:
         return None
-    calls = calls_in(parameter.computation.module).get(parameter.computation, ())
+    calls = calls_of(parameter.computation)
     if len(calls) != 1 or not isinstance(calls[0].op, InlineOp):
         return None
     number = parameter_numbers(parameter.computation)[parameter]
@@ -73,6 +74,35 @@ def _arguments(computation: Computation, calls: int) -> dict[ArrayRef, np.ndarra
         if value is not None:
             values[parameter] = value
     return values
+
+
+def calls_of(computation: Computation) -> Sequence[Instruction]:
+    """Return the instructions that call a computation; `depends_on_calls` is True from then on."""
+    _asked_for_calls(computation.module).add(computation)
+    return calls_in(computation.module).get(computation, ())
+
+
+def depends_on_calls(computation: Computation) -> bool:
+    """Return True if what is known of a computation may follow from the instructions that call it.
+
+    >>> import hlo, indexing
+    >>> module = hlo.parse('''
+    ... f { p = s32[] parameter(0)  ROOT r = s32[] negate(p) }
+    ... ENTRY e { c = s32[] constant(3)  ROOT r = s32[] fusion(c), kind=kLoop, calls=f }''')
+    >>> callee = module.computations["f"]
+    >>> depends_on_calls(callee)
+    False
+    >>> argument_of(ArrayRef(callee["p"])).instruction.name
+    'c'
+    >>> depends_on_calls(callee)
+    True
+    """
+    return computation in _asked_for_calls(computation.module)
+
+
+def _asked_for_calls(module: Module) -> set[Computation]:
+    asked: set[Computation] = module.memo.setdefault(calls_of, set())
+    return asked
 
 
 def calls_in(module: Module) -> dict[Computation, list[Instruction]]:

@@ -144,6 +144,14 @@ class Edges(metaclass=ABCMeta):
         """The edges that these are derived from; their summaries are prepared as well."""
         return self
 
+    @property
+    def share_summaries(self) -> bool:
+        """True if computations of the same structure have the same edges.
+
+        Not if edges depend on what calls a computation, or if proofs or steps are recorded.
+        """
+        return False
+
     def crosses(self, computation: Computation) -> bool:
         """Return True if the edges of a computation may differ from those of `base`."""
         return True
@@ -183,6 +191,11 @@ class LocalEdges(Edges):
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
         return () if self.every_operand else (backward,)
+
+    @property
+    def share_summaries(self) -> bool:
+        is_alone = self.iteration is None and not self.calls
+        return is_alone and self.options.sharing_key is not None
 
     @property
     def inexact(self) -> LocalEdges:

@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
-from indexing.dataflow.alike import calls_in
+from indexing.dataflow.alike import calls_of
 from indexing.dataflow.copies import is_function
 from indexing.dataflow.equal_elements import of_two_integers, where_different
 from indexing.dataflow.needed import dependent_on_parameters, needed_by
@@ -120,7 +120,7 @@ def _is_applied(computation: Computation) -> bool:
     shapes = [parameter.shape for parameter in computation.parameters]
     if computation.is_entry or any(not isinstance(s, Shape) or s.dims for s in shapes):
         return False  # without a look at the whole module
-    calls = calls_in(computation.module).get(computation, ())
+    calls = calls_of(computation)
     return bool(calls) and all(isinstance(call.op, MappedOp) for call in calls)
 
 

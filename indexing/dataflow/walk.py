@@ -20,7 +20,7 @@ from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import ENDLESS, Iteration
 from indexing.dataflow.needed import dependent_on_parameters, needed_by
 from indexing.dataflow.soundness import require_sound
-from indexing.dataflow.summaries import shared_summary
+from indexing.dataflow.summaries import memoised_summary, shared_summary
 from indexing.dataflow.users_first import UsersFirst
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.converse import converse
@@ -301,14 +301,12 @@ class Walk:
 
         def summarise() -> MapsByLeaf:
             root = ArrayRef(computation.root, path)
-            reached = (
-                self.to_parameters(root, self._compositions(computation.module))
-                if backward
-                else self.forward(root)
-            )
+            compositions = self._compositions(computation.module)
+            reached = self.to_parameters(root, compositions) if backward else self.forward(root)
             return shared_summary(computation, reached)
 
-        return computation.memoised((self, path, backward), summarise)
+        question, is_shared = (self, path, backward), self.edges.share_summaries
+        return memoised_summary(computation, question, summarise, is_shared=is_shared)
 
     def _compositions(self, module: Module) -> Compositions:
         """Return the compositions of all summaries: called computations are alike."""
