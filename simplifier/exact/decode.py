@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
+from typing import Any, Final, TypeAlias
 
 import islpy as isl
 
@@ -26,26 +26,51 @@ def pieces(relation: isl.Map, names: Sequence[str] | None = None) -> tuple[Relat
         names: the names of the inputs; by default ``d0, d1, …``.
     """
     relation = relation.coalesce()
-    names = names or [f"d{k}" for k in range(relation.dim(isl.dim_type.in_))]
-    parts: list[Relation] = []
+    return _decoded(relation, _disjoint_parts(relation), names)
+
+
+def few_pieces(relation: isl.Map, most: int) -> tuple[Relation, ...] | None:
+    """Return ``pieces(relation)``; None if there are more than `most`, which are not decoded."""
+    relation = relation.coalesce()
+    parts = list(islice(_disjoint_parts(relation), most + 1))
+    return _decoded(relation, parts) if len(parts) <= most else None
+
+
+_Part: TypeAlias = tuple[ConvexSet, "isl.MultiAff | None"]
+"""Inputs with their function; or inputs and results, and None."""
+
+
+def _disjoint_parts(relation: isl.Map) -> Iterator[_Part]:
     if relation.is_single_valued():
         functions: list[tuple[isl.Set, isl.MultiAff]] = []
         # islpy prints what a callback raises, and an exceeded budget raises: only collect here
         relation.as_pw_multi_aff().foreach_piece(lambda *piece: functions.append(piece))
         for domain, function in functions:
-            parts += _functions(domain, function, names)
+            for part in _convex_parts(domain):
+                yield part, function
     else:
         for part in _convex_parts(relation.wrap().flatten()):
-            parts.append(_general(relation.get_ctx(), part, names))
-    return tuple(parts)
+            yield part, None
 
 
-def _functions(domain: isl.Set, function: isl.MultiAff, names: Sequence[str]) -> Iterator[Relation]:
-    """``x -> function(x)`` on each convex part of `domain`."""
-    for part in _convex_parts(domain):
-        inputs = _box_of_points(domain.get_ctx(), part, names)
-        results = [expression(function.get_at(k), inputs) for k in range(function.dim(_OUT))]
-        yield Relation(inputs, (), tuple(results), _constraints(part, inputs))
+def _decoded(
+    relation: isl.Map, parts: Iterable[_Part], names: Sequence[str] | None = None
+) -> tuple[Relation, ...]:
+    ctx = relation.get_ctx()
+    names = names or [f"d{k}" for k in range(relation.dim(isl.dim_type.in_))]
+    return tuple(
+        [
+            _general(ctx, part, names) if function is None else _on(ctx, part, function, names)
+            for part, function in parts
+        ]
+    )
+
+
+def _on(ctx: Any, domain: ConvexSet, function: isl.MultiAff, names: Sequence[str]) -> Relation:
+    """``x -> function(x)`` on a convex domain."""
+    inputs = _box_of_points(ctx, domain, names)
+    results = [expression(function.get_at(k), inputs) for k in range(function.dim(_OUT))]
+    return Relation(inputs, (), tuple(results), _constraints(domain, inputs))
 
 
 def _convex_parts(points: isl.Set) -> list[ConvexSet]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import islpy as isl
@@ -21,7 +22,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.cardinality import cardinality
 from simplifier.exact.context import BUDGET, to_int, within_budget
-from simplifier.exact.decode import pieces
+from simplifier.exact.decode import few_pieces, pieces
 from simplifier.exact.elements import first_uncovered
 from simplifier.exact.encode import Relation, without_inputs
 from simplifier.exact.enumeration import (
@@ -210,8 +211,30 @@ def coalesce(
     relations: Sequence[Relation], budget: int = COALESCING_BUDGET
 ) -> tuple[Relation, ...] | Unknown:
     """Return the union of relations in disjoint pieces, as few as isl knows."""
+    limit = _coalescing_limit(relations, budget)
+    return within_budget(lambda ctx: pieces(as_map(ctx, *relations)), limit)
+
+
+@lru_cache(maxsize=1 << 9)
+def fewer_pieces(
+    relations: tuple[Relation, ...], budget: int = COALESCING_BUDGET
+) -> tuple[Relation, ...] | Unknown | None:
+    """Return ``coalesce(relations)``; None if it has no fewer pieces than `relations`.
+
+    >>> d0 = Variable("d0", 0, 9)
+    >>> low, high, last = [Variable("d0", *within) for within in [(0, 3), (4, 9), (6, 9)]]
+    >>> len(fewer_pieces(tuple([Relation((d,), (), (d * 2,), ()) for d in (low, high)])))
+    1
+    >>> print(fewer_pieces(tuple([Relation((d,), (), (d * 2,), ()) for d in (low, last)])))
+    None
+    """
+    most, limit = len(relations) - 1, _coalescing_limit(relations, budget)
+    return within_budget(lambda ctx: few_pieces(as_map(ctx, *relations), most), limit)
+
+
+def _coalescing_limit(relations: Sequence[Relation], budget: int) -> int:
     limit = SMALL_BUDGET if can_enumerate(*relations) else pieces_budget(budget, *relations)
-    return within_budget(lambda ctx: pieces(as_map(ctx, *relations)), min(budget, limit))
+    return min(budget, limit)
 
 
 def union_preimage(

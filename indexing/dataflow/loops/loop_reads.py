@@ -39,7 +39,7 @@ from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByLeaf
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.unions import coalesce
+from simplifier.exact.unions import fewer_pieces
 from simplifier.linear import as_expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown, first_unknown
@@ -391,8 +391,8 @@ def _coalesce_maps(maps: list[IndexingMap]) -> list[IndexingMap]:
     exact = [m for m in maps if m.grade == "exact" and not m.runtime]
     if not 1 < len(exact) <= MAX_COALESCED:
         return maps
-    pieces = coalesce(list(map(as_relation, exact)))
-    if isinstance(pieces, Unknown) or len(pieces) >= len(exact):
+    pieces = fewer_pieces(tuple(map(as_relation, exact)))
+    if pieces is None or isinstance(pieces, Unknown):
         return maps
     fewer = [map_of_piece(piece, "exact") for piece in pieces]
     return [*fewer, *[m for m in maps if m not in exact]]
