@@ -119,22 +119,24 @@ def is_truth_value(array: ArrayRef) -> bool:
 
 def _trace_array(array: ArrayRef, memo: _Values) -> ValueMaps | None:
     """Return the formulas of an array, after those of the arrays that determine it."""
-    waiting = {array: None}  # ordered
+    if (known := memo.get(array)) is not None:
+        return known
+    waiting = {array: _sources(array)}  # ordered, with the arrays that determine each
     visits = 0
     while waiting:
         last = next(reversed(waiting))
         visits += bool(last.calls)
         if visits > MAX_TRACED:
             return memo.setdefault(array, None)
-        missing = [source for source in _sources(last) if source not in memo]
-        if not missing:
+        missing = next((source for source in waiting[last] if source not in memo), None)
+        if missing is None:
             if last not in memo:
                 memo[last] = _value(last, memo)
             waiting.popitem()
-        elif missing[0] in waiting:  # recursive computations
-            memo[missing[0]] = None
+        elif missing in waiting:  # recursive computations
+            memo[missing] = None
         else:
-            waiting[missing[0]] = None
+            waiting[missing] = _sources(missing)
     return memo[array]
 
 

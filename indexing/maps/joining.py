@@ -8,8 +8,9 @@ because its maps have no masks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from indexing.maps.compose import innermost_first
@@ -51,11 +52,10 @@ def join_maps(maps: Iterable[IndexingMap], only_masks: bool = False) -> list[Ind
     if only_masks and not any(m.runtime or m.constraints for m in maps):
         return maps
     names: dict[Hashable, str] = {}
-    alike = Counter(map(_outline, maps))
     placed: dict[int, IndexingMap] = {}
     kept: dict[int, _Form] = {}
-    for place, m in enumerate(maps):
-        if alike[_outline(m)] == 1:
+    for place, (m, is_alone) in enumerate(zip(maps, _are_alone(maps, only_masks), strict=True)):
+        if is_alone:
             placed[place] = m
             continue
         form: _Form | None = _form_of(m, names)
@@ -70,6 +70,18 @@ def join_maps(maps: Iterable[IndexingMap], only_masks: bool = False) -> list[Ind
         kept[place] = last
     placed.update((place, form.map) for place, form in kept.items())
     return [placed[place] for place in sorted(placed)]
+
+
+def _are_alone(maps: Sequence[IndexingMap], only_masks: bool) -> list[bool]:
+    """Return for each map True if no other one can be joined with it, by the outlines of all."""
+    outlines = list(map(_outline, maps))
+    alike = Counter(outlines)
+    masked = {
+        outline
+        for outline, m in zip(outlines, maps, strict=True)
+        if not only_masks or m.runtime or m.constraints
+    }
+    return [alike[outline] == 1 or outline not in masked for outline in outlines]
 
 
 def _outline(m: IndexingMap) -> Hashable:
@@ -126,6 +138,16 @@ class _Form:
 
 def _form_of(m: IndexingMap, names: dict[Hashable, str]) -> _Form:
     """Return the form of a map; `names` has a name for each runtime value of all maps."""
+    return _named_form(m, names) if m.runtime else _plain_form(m)
+
+
+@lru_cache(maxsize=1 << 10)
+def _plain_form(m: IndexingMap) -> _Form:
+    """`_named_form` of a map without runtime values, which a set has each time that it grows."""
+    return _named_form(m, {})
+
+
+def _named_form(m: IndexingMap, names: dict[Hashable, str]) -> _Form:
     own = {v: _unbounded(v.name) for v in (*m.dims, *m.ranges)}
     values: dict[Hashable, RuntimeVariable] = {}
     for rt in innermost_first(m.runtime):

@@ -35,12 +35,30 @@ def share_runtime(
     maps = list(maps)
     if not any(m.runtime for m in maps):
         return maps, ()
+    if (shared := _already_shared(maps)) is not None:
+        return maps, shared
     widest: dict[Hashable, RuntimeVariable] = {}
     renamed = [_rename(m, widest) for m in maps]
     by_name = {rt.name: rt.variable for rt in widest.values()}
     widen = partial(_widened, by_name)
     runtime = tuple([rt.substituted(widen) if rt.index else rt for rt in widest.values()])
     return [_bound(m, {rt.name: rt for rt in runtime}) for m in renamed], runtime
+
+
+def _already_shared(maps: Iterable[IndexingMap]) -> tuple[RuntimeVariable, ...] | None:
+    """Return the variables of maps that have the names and bounds that they would get, or None."""
+    shared: dict[str, RuntimeVariable] = {}
+    for m in maps:
+        if any(c.is_true for c in m.constraints):
+            return None
+        if len(m.runtime) > 1 and tuple(innermost_first(m.runtime)) != m.runtime:
+            return None
+        for rt in m.runtime:
+            is_named = rt.name in shared or rt.array is None or rt.name == f"rt{len(shared)}"
+            if not is_named or shared.setdefault(rt.name, rt) != rt:
+                return None
+    arrays = [rt.array for rt in shared.values() if rt.array is not None]
+    return tuple(shared.values()) if len(set(arrays)) == len(arrays) else None
 
 
 def _widened(by_name: Mapping[str, Variable], expr: Expr) -> Expr:

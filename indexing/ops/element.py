@@ -344,6 +344,8 @@ def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:
     op = instruction.op
     if not isinstance(op, ElementOp):
         return OpaqueRule(_why_opaque(instruction))
+    if isinstance(instruction.shape, Shape) and not output_id:
+        return op.element(instruction.shape, *[operand.shape for operand in instruction.operands])
     arrays: list[AnyShape] = [shape for _, shape in leaves(instruction.shape)]
     out = arrays[output_id] if arrays else instruction.shape
     shapes = instruction.module.memoised(  # n outputs of a variadic reduce ask for 2n shapes each

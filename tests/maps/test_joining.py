@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 import hlo
@@ -15,6 +17,7 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.mask_values import mask_values, without_values
 from indexing.maps.shared_runtime import share_runtime
 from simplifier.atoms import Variable
+from simplifier.linear import Expr
 
 N = 6
 
@@ -108,6 +111,50 @@ def test_the_index_of_a_value_has_the_widest_bounds_of_another_one() -> None:
     assert element.index == (n.expr,)
     assert [m.runtime for m in shared] == [(n, element)] * 2
     assert [[(c.lower, c.upper) for c in m.constraints] for m in shared] == [[(0, 1)], [(2, 3)]]
+
+
+def runtime_maps() -> dict[str, list[IndexingMap]]:
+    """Return maps whose variables have their final names, and near misses."""
+    text = "ENTRY e { t = s8[4] parameter(0)  n = s8[] parameter(1)  ROOT c = s8[4] copy(t) }"
+    entry = hlo.parse(text).entry
+
+    def made(name: str, source: str, high: int = 3, index: tuple[Expr, ...] = ()) -> IndexingMap:
+        rt = indexing.RuntimeVariable(Variable(name, 0, high), entry[source], index)
+        return IndexingMap.of([Variable("d0", 0, 3)], [rt.expr], runtime=[rt])
+
+    n, d0 = made("rt0", "n"), Variable("d0", 0, 3).as_expr()
+    element, other = made("rt1", "t", 3, (d0,)), made("rt1", "t", 3, (d0 // 2,))
+    symbol = indexing.RuntimeVariable(Variable("k", 0, 3))
+    named = IndexingMap.of(n.dims, [symbol.expr], runtime=[symbol])
+    both = replace(n, runtime=(*n.runtime, *element.runtime))
+    return {
+        "one variable": [n, n, IndexingMap.of(n.dims, [d0])],
+        "two variables": [n, element, both],
+        "a symbol": [named, element, named],
+        "other names": [made("rt1", "n"), n],
+        "other bounds": [n, made("rt0", "n", 2)],
+        "another order": [element, n],
+        "another element": [n, element, other],
+        "one value twice": [n, replace(n, runtime=(*n.runtime, *made("rt1", "n").runtime))],
+    }
+
+
+@pytest.mark.parametrize("name", runtime_maps())
+def test_maps_that_share_their_variables_already_stay(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oracle renames the variables of all maps."""
+    maps = runtime_maps()[name]
+    module = import_module("indexing.maps.shared_runtime")
+    shared = share_runtime(maps)
+    are_shared = module._already_shared(maps) is not None
+    monkeypatch.setattr(module, "_already_shared", lambda maps: None)
+    texts = [
+        ([str(m) for m in found], [(rt.variable, rt.index, rt.clamp) for rt in runtime])
+        for found, runtime in (shared, share_runtime(maps))
+    ]
+    assert texts[0] == texts[1]
+    assert are_shared == (name in ("one variable", "two variables", "a symbol"))
 
 
 def test_without_its_masks_a_map_reads_more() -> None:
