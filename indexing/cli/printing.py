@@ -245,8 +245,10 @@ def count_maps(reporter: Reporter, table: MapTable) -> None:
             counts[row.map.grade] += 1
         elif row.unknown is not None:
             counts["unknown"] += 1
-        counts["--assume"] += bool(row.assumptions)
-    counts["--set"] += table.is_decided
+        if row.assumptions:
+            counts["--assume"] += 1
+    if table.is_decided:
+        counts["--set"] += 1
 
 
 def note_unmarked(reporter: Reporter, notation: str) -> None:

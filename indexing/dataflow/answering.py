@@ -11,7 +11,7 @@ from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
 from indexing.dataflow.needed import needed_by
-from indexing.dataflow.soundness import require_sound_parameters
+from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
@@ -36,7 +36,10 @@ def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
 
 def _to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     path = _output_path(instruction, output_id)
-    walk.prepare([instruction], backward=True)
+    if instruction.called_computations:
+        walk.prepare([instruction], backward=True)
+    else:
+        require_sound((instruction,))
     start, operands = ArrayRef(instruction, path), instruction.operands
 
     def edges() -> Iterator[_PlacedEdge]:

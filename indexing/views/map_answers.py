@@ -43,7 +43,7 @@ def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTab
     outputs = range(len(shapes))
     if query.output_id is not None:
         outputs = range(query.output_id, min(query.output_id + 1, len(shapes)))
-    walk = walk_of(**query.options)
+    walk = _walk_of(query)
     for direction in query.directions:
         rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
         answered = rows_of(walk, instruction, query, outputs)
@@ -51,6 +51,15 @@ def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTab
             yield _table(
                 instruction, direction, output, shapes, rows, file, query, answered.is_decided
             )
+
+
+def _walk_of(query: Query) -> Walk:
+    """Return the walk that answers a query; most questions have that of the last one."""
+    key = query.exact, query.simplify, query.verify, query.assume
+    return _WALKS.get(key) or _WALKS.keep(key, walk_of(**query.options))
+
+
+_WALKS: Final = Memo[Hashable, Walk](8)
 
 
 def answers_to_parameters(
@@ -102,7 +111,11 @@ def _complete(answered: _Answered, query: Query) -> Iterator[tuple[int, list[Map
     operands, answers, _ = answered
     requested = query.requested(operands)
     if len(answers) == 1:
-        read: Collection[int] = next(iter(answers.values()))
+        ((output, own),) = answers.items()
+        if len(own) == len(requested):  # each operand, in order
+            yield output, [row for rows in own.values() for row in rows]
+            return
+        read: Collection[int] = own
     else:
         read = set().union(*answers.values())
     unread = {}
@@ -166,19 +179,18 @@ def _backward_rows(
     """Return the rows of the maps to the operands or parameters."""
     maps_of = answering.to_parameters if query.to_parameters else answering.to_operands
     operands: Sequence[Instruction] = ()
-    options = Options(**query.options)
     answers: dict[int, dict[int, list[MapRow]]] = {}
     is_decided = False
     for output in outputs:
         result = maps_of(walk, instruction, output)
-        is_decided |= is_decided_by(query.values, result)
-        result = with_given_values(result, query.values, options)
-        operands, maps, unknown = result.operands, result.maps, result.unknown
-        answers[output] = {
-            k: operand_rows(k, operands[k], result, k)
-            for k in query.requested(operands)
-            if maps[k] or unknown[k] is not None
-        }
+        if query.values:
+            is_decided |= is_decided_by(query.values, result)
+            result = with_given_values(result, query.values, Options(**query.options))
+        operands = result.operands
+        answers[output] = rows_by_operand = {}
+        for k in query.requested(operands):
+            if rows := operand_rows(k, operands[k], result, k):
+                rows_by_operand[k] = rows
     return _Answered(operands, answers, is_decided)
 
 
@@ -186,13 +198,14 @@ def _forward_rows(
     walk: Walk, instruction: Instruction, query: Query, outputs: Sequence[int]
 ) -> _Answered:
     """Return the rows of the maps from the operands."""
-    operands, options = instruction.operands, Options(**query.options)
+    operands = instruction.operands
     is_decided = False
     answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
     for k in query.requested(operands):
         result = answering.from_operand(walk, instruction, k)
-        is_decided |= is_decided_by(query.values, result)
-        result = with_given_values(result, query.values, options)
+        if query.values:
+            is_decided |= is_decided_by(query.values, result)
+            result = with_given_values(result, query.values, Options(**query.options))
         for output in outputs:
             if rows := operand_rows(k, operands[k], result, output):
                 answers[output][k] = rows

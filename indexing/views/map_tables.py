@@ -16,6 +16,7 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from hlo.memo import Memo
 from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.maps.arrays import ArrayRef
@@ -142,7 +143,9 @@ def map_lines(table: MapTable, notation: str) -> Iterator[str]:
 
 def text_lines(table: MapTable, paint: Paint = plain) -> list[str]:
     """Return a header line, and an indented line for each map of `table`."""
-    lines = [table_head(table, paint), *source_lines(table)]
+    lines = [table_head(table, paint)]
+    if table.source is not None:
+        lines += source_lines(table)
     if not table.rows:
         lines.append("  no operands")
     keeps_text = paint is plain and not _explanation().is_explaining()
@@ -151,9 +154,27 @@ def text_lines(table: MapTable, paint: Paint = plain) -> list[str]:
             lines += row_lines(row, table.role, paint)
             continue
         if row.lines is None:
-            row.lines = tuple(row_lines(row, table.role))
+            row.lines = _plain_lines(row, table.role)
         lines += row.lines
     return lines
+
+
+def _plain_lines(row: MapRow, role: str) -> tuple[str, ...]:
+    """Return ``tuple(row_lines(row, role))``; most rows have one line, whose end others share."""
+    m = row.map
+    if m is None or m.runtime or row.path is not None or row.control or row.steps:
+        return tuple(row_lines(row, role))
+    key = id(m), id(row.shape)
+    known = _ROW_ENDS.get(key)
+    if known is None:
+        grade, text = row_text(row)
+        end = f" {shape_text(row.shape)}: {'may: ' if grade == 'may' else ''}{text}"
+        known = _ROW_ENDS.keep(key, (end, m, row.shape))
+    return (f"  {role} {row.operand} {row.name}{known[0]}",)
+
+
+_ROW_ENDS: Final = Memo[tuple[int, int], tuple[str, object, object]](1 << 11)
+"""The text after the name of an array, by the identities of a map and a shape, kept alive."""
 
 
 def row_lines(row: MapRow, role: str, paint: Paint = plain) -> Iterator[str]:
