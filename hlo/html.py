@@ -54,6 +54,7 @@ STYLE: Final = (
     ".hlo-repr th,.hlo-repr td{white-space:pre;text-align:left;vertical-align:top;"
     "padding:.1em .6em;font-family:monospace}"
     ".hlo-repr th{border-bottom:1px solid rgba(128,128,128,.5)}"
+    ".hlo-repr td.wrapped{white-space:pre-wrap;min-width:24em}"
     ".hlo-repr th.right,.hlo-repr td.right{text-align:right}</style>"
 )
 """The style of `.hlo-repr`, which each value has: a notebook may show one of them only."""

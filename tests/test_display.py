@@ -88,6 +88,7 @@ def test_names_are_escaped_and_tables_are_limited() -> None:
     assert indexing.grouped(many.entry.root)._repr_html_().count("<tr>") == MAX_LINES + 2
 
 
+NEGATED = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
 SHOWN: list[tuple[Any, str]] = [
     (indexing.output_to_input(T), "<output-to-input of 't', output 0: 1 map>"),
     (indexing.output_to_input(ROOT), "<output-to-input of 'r', output 0: 0 maps, 1 unknown>"),
@@ -95,6 +96,7 @@ SHOWN: list[tuple[Any, str]] = [
     (WINDOW, "<map (d0)[s0] -> (s0 + d0 floordiv 2), domain: d0 in [0, 7], s0 in [0, 2]>"),
     (indexing.grouped(T), "<groups of 2 instructions: 2 maps>"),
     (WINDOW.multiplicity(), "<multiplicity of 1 map: 24 reads>"),
+    (indexing.correspondence(NEGATED, NEGATED), "<correspondence: 2 links, 0 removed, 0 added>"),
     (indexing.collapse(T), "<collapse of 't': f32[3,5] -> f32[5,3]>"),
     (indexing.loop_nest(T), "<loop nest 't', 1 inputs, 1 stages>"),
     (WINDOW.loop_nest(), f"<loops of {WINDOW}>"),
@@ -105,6 +107,12 @@ SHOWN: list[tuple[Any, str]] = [
 def test_reprs_are_short_and_html_is_defined(value: Any, text: str) -> None:
     assert repr(value) == text
     assert value._repr_html_().startswith("<")
+
+
+def test_a_column_of_maps_is_wrapped() -> None:
+    html = indexing.output_to_input(T)._repr_html_()
+    assert 'class="wrapped">(d0, d1)' in html
+    assert "td.wrapped{white-space:pre-wrap" in html
 
 
 def test_the_repr_of_a_long_map_is_one_short_line() -> None:

@@ -22,7 +22,7 @@ from hlo.formats.recognition import other_format
 from hlo.modules.infer import with_shapes
 from hlo.modules.module import Module
 from hlo.shapes.shape import AnyShape
-from hlo.text.lexer import END
+from hlo.text.lexer import END, TRUNCATED
 from hlo.text.source import HloError, Source
 
 
@@ -82,13 +82,26 @@ def _parse_module(source: Source, lazy: bool, outlines: OutlineStore | None) -> 
     try:
         with _pause_collector():
             module = reader.module()
-    except HloError:
-        if error := other_format(source):
-            raise error from None
+    except HloError as error:
+        if other := other_format(source):
+            raise other from None
+        if not error.help and _may_be_cut_off(source.text, error.span.start):
+            error.help = TRUNCATED
         raise
     if outlines is not None:
         outlines.keep(source.text, outline_of(reader.places))
     return module
+
+
+def _may_be_cut_off(text: str, position: int) -> bool:
+    """Return True for an error in the last line of a module that does not end with a brace.
+
+    >>> _may_be_cut_off("ENTRY e {\\n a = f32[2] bitc", 22), _may_be_cut_off("ENTRY e { a }", 10)
+    (True, False)
+    """
+    end = text.rstrip()
+    is_module = "ENTRY" in text or "HloModule" in text
+    return is_module and "\n" not in end[position:] and not end.endswith("}")
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def skip(text: str, position: int) -> int:
     return skipped.end()
 
 
-_TRUNCATED: Final = "the text may be cut off: compare its end with the original"
+TRUNCATED: Final = "the text may be cut off: compare its end with the original"
 
 
 def token_span(source: Source, position: int) -> Span:
@@ -63,7 +63,7 @@ def syntax_error(
     span = token_span(source, position)
     if span.start >= len(source.text):
         message = f"expected {wanted}, found the end of the text"
-        return HloError(message, span, label="ends here", help=help or _TRUNCATED)
+        return HloError(message, span, label="ends here", help=help or TRUNCATED)
     if source.text.startswith("/*", span.start):
         return _open_comment(span)
     return HloError(f"expected {wanted}, found {_word_at(span)}", span, help=help)
@@ -193,7 +193,7 @@ def _unbalanced_error(source: Source, opened: int, position: int) -> HloError:
     character = source.text[position : position + 1]
     if not character:
         message = f"unclosed `{bracket}`: expected `{wanted}` before the end of the text"
-        return HloError(message, source.span(opened), label="opened here", help=_TRUNCATED)
+        return HloError(message, source.span(opened), label="opened here", help=TRUNCATED)
     span = source.span(position)
     if character in "\"'":
         message = "unterminated string"

@@ -91,11 +91,21 @@ class Commands(click.Group):
         """Run a command and return the exit status."""
         reporter = ctx.ensure_object(Reporter)
         with _exit_statuses(), reporter.bar, reporter.reporting(PROGRAM), reporter.writing():
-            super().invoke(ctx)
+            try:
+                super().invoke(ctx)
+            except click.UsageError as error:
+                error.ctx = error.ctx or self._context_of_command(ctx)
+                raise
         with _exit_statuses():
             reporter.flush()
             reporter.note_explanations()
         return 1 if reporter.failed else reporter.verdict
+
+    def _context_of_command(self, ctx: click.Context) -> click.Context | None:
+        """Return a context of the command whose arguments cannot be parsed: it has the options."""
+        name = ctx.invoked_subcommand
+        command = None if name is None else self.get_command(ctx, name)
+        return None if command is None else click.Context(command, ctx, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -122,6 +123,8 @@ def report_missed(reporter: Reporter, conditions: Iterable[Condition], is_one_fi
         elif condition in reporter.missed and is_complete:
             file, question = reporter.missed[condition]
             place = f"{file}: " if is_one_file and condition.option != "--opcode" else ""
+            if not question and is_one_file and condition.option == "--instruction":
+                question = f"`hlo-indexing ls {shlex.quote(file)}` lists the names"
             reporter.error(f"error[name]: {place}{condition.message}", *_help(question))
 
 

@@ -83,6 +83,11 @@ def _suggestions(error: click.ClickException) -> Iterator[str]:
             names = similar(given[1], [str(each) for each in kind.choices])
     if question := did_you_mean(names):
         yield question
+    if isinstance(error, click.BadOptionUsage) and error.ctx is not None:
+        for option in error.ctx.command.get_params(error.ctx):
+            if isinstance(option, click.Option) and error.option_name in option.opts:
+                purpose = f": {option.help}" if option.help else ""
+                yield f"`{error.option_name} {option.make_metavar(error.ctx)}`{purpose}"
 
 
 def _help_command(error: click.ClickException) -> Iterator[str]:

@@ -28,6 +28,7 @@ from indexing.equivalence.values.formulas.numbering import (
     Numbering,
 )
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
+from indexing.maps.displayed import Displayed
 from indexing.ops.element import declarations_of
 from indexing.programs.arrays import Values
 
@@ -52,8 +53,8 @@ class InstructionLink:
         return f"{self.before.name} -> {self.after.name} ({self.how})"
 
 
-@dataclass(frozen=True, slots=True)
-class Correspondence:
+@dataclass(frozen=True, slots=True, repr=False)
+class Correspondence(Displayed):
     """The links between the instructions of two modules.
 
     Attributes:
@@ -66,6 +67,10 @@ class Correspondence:
     links: tuple[InstructionLink, ...]
     removed: tuple[Instruction, ...]
     added: tuple[Instruction, ...]
+
+    def __repr__(self) -> str:
+        removed, added = len(self.removed), len(self.added)
+        return f"<correspondence: {len(self.links)} links, {removed} removed, {added} added>"
 
     @property
     def linked_share(self) -> float:

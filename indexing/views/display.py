@@ -13,6 +13,7 @@ from hlo.html import panel_html, preformatted_html, styled_html
 from indexing.codegen.map_loops import MapLoopNest
 from indexing.codegen.nest import LoopNest
 from indexing.dataflow.queries import Groups
+from indexing.equivalence.correspondence import Correspondence
 from indexing.equivalence.verdicts import Differs, Proved, Undecided
 from indexing.kernels.kernel import Kernel
 from indexing.maps.answers import Answer
@@ -65,6 +66,14 @@ def html_of(value: object) -> str:
     match value:
         case Answer():
             return "".join(map(_answer_table, tables_of(value)))
+        case Correspondence():
+            links = [(link.before.name, link.after.name, link.how) for link in value.links]
+            notes = [
+                f"{word}: {', '.join([each.name for each in rest])}"
+                for word, rest in (("removed", value.removed), ("added", value.added))
+                if rest
+            ]
+            return Table(repr(value)[1:-1], ("before", "after", "by"), links, notes).html()
         case Groups():
             rows = [
                 (i.name, shape_text(i.shape), _map_text(m))
@@ -122,7 +131,7 @@ def _answer_table(table: MapTable) -> str:
         operand = f"{row.name}{path_text(row.path)}"
         grade = "exact" if grade == "nothing" else grade
         rows.append((grade, str(row.operand), operand, shape_text(row.shape), text))
-    return Table(title + output, ("grade", "", "operand", "shape", "map"), rows).html()
+    return Table(title + output, ("grade", "", "operand", "shape", "map"), rows, wrapped=[4]).html()
 
 
 def _map_text(m: IndexingMap) -> str:

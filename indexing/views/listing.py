@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hlo.shapes.shape import AnyShape, TupleShape
 from hlo.text.names import counted_noun
 from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
+from indexing.views.selection import size_in
 from indexing.views.source_lines import lines_behind
 from indexing.views.tables import narrow_columns
 
@@ -63,24 +65,32 @@ def ranked_lines(
     paint: Paint = plain,
     with_source: bool = False,
     width: int | None = None,
+    unit: Literal["bytes", "elements"] | None = None,
 ) -> Iterator[str]:
     """Yield a heading and one aligned line for each instruction, with its computation.
 
     Args:
         instructions: instructions of any computations of the module, in the order of the lines.
+        unit: begin each line with the size of the result in this unit.
         with_source: end each line with the source of the instruction.
         width: the number of columns of a terminal, for narrower columns.
     """
     count = sum(len(each.instructions) for each in module.computations.values())
     noun = "instruction" if count == 1 else "instructions"
-    yield f"{module.filename}: {len(instructions):,} of {count:,} {noun}"
+    order = f", by {unit} of their results" if unit is not None else ""
+    yield f"{module.filename}: {len(instructions):,} of {count:,} {noun}{order}"
     rows = []
     for each in instructions:
         name, *cells = _cells(each, with_source)
-        rows.append([f"{each.computation.name}/{name}", *cells])
-    aligned = narrow_columns(rows, width=None if width is None else width - MARK)
+        size = "" if unit is None else _size_text(size_in(unit)(each))
+        rows.append([size, f"{each.computation.name}/{name}", *cells])
+    aligned = narrow_columns(rows, [0], width=None if width is None else width - MARK)
     for each, line in zip(instructions, aligned, strict=True):
         yield f"  {line.replace(each.name, paint(each.name, 'name'), 1)}"
+
+
+def _size_text(size: float) -> str:
+    return "unbounded" if size == inf else f"{int(size):,}"
 
 
 def _cells(instruction: Instruction, with_source: bool) -> list[str]:

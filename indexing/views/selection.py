@@ -164,7 +164,7 @@ class Selection:
         if self.order == "name":
             return sorted(selected, key=lambda i: (i.name, full_name(i)))
         if self.order is not None:
-            return sorted(selected, key=_size_in(self.order), reverse=True)
+            return sorted(selected, key=size_in(self.order), reverse=True)
         return selected
 
     def _criteria(self, module: Module) -> list[Criterion]:
@@ -190,7 +190,7 @@ def _readers(module: Module, text: str) -> tuple[Instruction, ...]:
     return module.memoised((_readers, text), find_readers)
 
 
-def _size_in(unit: Literal["bytes", "elements"]) -> Callable[[Instruction], float]:
+def size_in(unit: Literal["bytes", "elements"]) -> Callable[[Instruction], float]:
     """Return a function that returns the size of a result; unbounded dimensions are infinite."""
 
     def size(instruction: Instruction) -> float:

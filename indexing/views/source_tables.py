@@ -75,7 +75,7 @@ class SourceKernel(NamedTuple):
     linked: tuple[InstructionLink, ...] = ()
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """Number of instructions that the place made; at most `size`."""
         return min(len({*self.made, *[link.after for link in self.linked]}), self.size)
 
@@ -142,7 +142,7 @@ class SourceTable:
         total = TotalBounds(0, 0)
         for kernel in self.kernels:
             total = total.plus(kernel.bytes)
-        count = sum(kernel.count for kernel in self.kernels)
+        count = sum(kernel.number for kernel in self.kernels)
         made, kernels = (
             counted_noun(count, "instruction"),
             counted_noun(len(self.kernels), "kernel"),
@@ -155,7 +155,7 @@ class SourceTable:
         rows = [
             [
                 str(kernel.bytes),
-                f"{kernel.count} of {kernel.size}",
+                f"{kernel.number} of {kernel.size}",
                 f"{kernel.traffic.instruction.opcode} {full_name(kernel.traffic.instruction)}",
                 _named(kernel),
             ]

@@ -31,6 +31,7 @@ class Table:
         empty: the line in place of a table without rows.
         right: the numbers of the columns that are flush right; others are flush left.
         max_width: the maximum width of a column: longer texts shift the rest of their line.
+        wrapped: the numbers of the columns that HTML wraps.
 
     >>> print(Table("sizes", ("name", "bytes"), [("p", 2048), ("q", 5)], right=[1]))
     sizes
@@ -46,6 +47,7 @@ class Table:
     empty: str = ""
     right: Collection[int] = ()
     max_width: int = MAX_WIDTH
+    wrapped: Collection[int] = ()
 
     def __str__(self) -> str:
         return "\n".join([self.head, *self.lines()])
@@ -77,7 +79,9 @@ class Table:
         return styled_html(panel_html(self.head, content) if self.head else content)
 
     def _html_cell(self, tag: str, column: int, cell: object) -> str:
-        kind = ' class="right"' if column in self.right else ""
+        names = [("right", self.right), ("wrapped", self.wrapped)]
+        classes = " ".join([name for name, columns in names if column in columns])
+        kind = f' class="{classes}"' if classes else ""
         return f"<{tag}{kind}>{graded_html(cell_text(cell))}</{tag}>"
 
 
@@ -150,8 +154,8 @@ def narrow_columns(
 ) -> Iterator[str]:
     """Yield a line for each row, as `align_columns`, on a terminal with narrower columns.
 
-    If lines are too wide, each column has room for four of five cells, and longer cells shift the
-    rest of their line.  Lines that are still too wide are to be wrapped.
+    If lines are too wide, each column that is flush left has room for four of five cells, and
+    longer cells shift the rest of their line.  Lines that are still too wide are to be wrapped.
 
     Args:
         width: the number of columns of a terminal.
@@ -166,7 +170,8 @@ def narrow_columns(
     if width is None or max(map(len, lines), default=0) <= width:
         yield from lines
         return
-    caps = [sorted(map(len, column))[len(column) * 4 // 5] for column in zip(*rows, strict=True)]
+    lengths = [sorted(map(len, column)) for column in zip(*rows, strict=True)]
+    caps = [each[-1] if k in right else each[len(each) * 4 // 5] for k, each in enumerate(lengths)]
     for row in rows:
         cells = [
             cell.rjust(cap) if k in right else cell.ljust(cap)

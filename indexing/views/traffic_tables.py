@@ -291,7 +291,8 @@ def _factor(each: InstructionTraffic) -> str:
     if isinstance(factor, Unknown):
         return "?"
     most = "<= " if each.evaluated_grade == "may" else ""
-    return f"{most}{float(factor):,.4g}" if factor > 1 else ""
+    digits = ".0f" if factor >= 1000 else ".4g"
+    return f"{most}{float(factor):,{digits}}" if factor > 1 else ""
 
 
 def _intensity(each: InstructionTraffic) -> str:

@@ -418,6 +418,7 @@ def test_a_link_opens_and_selects_its_instruction(open_page: Open, attention: st
     address = page.url
     for link, name, computation in (
         ("#instruction=ynn_fusion.6", "ynn_fusion.6", "main.5"),
+        ("#instruction=main.5/ynn_fusion.6", "ynn_fusion.6", "main.5"),
         ("#instruction=dot.8&computation=ynn_fusion.6", None, None),
     ):
         page.goto(address.split("#")[0] + link)

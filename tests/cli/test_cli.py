@@ -478,6 +478,20 @@ def test_a_usage_error_exits_with_status_2(run: Run, arguments: list[str]) -> No
     assert "error[usage]: " in err
 
 
+def test_an_option_without_its_value_is_explained(run: Run) -> None:
+    status, _, err = run("tile", "flip.hlo", "--loops")
+    assert status == 2
+    assert "= help: `--loops STEPS`: With --sizes" in err
+    assert "`hlo-indexing tile --help` lists the arguments and options" in err
+
+
+def test_a_name_that_is_like_no_other_gets_the_command_that_lists_names(run: Run) -> None:
+    _, _, err = run("maps", "flip.hlo", "-i", "zzz")
+    assert "= help: `hlo-indexing ls flip.hlo` lists the names" in err
+    _, _, err = run("maps", "flip.hlo", "flip.hlo", "-i", "zzz")
+    assert "lists the names" not in err
+
+
 def test_an_internal_error_names_its_instruction(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

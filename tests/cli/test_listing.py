@@ -214,7 +214,9 @@ def test_instructions_of_one_opcode_are_ranked_by_size(capsys: pytest.CaptureFix
     shapes = {each: each.shape for each in fusions if isinstance(each.shape, hlo.Shape)}
     largest = sorted(shapes, key=lambda each: -shapes[each].bytes)[:3]
     assert heading.startswith(f"{EXAMPLE}: 3 of ")
-    assert [line.split()[0] for line in lines] == [f"main.5/{each.name}" for each in largest]
+    cells = [line.split()[:2] for line in lines]
+    assert cells == [[f"{shapes[each].bytes:,}", f"main.5/{each.name}"] for each in largest]
+    assert heading.endswith(", by bytes of their results")
     _, out, _ = ran(capsys, "ls", EXAMPLE, *options, "--format", "json")
     rows = [json.loads(line)["instruction"] for line in out.splitlines()]
     assert rows == [each.name for each in largest]

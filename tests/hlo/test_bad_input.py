@@ -169,6 +169,30 @@ def test_a_text_that_is_cut_off_says_so() -> None:
         assert "may be cut off" in caught.value.help, text[:end]
 
 
+def test_every_part_of_a_module_is_said_to_be_cut_off() -> None:
+    text = (
+        "HloModule m, entry_computation_layout={(f32[2]{0})->f32[2]{0}}\n\n"
+        'FileNames\n1 "a.py"\n\nENTRY e {\n  p = f32[2] parameter(0)\n'
+        '  ROOT n = f32[2]{0} negate(p), metadata={op_name="jit(f)/neg"}\n}\n'
+    )
+    module_end = text.rindex("}")
+    for end in range(len("HloModule m"), module_end):
+        with pytest.raises(hlo.HloError) as caught:
+            hlo.parse(text[:end])
+        assert "cut off" in caught.value.help or text[end - 1] == "}", text[:end]
+
+
+def test_an_error_before_the_end_is_not_said_to_be_cut_off() -> None:
+    for text in (
+        "ENTRY e {\n  p = f32[2] bitc\n  ROOT n = f32[2] negate(p)",
+        "ENTRY e { p = f32[2] bitc }",
+        "f32[3,2] transpos",
+    ):
+        with pytest.raises(hlo.HloError) as caught:
+            hlo.parse(text)
+        assert "cut off" not in caught.value.help, text
+
+
 def test_brackets_that_are_open_at_the_end_are_named() -> None:
     text = "ENTRY e {\n  p = f32[2,3] parameter(0)\n  ROOT n = f32[3,2] transpose(p), dimensions={1,0\n}\n"
     with pytest.raises(hlo.HloError) as caught:

@@ -89,7 +89,10 @@ def command(
             inside = _computations(reporter, module, computations)
             if inside and (order is not None or limit is not None):
                 chosen = _of_kinds(selection, selection.instructions(module, inside), limit)
-                lines = ranked_lines(module, chosen, reporter.paint, with_source, reporter.width)
+                unit = None if order == "name" else order
+                lines = ranked_lines(
+                    module, chosen, reporter.paint, with_source, reporter.width, unit
+                )
                 records = instruction_records(chosen, with_source)
                 reporter.print_answer(notation, lines, records)
                 continue

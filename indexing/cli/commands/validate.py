@@ -256,7 +256,9 @@ def _show(reporter: Reporter, module: Module, rows: Iterable[tuple[str, ...]], b
         if is_wide_enough(reporter.width, table):
             reporter.table(printable(module.filename), table)
             return
+        reporter.print(f"{module.filename}:")
     for status, computation, name, opcode, check, details in rows:
-        place = ": ".join(filter(None, [module.filename, computation, name]))
+        file = module.filename if reporter.width is None else ""
+        place = ": ".join(filter(None, [file, computation, name]))
         text = f"{status}: {place}: {opcode}: {check}"
         reporter.print(f"{text}: {details}" if details else text)

@@ -15,6 +15,12 @@ function linkOf(fragment) {
   return parts;
 }
 
+/** Return the instruction that COMPUTATION/NAME names, as the command prints it. */
+function inComputation(module, path) {
+  const slash = path.indexOf("/");
+  return slash < 0 ? undefined : module.named(path.slice(slash + 1), path.slice(0, slash));
+}
+
 class Links {
   constructor(state) {
     this.state = state;
@@ -31,7 +37,7 @@ class Links {
       ? [state.module, ...state.modules].map((module) => module.number)
       : [Number(link.module)];
     for (const module of numbers.map((k) => state.modules[k]).filter((each) => each !== undefined)) {
-      const instruction = module.named(link.instruction, link.computation);
+      const instruction = module.named(link.instruction, link.computation) ?? inComputation(module, link.instruction);
       if (instruction === undefined) continue;
       if (instruction === state.selected && module === state.module) return true;
       byId("modules").value = module.number;
