@@ -33,7 +33,7 @@ ENGLISH = words("""
     compiled conditions release
     copy compared completion constant continue contribute decision depth die difference
     documentation drawn each errors every exactly executing fault faults find for four
-    from generated get glossary go install know
+    from generated get glossary go growth install know
     guarantee how in interpreted interrupted is it kind known large later level limit limits line
     many much
     method move needed next word words not number numbering of on once one or other own part place

@@ -15,6 +15,7 @@ import pytest
 import hlo
 import indexing
 from hlo import Module
+from hlo.formats.parser import parse_outlined
 from indexing.codegen import running
 from indexing.codegen.running import nests_of
 from indexing.execution.interpreter import plan
@@ -23,6 +24,7 @@ from indexing.maps import map_set
 from indexing.maps.answers import Answer, Unknown
 from tests.growth.programs import PROGRAMS
 from tests.growth.work import calls_in
+from tests.hlo.test_outlines import Kept
 from tests.memos import OF_CHECKS, OF_MAPS, forget
 
 for _family in ("chains", "nested", "wide"):
@@ -80,7 +82,16 @@ QUESTIONS: Final[dict[str, Question]] = {
     "loop_nest": lines_of_loop_nest,
     "lower": lowered,
     "read_counts": lambda module: len(indexing.read_counts(module.entry.root)),
+    "traffic": lambda module: len(indexing.traffic(module).instructions),
+    "memory_profile": lambda module: len(indexing.memory_profile(module).buffers),
 }
+
+EXPONENTIAL: Final = {
+    ("doubling_calls", "memory_profile"),
+    ("doubling_conditionals", "memory_profile"),
+    ("doubling_whiles", "memory_profile"),
+}
+"""Pairs whose work doubles with each call, up to a budget: `docs/speed.md` has the reason."""
 
 
 def work(program: str, question: str, n: int) -> float:
@@ -94,6 +105,10 @@ def work(program: str, question: str, n: int) -> float:
     if question == "parse":
         hlo.parse(text)
         calls, size = calls_in(lambda: len(hlo.parse(text).computations))
+    elif question == "find by outline":
+        kept = Kept()
+        parse_outlined(text, "m", True, kept)
+        calls, size = calls_in(lambda: len(parse_outlined(text, "m", True, kept)[0].find("*")))
     else:
         QUESTIONS[question](hlo.parse(text))
         module = hlo.parse(text)
@@ -115,8 +130,10 @@ FREQUENT: Final = {"parse": 1, "print": 1, "verify": 1, "to_parameters": 4, "loo
 
 def asked() -> Iterator[Any]:
     """Yield each program with each question; most pairs are slow tests."""
-    for question in ("parse", *QUESTIONS):
+    for question in ("parse", "find by outline", *QUESTIONS):
         for number, program in enumerate(PROGRAMS):
+            if (program, question) in EXPONENTIAL:
+                continue
             is_frequent = question in FREQUENT and number % FREQUENT[question] == 0
             yield pytest.param(program, question, marks=[] if is_frequent else pytest.mark.slow)
 
@@ -149,7 +166,7 @@ LARGEST: Final = 1024
 MAX_LARGEST_GROWTH: Final = 2.5
 """Limit on the growth of the work for each instruction from n = 16 to 1,024: that of log n."""
 
-LONG: Final = {"loop_nest", "lower", "read_counts", "sweep"}
+LONG: Final = {"loop_nest", "lower", "read_counts", "sweep", "traffic", "memory_profile"}
 """Questions that take minutes for all programs of 1,024 instructions."""
 
 
