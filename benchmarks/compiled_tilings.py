@@ -4,8 +4,9 @@
 
 reads optimized modules: files, or folders of dumps with ``*after_optimizations.txt`` or
 ``*.opt.hlo``.  For each fusion with a ``block_level_fusion_config`` it prints the choice, the rules
-of the device that it violates, its rank among the best tilings, the shared memory by the model of
-Triton beside that of the launch, and the number of warps beside that of the rules; then the sums.
+of the device that it violates, its rank among the best tilings by two objectives, its bytes
+relative to those of the best, the shared memory by the model of Triton beside that of the launch,
+and the number of warps beside that of the rules; then the sums.
 The launch is that of ``*.thunk_sequence.txt`` beside the module; without it there is none.
 
 XLA measures tiles of dots on the GPU.  Compiled without one, it takes a default, 16 x 8 in steps of
@@ -21,13 +22,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import hlo
 import indexing
 from hlo.modules.module import Instruction
 from indexing.kernels.dumps import thunk_launches
 from indexing.tiling.loops.compiled_tilings import CompiledTiling
+from indexing.tiling.loops.loop_objectives import BusiestProcessor
 from indexing.tiling.loops.loop_search import BestLoopTilings, best_loop_tilings
 from simplifier.unknown import Unknown
 
@@ -42,10 +44,12 @@ class ComparedChoice:
         name: the fusion.
         compiled: the choice.
         violations: the rules that it violates; None if that is unknown.
-        rank: the number of better tilings of the best ones; None if that is unknown.
+        rank: the number of better tilings of the best ones, by `FewestBytes`; None if unknown.
+        busiest: the same by `BusiestProcessor`.
+        ratio: the bytes of the busiest processor, relative to those of the best tiling.
         shared: shared memory by the model, and of the launch; None if unknown.
         warps: the number of warps by the rules.
-        seconds: the time of the search.
+        seconds: the processor time of the search.
         note: the reason why something is unknown.
     """
 
@@ -53,6 +57,8 @@ class ComparedChoice:
     compiled: CompiledTiling
     violations: tuple[str, ...] | None
     rank: int | None
+    busiest: int | None
+    ratio: float
     shared: tuple[int | None, int | None]
     warps: int | None
     seconds: float
@@ -93,9 +99,9 @@ def compared(
     if isinstance(compiled, Unknown):
         return None
     tiling = compiled.tiling()
-    start = perf_counter()
+    start = process_time()
     best = best_loop_tilings(instruction, device, top, masks=False)
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     note = ""
     violations: tuple[str, ...] | None = None
     warps = None
@@ -109,13 +115,30 @@ def compared(
             violations = violated
         own = tiling.warps(device)
         warps = None if isinstance(own, Unknown) else own
-    rank = None
+    rank = busiest = None
+    ratio = 0.0
     if isinstance(best, BestLoopTilings) and best.compiled is not None:
         rank = best.compiled.better
+        objective = BusiestProcessor(best.rules.processors)
+        other = best_loop_tilings(instruction, device, top, objective=objective, masks=False)
+        if isinstance(other, BestLoopTilings) and other.compiled is not None:
+            busiest = other.compiled.better
+            ratio = other.compiled.key[0] / other.keys[0][0]
     shared = indexing.triton_shared_bytes(compiled, device)
     launched = launches.get(instruction.name.replace(".", "_").replace("-", "_"))
     pair = (None if isinstance(shared, Unknown) else shared, launched)
-    return ComparedChoice(instruction.name, compiled, violations, rank, pair, warps, seconds, note)
+    return ComparedChoice(
+        instruction.name,
+        compiled,
+        violations,
+        rank,
+        busiest,
+        ratio,
+        pair,
+        warps,
+        seconds,
+        note,
+    )
 
 
 def line(choice: ComparedChoice, top: int) -> str:
@@ -124,13 +147,18 @@ def line(choice: ComparedChoice, top: int) -> str:
         legal = f"unknown: {choice.note}"
     else:
         legal = "; ".join(choice.violations) or "legal"
-    if choice.rank is None:
-        rank = "no rank"
-    else:
-        rank = f"rank {choice.rank + 1}" if choice.rank < top else f"rank beyond {top}"
+    rank = f"{rank_text(choice.rank, top)}, {rank_text(choice.busiest, top)} by the busiest "
+    rank += f"processor, {choice.ratio:.2f} of its bytes"
     own, launched = choice.shared
     shared = f"shared {own} of {'-' if launched is None else launched}"
     return f"{choice.name}: {choice.compiled}: {legal}, {rank}, {shared}, warps {choice.warps}"
+
+
+def rank_text(better: int | None, top: int) -> str:
+    """Return a rank among the best tilings."""
+    if better is None:
+        return "no rank"
+    return f"rank {better + 1}" if better < top else f"rank beyond {top}"
 
 
 def share(part: int, whole: int) -> str:
@@ -147,12 +175,14 @@ def sums(choices: Sequence[ComparedChoice], top: int) -> Iterator[str]:
     ):
         legal = sum([c.violations == () for c in own])
         ranked = sum([c.rank is not None and c.rank < top for c in own])
+        busiest = sum([c.busiest is not None and c.busiest < top for c in own])
         launched = [c for c in own if c.shared[1] is not None]
         equal = sum([c.shared[0] == c.shared[1] for c in launched])
         warps = sum([c.warps == c.compiled.warps for c in own])
         yield (
             f"{title}: legal {share(legal, len(own))}, within the {top} best "
-            f"{share(ranked, len(own))}, shared memory equal {share(equal, len(launched))}, "
+            f"{share(ranked, len(own))}, by the busiest processor {share(busiest, len(own))}, "
+            f"shared memory equal {share(equal, len(launched))}, "
             f"warps equal {share(warps, len(own))}"
         )
     slowest = max([choice.seconds for choice in choices], default=0)

@@ -35,7 +35,7 @@ import simplifier
 from hlo import HloError, Module, Source
 from indexing.equivalence.dumps import Dump
 from indexing.kernels.verdicts import KernelDiffers, KernelUndecided
-from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate
+from indexing.tiling.loops.loop_objectives import BusiestProcessor, FewestBytes, LoopCandidate
 
 ROOT = Path(__file__).parent.parent
 HAS_JAX = util.find_spec("jax") is not None
@@ -92,7 +92,7 @@ def _loop_tilings() -> Any:
     fusion = hlo.load(path).entry["gemm_fusion_dot"]
     compiled = indexing.best_tilings(fusion, top=1, loops=True)
     candidate = LoopCandidate(1, 2, 3, 1, 1)
-    return [tiling, tiling.operands, best, compiled, [candidate, FewestBytes(132)]]
+    return [tiling, tiling.operands, best, compiled, [candidate, FewestBytes(132), BusiestProcessor(132)]]
 
 
 def _kernels() -> Any:

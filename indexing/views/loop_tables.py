@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -181,19 +181,18 @@ LOOP_COLUMNS: Final = (
 TPU_COLUMNS: Final = ("sizes", "steps", "blocks", "bytes", "VMEM", "worse by")
 """The columns on a TPU."""
 
-KEYS: Final = ("idle processor", "byte", "step", "wave")
-"""The parts of the key of `FewestBytes`, in words."""
-
 
 def best_loop_tilings_table(best: BestLoopTilings) -> Table:
     """Return the table of the best tilings with loops: why each is worse than the one before."""
     rows = []
     is_tpu = isinstance(best.rules, TpuRules)
+    parts = ["block" if is_tpu and part == "wave" else part for part in best.key_parts]
     columns = TPU_COLUMNS if is_tpu else LOOP_COLUMNS
     for number, tiling in enumerate(best.ranked):
         steps = ",".join([f"{loop.name}={loop.step}" for loop in tiling.loops]) or "-"
         sizes = "[" + ",".join(map(str, tiling.sizes)) + "]"
-        worse = worse_by(best.keys[number - 1], best.keys[number], is_tpu) if number else ""
+        before = best.keys[number - 1]
+        worse = worse_by(before, best.keys[number], parts) if number else ""
         rows.append((sizes, steps, *_device_figures(tiling, best.rules), worse))
     notes = [f"{best.measured:,} measured of {best.candidates:,}", *map(str, best.refused)]
     if best.compiled is not None:
@@ -215,7 +214,7 @@ def choice_lines(choice: RankedChoice, best: BestLoopTilings) -> Iterator[str]:
     """Yield XLA's choice, how many of the best tilings are better, and the rules it violates."""
     line = f"XLA's choice: {choice.compiled}: {_number(choice.tiling.bytes)} bytes"
     if choice.better:
-        worse = worse_by(best.keys[0], choice.key)
+        worse = worse_by(best.keys[0], choice.key, best.key_parts)
         line += f", {worse} worse than the best; better: {choice.better} of {len(best)}"
     elif best.keys:
         line += ", as good as the best" if choice.key == best.keys[0] else ", better than these"
@@ -234,18 +233,20 @@ def _device_figures(tiling: LoopTiling, rules: DeviceRules) -> tuple[str | int, 
     return tiling.split_k, tiling.blocks, moved, resident, tiling.stages, shared, own
 
 
-def worse_by(better: tuple[int, ...], key: tuple[int, ...], is_tpu: bool = False) -> str:
+def worse_by(better: tuple[int, ...], key: tuple[int, ...], parts: Sequence[str]) -> str:
     """Return the first part in which a key is larger, in words.
 
-    >>> worse_by((-132, 100, 4, 1), (-132, 120, 4, 1))
+    Args:
+        parts: what the parts count; empty if they have no names.
+
+    >>> worse_by((-132, 100), (-132, 120), ("idle processor", "byte"))
     '20 bytes'
     """
     for k, (first, second) in enumerate(zip(better, key, strict=True)):
         if first != second:
-            if len(key) != len(KEYS):
+            if len(parts) != len(key):
                 return f"{second - first:,} in part {k} of the key"
-            name = "block" if is_tpu and k == KEYS.index("wave") else KEYS[k]
-            return counted_noun(second - first, name)
+            return counted_noun(second - first, parts[k])
     return "equal"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,13 @@ class LoopCandidate:
 
 
 class LoopObjective(ABC):
-    """An objective: the smallest key is best."""
+    """An objective: the smallest key is best.
+
+    Class attributes:
+        parts: what the parts of a key count, in the singular; empty for objectives without names.
+    """
+
+    parts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
@@ -62,6 +69,7 @@ class FewestBytes(LoopObjective):
         processors: the number of multiprocessors.
     """
 
+    parts: ClassVar[tuple[str, ...]] = ("idle processor", "byte", "step", "wave")
     processors: int
 
     def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
@@ -72,3 +80,32 @@ class FewestBytes(LoopObjective):
     def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
         """Return a bound of the idle processors and the bytes."""
         return -min(most_blocks, self.processors), candidate.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BusiestProcessor(LoopObjective):
+    """The fewest bytes of the processor with the most blocks, which decides when a kernel ends.
+
+    Blocks are as many as fill whole waves, or fewer: 128 blocks on 132 multiprocessors end with the
+    256 blocks of half their size, of which 124 processors have two.  `FewestBytes` prefers those.
+    Ties are broken by the bytes of all blocks, the steps and the waves.
+
+    Attributes:
+        processors: the number of multiprocessors.
+
+    >>> objective = BusiestProcessor(132)
+    >>> [objective.key(LoopCandidate(n, 4096, 1, 1, -(-n // 132)))[0] for n in (64, 128, 256, 264)]
+    [64, 32, 32, 32]
+    """
+
+    parts: ClassVar[tuple[str, ...]] = ("processor byte", "byte", "step", "wave")
+    processors: int
+
+    def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
+        """Return the bytes of the busiest processor, all bytes, the steps and the waves."""
+        most = -(-candidate.bytes * candidate.waves // candidate.blocks)
+        return most, candidate.bytes, candidate.steps, candidate.waves
+
+    def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
+        """Return a bound of the bytes of the busiest processor: at least the average."""
+        return (-(-candidate.bytes // max(1, min(most_blocks, self.processors))),)

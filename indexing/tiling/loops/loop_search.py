@@ -70,6 +70,7 @@ class BestLoopTilings(Displayed, Sequence[LoopTiling]):
         rules: the rules of the device.
         ranked: the tilings.
         keys: their keys by the objective.
+        key_parts: what the parts of a key count; empty for objectives without names.
         candidates: the number of combinations of sizes and steps.
         measured: the number of tilings, or bounds of branches, that were measured.
         refused: the tilings that were visited and are not legal, by rule.
@@ -82,6 +83,7 @@ class BestLoopTilings(Displayed, Sequence[LoopTiling]):
     rules: DeviceRules
     ranked: tuple[LoopTiling, ...]
     keys: tuple[tuple[int, ...], ...]
+    key_parts: tuple[str, ...]
     candidates: int
     measured: int
     refused: tuple[Refusals, ...]
@@ -364,6 +366,7 @@ def best_loop_tilings(
         rules,
         tuple(ranked),
         tuple([each.key for each in search.best]),
+        search.objective.parts,
         prod([len(choice.sizes) for choice in choices]),
         search.measured,
         tuple(search.refused.values()),

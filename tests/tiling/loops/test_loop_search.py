@@ -8,7 +8,12 @@ import pytest
 
 import hlo
 import indexing
-from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate, LoopObjective
+from indexing.tiling.loops.loop_objectives import (
+    BusiestProcessor,
+    FewestBytes,
+    LoopCandidate,
+    LoopObjective,
+)
 from indexing.tiling.loops.loop_search import BestLoopTilings
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from simplifier.unknown import Unknown
@@ -321,3 +326,17 @@ def test_causal_masks_are_searched_without_listing_scores() -> None:
         moved += 2 * 4096 * columns  # zeros, too, multiply values
         moved += sum([2 * 64 * n for n in range(rows, 0, -step)])  # rows with keys in a step
     assert best[0].bytes == 8 * (64 // columns) * moved + 2 * 8 * 4096 * 64
+
+
+def test_the_busiest_processor_ranks_whole_waves_first() -> None:
+    """The key is counted block by block: processor k has the blocks k, k + 132, …."""
+    problem = PROBLEMS["rows"]
+    best = searched(problem, objective=BusiestProcessor(132), top=5)
+    for tiling, key in zip(best, best.keys, strict=True):
+        assert isinstance(tiling.bytes, int)
+        most = max([len(range(k, tiling.blocks, 132)) for k in range(132)])
+        assert key[0] == -(-tiling.bytes * most // tiling.blocks)
+    visited = searched(problem, objective=BusiestProcessor(132), top=10_000)
+    assert min(visited.keys) == best.keys[0]
+    assert best.keys == visited.keys[:5]
+    assert "processor bytes" in str(visited)
