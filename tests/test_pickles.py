@@ -92,7 +92,13 @@ def _loop_tilings() -> Any:
     fusion = hlo.load(path).entry["gemm_fusion_dot"]
     compiled = indexing.best_tilings(fusion, top=1, loops=True)
     candidate = LoopCandidate(1, 2, 3, 1, 1)
-    return [tiling, tiling.operands, best, compiled, [candidate, FewestBytes(132), BusiestProcessor(132)]]
+    return [
+        tiling,
+        tiling.operands,
+        best,
+        compiled,
+        [candidate, FewestBytes(132), BusiestProcessor(132)],
+    ]
 
 
 def _kernels() -> Any:
