@@ -15,6 +15,11 @@ class ModuleSearch:
 
     def __getitem__(self, name: object) -> NoReturn:
         """Raise `TypeError`: computations and instructions may have the same names."""
+        if isinstance(name, str) and "/" in name:
+            computation, _, inner = name.partition("/")
+            raise TypeError(
+                f"a module has no items; write module.computations[{computation!r}][{inner!r}]"
+            )
         raise TypeError(
             f"a module has no items; write module.entry[{name!r}] for an instruction of ENTRY, "
             f"module.computations[{name!r}] for a computation"

@@ -356,3 +356,12 @@ def test_a_long_chain_of_missing_shapes_is_inferred_without_recursion() -> None:
     root = entry("ENTRY e { x0 = f32[] parameter(0) " + " ".join(lines) + " }").root
     with pytest.raises(hlo.HloError, match="shape"):
         _ = root.shape
+
+
+@pytest.mark.parametrize("name", ["n", "e/n"])
+def test_an_item_of_a_module_is_an_error_whose_repair_runs(name: str) -> None:
+    module = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
+    with pytest.raises(TypeError, match="a module has no items") as caught:
+        module[name]
+    repair = str(caught.value).partition("write ")[2].partition(" for ")[0]
+    assert eval(repair, {"module": module}) is module.entry.root
