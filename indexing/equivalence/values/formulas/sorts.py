@@ -33,21 +33,36 @@ def sorted_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formul
     orders = bodies.function(instruction.called_computations[0])
     if len(orders) != 1 or array.shape is None or len(operands) != len(array.operands):
         return None
-    (along,), (order,) = instruction.op.dimensions, orders
-    if is_unstable_sort(instruction):
-        place = dims(array.shape)[along].as_expr()
-        are_places = [t.kind == "index" and t.index == (place,) for t in operands]
-        stable = _without_ties(bodies, order, are_places)
-        if stable is None:
-            if not bodies.expands or bodies.is_after(array):
-                return None
-            bodies.trusted[STABLE] += 1
-        order = stable or order
+    (along,) = instruction.op.dimensions
+    order = _stable_order(bodies, array, operands, orders[0])
+    if order is None:
+        return None
     number = array.path[0] if array.path else 0
     element = stable_sort(bodies, array, operands, order, along, number)
     assert element.array is not None
     bodies.origins.setdefault(element.array.number, []).append(array.number)
     return element
+
+
+def _stable_order(
+    bodies: Bodies, array: NumberedArray, operands: Sequence[Formula], order: Formula
+) -> Formula | None:
+    """Return the comparator of a stable sort with the result of a sort; None if there is none."""
+    instruction, shape = array.instruction, array.shape
+    assert instruction is not None
+    assert shape is not None
+    if not is_unstable_sort(instruction):
+        return order
+    assert isinstance(instruction.op, Sort)
+    place = dims(shape)[instruction.op.dimensions[0]].as_expr()
+    are_places = [t.kind == "index" and t.index == (place,) for t in operands]
+    stable = _without_ties(bodies, order, are_places)
+    if stable is not None:
+        return stable
+    if not bodies.expands or bodies.is_after(array):
+        return None
+    bodies.trusted[STABLE] += 1
+    return order
 
 
 def is_unstable_sort(instruction: Instruction) -> bool:
