@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, TypeAlias
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Instruction, Module
 from hlo.ops.attributes import boolean, enum, integer, raw
 from hlo.ops.op import HOLDS, Fault, Signature, attribute, constraint, signature
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves, unbounded_leaf
@@ -308,12 +308,25 @@ class PermutingCollective(Collective):
         mode = group_mode(self.channel_id is not None, None)
         return Participants(devices.pairs(self.source_target_pairs, mode))
 
+    def reaches_every_device(self, module: Module) -> bool:
+        """Return True if each device of a module receives, so that none fills in zeros."""
+        try:
+            devices = Devices.of(module)
+            pairs = self.participants(devices).pairs
+        except GroupsError:
+            return False
+        targets = {device for target, _ in pairs for device in target}
+        return devices.count > 1 and len(targets) == devices.count
+
 
 def exchanged_edge(
     instruction: Instruction, operand: int, output: Path, index_map: IndexingMap
 ) -> AccessEdge:
     """Return the edge of a collective on one device, whose map is `index_map`."""
     reasons: tuple[Reason, ...] = ()
+    op = instruction.op
+    if isinstance(op, PermutingCollective) and op.reaches_every_device(instruction.module):
+        index_map = index_map.with_grade("exact")
     if index_map.grade == "may":
         reasons = (Reason("the elements that a device receives depend on the device", instruction),)
     return AccessEdge(operand, (), output, (index_map,), None, reasons)

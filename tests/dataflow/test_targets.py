@@ -11,7 +11,8 @@ ENTRY e {
   k = f32[1,3,1] parameter(2)
   w = f32[7] pad(p, v), padding=1_1
   x = f32[1,7,1] reshape(w)
-  ROOT c = f32[1,7,1] convolution(x, k), window={size=3 pad=1_1}, dim_labels=b0f_i0o->b0f
+  ROOT c = f32[1,7,1] convolution(x, k), window={size=3 pad=1_1 rhs_reversal=1},
+    dim_labels=b0f_i0o->b0f
 }"""
 
 

@@ -87,6 +87,33 @@ def test_maps_contain_the_elements_that_arrive_on_any_device(
     assert union(writes.maps[0]) == swapped(related)
 
 
+# fmt: off
+PERMUTED = [
+    # pairs                            channel  grade
+    ("{{0,1},{1,2},{2,3},{3,0}}",      True,    "exact"),
+    ("{{0,0},{1,1},{2,2},{3,3}}",      True,    "exact"),
+    ("{{0,1},{1,2},{2,3}}",            True,    "may"),    # device 0 receives nothing
+    ("{{0,1},{1,0}}",                  False,   "may"),    # pairs of replicas, of which there is one
+    ("{{0,9},{1,2},{2,3},{3,0}}",      True,    "may"),    # there is no device 9
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("kind", ["collective-permute", "collective-permute-start"])
+@pytest.mark.parametrize("pairs, has_channel, grade", PERMUTED)
+def test_an_element_that_every_device_receives_is_needed(
+    pairs: str, has_channel: bool, grade: str, kind: str
+) -> None:
+    channel = ", channel_id=1" if has_channel else ""
+    is_start = kind.endswith("start")
+    shape = "(f32[2], f32[2], u32[], u32[])" if is_start else "f32[2]"
+    root = hlo.parse(f"""HloModule m, num_partitions=4
+        ENTRY e {{ p = f32[2] parameter(0)
+          ROOT r = {shape} {kind}(p), source_target_pairs={pairs}{channel} }}""").entry.root
+    answer = indexing.output_to_input(root, output_id=int(is_start))
+    assert [(str(m.results[0]), m.grade) for m in answer.maps[0]] == [("d0", grade)]
+
+
 def test_the_done_op_returns_the_result_of_the_start() -> None:
     module = hlo.parse("""ENTRY e {
         p = f32[2,3] parameter(0)
