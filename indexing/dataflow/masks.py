@@ -167,10 +167,9 @@ def _decider_values(
     decider = ArrayRef(instruction.operands[number])
     if around is not None:
         values = value_maps(decider, around)
-    elif decider.instruction not in dependent_on_parameters(instruction.computation):
-        values = value_maps(decider)
     else:
-        values = values_in_calls(decider, calls)
+        is_fixed = decider.instruction not in dependent_on_parameters(instruction.computation)
+        values = value_maps(decider) if is_fixed else values_in_calls(decider, calls)
         if values is None and of_runtime and is_truth_value(decider):
             values = named_values(decider)
     if values is None or len(values) > MAX_CONDITIONS:

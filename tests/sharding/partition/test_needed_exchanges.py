@@ -37,6 +37,10 @@ ROWS = [
     # all read the same 3 elements: each of them is sent 3 times in, 3 times out: 3 * 6 * 4 / 4
     (f"{BIG}  c = f32[8,3] {ALL_REDUCE % 'p'}{GROUPS}  ROOT r = f32[1,3] slice(c), "
      "slice={[5:6],[0:3]}", 144, 18),
+    # two of the devices read it: 4 + 2 - 2 messages for each of 24 elements of 4 bytes, / 4
+    (f"{BIG}  c = f32[8,3] {ALL_REDUCE % 'p'}{GROUPS}  i = u32[] partition-id()  "
+     "two = u32[] constant(2)  b = pred[] compare(i, two), direction=LT  zero = f32[] constant(0)  "
+     "zs = f32[8,3] broadcast(zero), dimensions={}  ROOT r = f32[8,3] select(b, c, zs)", 144, 96),
     # nobody reads it
     (f"{BIG}  c = f32[8,3] {ALL_REDUCE % 'p'}{GROUPS}  ROOT r = f32[8,3] negate(p)", 144, 0),
     # each contributes its rows only: a gather of 24 bytes by 3 others
