@@ -31,7 +31,7 @@ from indexing.views.map_tables import MapRow, MapTable
 from indexing.views.source_lines import lines_before, lines_behind, links_between
 
 if TYPE_CHECKING:
-    from indexing.equivalence.correspondence import How
+    from indexing.equivalence.linking import How
 
 MAX_SHARED_ROWS: Final = 1 << 14
 """Limit on the operands whose rows the tables of a sweep share."""

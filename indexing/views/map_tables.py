@@ -28,7 +28,7 @@ from indexing.views.value_texts import value_text
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
     from hlo.modules.op_source import OpSource
-    from indexing.equivalence.correspondence import How
+    from indexing.equivalence.linking import How
     from indexing.maps.answers import Direction, Path
     from indexing.maps.indexing_map import IndexingMap
     from indexing.maps.reasons import Reason

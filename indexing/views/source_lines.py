@@ -16,7 +16,8 @@ from hlo.modules.module import Instruction, Module
 from indexing.ops.structured_ops import InlineOp
 
 if TYPE_CHECKING:
-    from indexing.equivalence.correspondence import How, InstructionLink
+    from indexing.equivalence.correspondence import InstructionLink
+    from indexing.equivalence.linking import How
 
 Links: TypeAlias = "Mapping[Instruction, tuple[InstructionLink, ...]]"
 """The links to instructions of the module before, by instruction of the module after."""
