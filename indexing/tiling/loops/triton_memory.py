@@ -5,7 +5,9 @@ With ``wgmma``, whose operands are in shared memory, there are as many buffers a
 instructions copy operands to registers, so one buffer less is in use, unless a mask is applied
 between the load and the dot.  Without a pipeline, there is one buffer of each operand; operands of
 32 bits, and a left operand that is computed, pass through one buffer, one after the other.
-Accumulators of 32 bits pass through shared memory on the way to the layout of the store.
+Accumulators of 32 bits pass through shared memory on the way to the layout of the store.  Narrower
+results do, too, half of them at once at most in all kernels compared: where that is more than the
+operands have, the answer is unknown.
 
 Without dots, tiles are in registers, and pass through shared memory where their layout changes, or
 where a reduction has values in several warps: see `triton_rows`.
@@ -97,7 +99,17 @@ def triton_shared_bytes(
 
         return row_scratch_bytes(model, tile, compiled.warps, int(major) * 10 + int(minor))
     staged = sum([_staged_bytes(dot, compiled, device) for dot in dots])
-    return max([staged, *[_converted_bytes(dot, compiled, device) for dot in dots]])
+    total = max([staged, *[_converted_bytes(dot, compiled, device) for dot in dots]])
+    result = compiled.instruction.shape
+    if isinstance(result, Shape) and result.element_bits < 32:
+        least = max([dot.rows * dot.columns for dot in dots], default=0) * result.element_bits // 16
+        if least > total:
+            return Unknown(
+                f"shared memory: the result passes through a buffer of its own, perhaps larger "
+                f"than the {total:,} bytes of operands",
+                compiled.instruction,
+            )
+    return total
 
 
 def _staged_bytes(dot: _StagedDot, compiled: CompiledTiling, device: str | Gpu) -> int:

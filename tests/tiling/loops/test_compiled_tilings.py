@@ -88,6 +88,15 @@ def test_shared_memory_is_that_of_the_launch(
     assert indexing.triton_shared_bytes(compiled, "H100") == shared
 
 
+def test_results_larger_than_their_operands_have_buffers_that_are_unknown() -> None:
+    """A tile of 64 x 32 of bf16 in steps of 16 has 2,048 bytes: those of the result."""
+    compiled = indexing.compiled_tiling(fusion_of(*LARGE, '"256","256"', 16, "4 1"))
+    assert not isinstance(compiled, Unknown)
+    shared = indexing.triton_shared_bytes(compiled, "A100")
+    assert isinstance(shared, Unknown)
+    assert "a buffer of its own" in shared.reason
+
+
 # fmt: off
 LAUNCHES_ON_A100 = [
     (LARGE,     '"128","64"',        32,   "4 3",          24_576),  # no warp groups
