@@ -7,8 +7,8 @@ factor ``h(new) / h(old)``, and both nests can run in step.
 
 Proof: ``sum_i g(x_i) h(m) = h(m) * sum_i g(x_i)``, over the reals.  ``exp(x - m) = exp(x) exp(-m)``
 and ``x / m = x * (1 / m)`` have this form, and so have products and quotients of such factors.
-Where a comparison, a selection, a maximum or another function reads both ``x`` and ``m``, no such
-factors are known, and the nest waits.
+Where a comparison, a selection, a maximum or another function reads both ``x`` and ``m``, or where
+the product is converted to an integer, no such factors are known, and the nest waits.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
+from hlo.modules.module import Instruction
+from hlo.shapes.element_type import ELEMENT_TYPES
+from hlo.shapes.shape import Shape
 from indexing.ops.dot import Dot
 from indexing.ops.iota import Constant
 from indexing.ops.reduce import Reduce
@@ -92,9 +95,18 @@ class _Forms:
             return "free" if "free" in kinds else "constant"
         if self._graph.loop_table.get(array):
             return None  # a sum inside of the nest
+        if not all(map(_is_of_fractions, (array.instruction, *array.instruction.operands))):
+            return None  # a conversion to integers, and their division, round
         if kinds <= {"constant", "statistic"}:
             return "statistic"
         return combined(array.instruction.opcode, forms)
+
+
+def _is_of_fractions(instruction: Instruction) -> bool:
+    shape = instruction.shape
+    if not isinstance(shape, Shape):
+        return False
+    return ELEMENT_TYPES[shape.element_type].kind in ("floating", "complex")
 
 
 def combined(opcode: str, forms: Sequence[Form | None]) -> Form | None:

@@ -24,6 +24,10 @@ FORMULAS = [
     ("d = {t} multiply(x, m)  v = {t} exponential(d)",                                     False),
     ("d = {t} subtract(x, m)  e = {t} exponential(d)  v = {t} add(e, x)",                  False),
     ("d = {t} subtract(x, m)  f = {t} multiply(d, x)  v = {t} exponential(f)",             False),
+    ("d = {t} divide(x, m)  n = bf16[6,20] convert(d)  v = {t} convert(n)",                True),
+    ("d = {t} divide(x, m)  n = s8[6,20] convert(d)  v = {t} convert(n)",                  False),
+    ("i = s32[6,20] convert(x)  j = s32[6,20] convert(m)  q = s32[6,20] divide(i, j)  "
+     "v = {t} convert(q)",                                                                 False),
 ]
 # fmt: on
 
