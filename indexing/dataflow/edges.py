@@ -146,10 +146,7 @@ class Edges(metaclass=ABCMeta):
 
     @property
     def share_summaries(self) -> bool:
-        """True if computations of the same structure have the same edges.
-
-        Not if edges depend on what calls a computation, or if proofs or steps are recorded.
-        """
+        """True if computations of one structure have equal edges: no calls or proofs count."""
         return False
 
     def crosses(self, computation: Computation) -> bool:
@@ -194,8 +191,7 @@ class LocalEdges(Edges):
 
     @property
     def share_summaries(self) -> bool:
-        is_alone = self.iteration is None and not self.calls
-        return is_alone and self.options.sharing_key is not None
+        return self.iteration is None and not self.calls and self.options.sharing_key is not None
 
     @property
     def inexact(self) -> LocalEdges:
