@@ -198,7 +198,11 @@ def attention(heads: int, queries: int, keys: int, d: int, online: bool) -> Prob
 def convolution(
     batch: int, size: int, features: int, outputs: int, window: int, pad: int, stride: int = 1
 ) -> Problem:
-    """Return a convolution of images of ``size x size`` in f16."""
+    """Return a convolution of images of ``size x size`` in f16.
+
+    Kernel elements over padding are multiplied by 0, so a point reads them, too; XLA:CPU omits the
+    products if an element of the window, or a whole window, is over padding everywhere.
+    """
     out = (size + 2 * pad - window) // stride + 1
     text = (
         f"ENTRY e {{ x = f16[{batch},{size},{size},{features}] parameter(0)  "
@@ -212,8 +216,12 @@ def convolution(
         row, column = y * stride + s - pad, x * stride + t - pad
         return (b, row, column, c) if 0 <= row < size and 0 <= column < size else None
 
+    inside = [[0 <= y * stride + s - pad < size for s in range(window)] for y in range(out)]
+    multiplies = all(map(any, inside)) and all(map(any, zip(*inside, strict=True)))
+
     def kernel(y: int, x: int, s: int, t: int, c: int, o: int) -> tuple[int, ...] | None:
-        return (s, t, c, o) if image(0, y, x, s, t, c) is not None else None
+        is_read = multiplies or image(0, y, x, s, t, c) is not None
+        return (s, t, c, o) if is_read else None
 
     reads = (
         HandRead("x", "b y x s t c", image),
