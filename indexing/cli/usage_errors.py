@@ -68,26 +68,32 @@ def _text(error: click.ClickException) -> str:
 
 
 def _suggestions(error: click.ClickException) -> Iterator[str]:
-    """Yield a question with similar names; none if nothing is similar."""
-    from hlo.text.names import did_you_mean, similar
+    """Yield a question with similar names, and what an option without its value is for."""
+    from hlo.text.names import did_you_mean
 
-    names: Sequence[str] = ()
-    if isinstance(error, UnknownCommand):
-        names = similar(error.name, error.known)
-    elif isinstance(error, click.NoSuchOption):
-        names = similar(error.option_name, error.possibilities or ())
-    elif isinstance(error, click.BadParameter) and error.param is not None:
-        kind = error.param.type
-        given = re.match(r"'([^']*)'", error.message)
-        if isinstance(kind, click.Choice) and given is not None:
-            names = similar(given[1], [str(each) for each in kind.choices])
-    if question := did_you_mean(names):
+    if question := did_you_mean(_similar_names(error)):
         yield question
     if isinstance(error, click.BadOptionUsage) and error.ctx is not None:
         for option in error.ctx.command.get_params(error.ctx):
             if isinstance(option, click.Option) and error.option_name in option.opts:
                 purpose = f": {option.help}" if option.help else ""
                 yield f"`{error.option_name} {option.make_metavar(error.ctx)}`{purpose}"
+
+
+def _similar_names(error: click.ClickException) -> Sequence[str]:
+    """Return the known names that are similar to an unknown one."""
+    from hlo.text.names import similar
+
+    if isinstance(error, UnknownCommand):
+        return similar(error.name, error.known)
+    if isinstance(error, click.NoSuchOption):
+        return similar(error.option_name, error.possibilities or ())
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        kind = error.param.type
+        given = re.match(r"'([^']*)'", error.message)
+        if isinstance(kind, click.Choice) and given is not None:
+            return similar(given[1], [str(each) for each in kind.choices])
+    return ()
 
 
 def _help_command(error: click.ClickException) -> Iterator[str]:

@@ -31,7 +31,7 @@ from indexing.ops.windows import (
     position_of,
 )
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine
+from simplifier.linear import Affine, Expr
 from simplifier.unknown import Unknown
 
 T = TypeVar("T")
@@ -193,9 +193,10 @@ class Convolution(BinaryOp):
         self, out: Shape, left: Shape, right: Shape, exact: bool = False, of_rule: bool = False
     ) -> tuple[IndexingMap, IndexingMap]:
         """The maps; with `of_rule`, those of the products with elements of the left operand."""
-        multiplies_padding = self._multiplies_padding(left.dims, dtype(right.element_type))
-        if multiplies_padding and not of_rule:
-            exact = False
+        reads_over_padding = not of_rule and self._multiplies_padding(
+            left.dims, dtype(right.element_type)
+        )
+        exact = exact and not reads_over_padding
         size, d = self._sizes(left.dims, right.dims), dims(out)
         b, o, *x = self._in_label_order("out", d)
         each = list(zip(self.window, x, size.spatial, strict=True))
@@ -205,7 +206,6 @@ class Convolution(BinaryOp):
         others = iter(free)
         s = [next(others).as_expr() if only is None else only for only in solved]
         y, inside, needed = [], [], []
-        is_full = True
         for (w, position, n), only, element in zip(each, solved, s, strict=True):
             index, constraints = index_at(w, position, element, n)
             y.append(index)
@@ -214,19 +214,29 @@ class Convolution(BinaryOp):
             inside += constraints
             if exact or only is not None:
                 needed += constraints
-            else:
-                is_full = is_full and always_covers(w, n)
         group = o // size.outputs
-        batch = b + group * size.batch if self.batch_group_count > 1 else b
-        feature = i + group * size.inputs if self.feature_group_count > 1 else i
-        from_left = self._in_dimension_order("lhs", [batch, feature, *y])
+        from_left = self._in_dimension_order("lhs", [*self._in_group(group, b, i, size), *y])
         from_right = self._in_dimension_order("rhs", [i, o, *self._reverse_index(s)])
-        is_full = is_full or (multiplies_padding and not of_rule)
-        grade: Grade = "exact" if is_full else "may"
+        is_exact = exact or reads_over_padding or self._covers_all(size.spatial, solved)
+        grade: Grade = "exact" if is_exact else "may"
         return (
             IndexingMap.of(d, from_left, ranges=[*free, i], constraints=inside),
             IndexingMap.of(d, from_right, ranges=[*free, i], constraints=needed, grade=grade),
         )
+
+    def _in_group(
+        self, group: Affine, batch: Affine, feature: Affine, size: ConvolutionSizes
+    ) -> list[Affine]:
+        """Return the batch and the feature of the left operand that a group reads."""
+        return [
+            batch + group * size.batch if self.batch_group_count > 1 else batch,
+            feature + group * size.inputs if self.feature_group_count > 1 else feature,
+        ]
+
+    def _covers_all(self, sizes: Sequence[int], solved: Sequence[Expr | None]) -> bool:
+        """Return True if the elements of windows that have no formula are never over padding."""
+        dimensions = zip(self.window, sizes, solved, strict=True)
+        return all(only is not None or always_covers(w, n) for w, n, only in dimensions)
 
     def input_to_output(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False, of_rule: bool = False

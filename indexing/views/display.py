@@ -66,27 +66,6 @@ def html_of(value: object) -> str:
     match value:
         case Answer():
             return "".join(map(_answer_table, tables_of(value)))
-        case Correspondence():
-            links = [(link.before.name, link.after.name, link.how) for link in value.links]
-            notes = [
-                f"{word}: {', '.join([each.name for each in rest])}"
-                for word, rest in (("removed", value.removed), ("added", value.added))
-                if rest
-            ]
-            return Table(repr(value)[1:-1], ("before", "after", "by"), links, notes).html()
-        case Groups():
-            rows = [
-                (i.name, shape_text(i.shape), _map_text(m))
-                for i, maps in value.items()
-                for m in maps
-            ]
-            return Table("", ("instruction", "shape", "map"), rows).html()
-        case Multiplicity():
-            counts = {name: getattr(value, name) for name in ("total", "distinct", "maximum")}
-            return Table("", ("reads", ""), [(k, str(v)) for k, v in counts.items()]).html()
-        case Collapse():
-            rows = list(_collapsed_rows(value))
-            return Table("", ("array", "shape", "collapsed"), rows).html()
         case CallReport() | PallasReport():
             return "".join([table.html() for table in call_tables(value)])
         case LoopNest() | MapLoopNest():
@@ -95,7 +74,35 @@ def html_of(value: object) -> str:
             return preformatted_html(str(value))
 
 
+def _links_table(pairs: Correspondence) -> Table:
+    links = [(link.before.name, link.after.name, link.how) for link in pairs.links]
+    notes = [
+        f"{word}: {', '.join([each.name for each in rest])}"
+        for word, rest in (("removed", pairs.removed), ("added", pairs.added))
+        if rest
+    ]
+    return Table(repr(pairs)[1:-1], ("before", "after", "by"), links, notes)
+
+
+def _groups_table(groups: Groups) -> Table:
+    rows = [(i.name, shape_text(i.shape), _map_text(m)) for i, maps in groups.items() for m in maps]
+    return Table("", ("instruction", "shape", "map"), rows)
+
+
+def _reads_table(reads: Multiplicity) -> Table:
+    rows = [(name, str(getattr(reads, name))) for name in ("total", "distinct", "maximum")]
+    return Table("", ("reads", ""), rows)
+
+
+def _collapsed_table(collapse: Collapse) -> Table:
+    return Table("", ("array", "shape", "collapsed"), list(_collapsed_rows(collapse)))
+
+
 _TABLES: Final[dict[type, Callable[[Any], Table]]] = {
+    Correspondence: _links_table,
+    Groups: _groups_table,
+    Multiplicity: _reads_table,
+    Collapse: _collapsed_table,
     Tiling: tiling_table,
     BestTilings: best_tilings_table,
     RankComparison: comparison_table,

@@ -58,10 +58,7 @@ def loop_tiling_lines(tiling: LoopTiling) -> Iterator[str]:
         f"{_number(tiling.shared_bytes())} in {tiling.stages} stages, "
         f"{_number(tiling.accumulator_registers)} accumulator registers"
     )
-    for method in row_methods(tiling):
-        mark = " (this tiling)" if method.is_chosen else ""
-        yield f"{method.name}: {method.bytes:,} bytes, {method.resident:,} resident{mark}"
-    yield from [f"not online: {reason}" for reason in waiting_sums(tiling)]
+    yield from _method_lines(tiling)
     shapes = [tile.array.array_shape for phase in phases for tile in phase.tiles]
     if any(shape is not None and shape.layout_or_default.tiles for shape in shapes):
         yield (
@@ -69,6 +66,15 @@ def loop_tiling_lines(tiling: LoopTiling) -> Iterator[str]:
             "to tiles"
         )
         yield "  other figures are without padding: steps of loops may begin inside of layout tiles"
+
+
+def _method_lines(tiling: LoopTiling) -> Iterator[str]:
+    """Yield the ways to read whole rows, and why the tiling may not read them online."""
+    for method in row_methods(tiling):
+        mark = " (this tiling)" if method.is_chosen else ""
+        yield f"{method.name}: {method.bytes:,} bytes, {method.resident:,} resident{mark}"
+    for reason in waiting_sums(tiling):
+        yield f"not online: {reason}"
 
 
 def _phase_lines(tiling: LoopTiling, number: int, phase: PhaseFigures) -> Iterator[str]:

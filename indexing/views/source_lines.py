@@ -8,7 +8,7 @@ rewritten: `lines_before`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -92,15 +92,22 @@ def lines_before(
     seen = {(file, line) for file, numbers in known.items() for line in numbers}
     lines: dict[How, dict[str, tuple[int, ...]]] = {}
     for how in RECORDED:
-        every = _lines_of(link.before for link in linked if link.how == how)
-        new = {
-            file: tuple([line for line in numbers if (file, line) not in seen])
-            for file, numbers in every.items()
-        }
+        new = _unseen(_lines_of(link.before for link in linked if link.how == how), seen)
         seen.update((file, line) for file, numbers in new.items() for line in numbers)
-        if found := {file: numbers for file, numbers in new.items() if numbers}:
-            lines[how] = found
+        if new:
+            lines[how] = new
     return lines
+
+
+def _unseen(
+    lines: Mapping[str, Sequence[int]], seen: Container[tuple[str, int]]
+) -> dict[str, tuple[int, ...]]:
+    """Return the lines that are not among the pairs of a file and a line."""
+    new = {
+        file: tuple([line for line in numbers if (file, line) not in seen])
+        for file, numbers in lines.items()
+    }
+    return {file: numbers for file, numbers in new.items() if numbers}
 
 
 @lru_cache(maxsize=2)

@@ -150,8 +150,8 @@ def test_maps_that_share_their_variables_already_stay(
     are_shared = module._already_shared(maps) is not None
     monkeypatch.setattr(module, "_already_shared", lambda maps: None)
     texts = [
-        ([str(m) for m in found], [(rt.variable, rt.index, rt.clamp) for rt in runtime])
-        for found, runtime in (shared, share_runtime(maps))
+        ([str(m) for m in renamed], [(rt.variable, rt.index, rt.clamp) for rt in runtime])
+        for renamed, runtime in (shared, share_runtime(maps))
     ]
     assert texts[0] == texts[1]
     assert are_shared == (name in ("one variable", "two variables", "a symbol"))

@@ -76,7 +76,7 @@ def command(
       hlo-indexing ls m.hlo --kind reducing --kind runtime
       hlo-indexing ls m.hlo --source | less
     """
-    from indexing.views.listing import computation_lines, instruction_records, ranked_lines
+    from indexing.views.listing import computation_lines, instruction_records
     from indexing.views.selection import Selection
 
     import_module("indexing.ops")  # registers the ops, which infer missing shapes
@@ -89,12 +89,7 @@ def command(
             inside = _computations(reporter, module, computations)
             if inside and (order is not None or limit is not None):
                 chosen = _of_kinds(selection, selection.instructions(module, inside), limit)
-                unit = None if order == "name" else order
-                lines = ranked_lines(
-                    module, chosen, reporter.paint, with_source, reporter.width, unit
-                )
-                records = instruction_records(chosen, with_source)
-                reporter.print_answer(notation, lines, records)
+                _print_ranked(reporter, module, chosen, order, with_source, notation)
                 continue
         for computation in inside:
             with reporter.reporting(f"{module.filename}: {computation.name}"):
@@ -127,6 +122,22 @@ def _computations(reporter: Reporter, module: Module, patterns: Sequence[str]) -
             *did_you_mean(patterns[0], [each.name for each in every]),
         )
     return matched
+
+
+def _print_ranked(
+    reporter: Reporter,
+    module: Module,
+    chosen: Sequence[Instruction],
+    order: Literal["name", "bytes", "elements"] | None,
+    with_source: bool,
+    notation: str,
+) -> None:
+    """Print one list of the instructions of a module, with the computation in each line."""
+    from indexing.views.listing import instruction_records, ranked_lines
+
+    unit = None if order == "name" else order
+    lines = ranked_lines(module, chosen, reporter.paint, with_source, reporter.width, unit)
+    reporter.print_answer(notation, lines, instruction_records(chosen, with_source))
 
 
 def _selected(

@@ -257,14 +257,18 @@ def command(
             answer_files(reporter, corpus, MapQuestion(request))
     report_no_match(reporter, request)
     note_unmarked(reporter, notation)
-    if reporter.has_answer and options.direction != "input-to-output":
-        given = {"--set": bool(options.values), "--assume": bool(options.assume)}
-        used = {
-            option: reporter.counts[option] > 0 for option, is_given in given.items() if is_given
-        }
-        note_unused(reporter, used, options.target)
+    _note_unused_options(reporter, options)
     if options.verify:
         reporter.note_proofs(reporter.counts)
+
+
+def _note_unused_options(reporter: Reporter, options: MapOptions) -> None:
+    """Note values and assumptions that no map has used."""
+    if not reporter.has_answer or options.direction == "input-to-output":
+        return
+    given = {"--set": bool(options.values), "--assume": bool(options.assume)}
+    used = {option: reporter.counts[option] > 0 for option, is_given in given.items() if is_given}
+    note_unused(reporter, used, options.target)
 
 
 ELSEWHERE = ("--jobs", "--scheduler")
