@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import Constraint, IndexingMap
 from indexing.tiling.loops.axes import Axes, IntArray, OverAxes, joint_axes
 from indexing.tiling.loops.sides import MapComponent, StepSide, TileRanges
 from indexing.tiling.loops.step_sets import ProductUnion, StepSets
@@ -43,6 +43,14 @@ class _Term(NamedTuple):
     constant: int
 
 
+class _PairBounds(NamedTuple):
+    """``low <= factors[0] * x + factors[1] * y <= high``; the first factor except 0 is 1."""
+
+    factors: tuple[int, int]
+    low: int
+    high: int
+
+
 def band_of(read: IndexingMap, component: MapComponent, ranges: TileRanges) -> StepBand | None:
     """Return the band of two results of a map; None if a component is none.
 
@@ -51,39 +59,54 @@ def band_of(read: IndexingMap, component: MapComponent, ranges: TileRanges) -> S
         component: of the map.
         ranges: the values of its variables.
     """
-    terms = [_term(read.results[k]) for k in component.results]
-    if len(terms) != 2:
+    terms = _terms(read, component)
+    if terms is None:
         return None
-    first, second = terms
-    if first is None or second is None or first.variable == second.variable:
-        return None
-    spans = [ranges.variable_span(term.variable) for term in (first, second)]
+    spans = [ranges.variable_span(term.variable) for term in terms]
     if spans[0].axes == spans[1].axes:
         return None
     joint = joint_axes([span.axes for span in spans])
     limits = [span.bounds_along(joint) for span in spans]
     shared: dict[int, tuple[int, int]] = {}  # the bounds of x + s * y, by s
     for constraint in component.constraints:
-        low, high = constraint.lower - constraint.expr.constant, constraint.upper
-        high -= constraint.expr.constant
-        factors = [constraint.expr.parts.get(term.variable, 0) for term in (first, second)]
-        if len(constraint.expr.parts) != sum(map(bool, factors)) or not {*factors} <= {-1, 0, 1}:
+        bounds = _pair_bounds(constraint, terms)
+        if bounds is None:
             return None
-        if all(factors):
-            if factors[0] < 0:
-                low, high = -high, -low
-            sign = factors[0] * factors[1]
-            known = shared.get(sign, (low, high))
-            shared[sign] = max(low, known[0]), min(high, known[1])
+        (of_first, of_second), low, high = bounds
+        if of_first and of_second:
+            known = shared.get(of_second, (low, high))
+            shared[of_second] = max(low, known[0]), min(high, known[1])
         else:
-            k = 0 if factors[0] else 1
-            if factors[k] < 0:
-                low, high = -high, -low
+            k = 0 if of_first else 1
             limits[k] = np.maximum(limits[k][0], low), np.minimum(limits[k][1], high)
     if len(shared) != 1:
         return None
-    ((sign, bounds),) = shared.items()
-    return _band((first, second), limits, sign, bounds, joint)
+    ((sign, of_both),) = shared.items()
+    return _band(terms, limits, sign, of_both, joint)
+
+
+def _terms(read: IndexingMap, component: MapComponent) -> tuple[_Term, _Term] | None:
+    """Return the two results of a component if each has a variable of its own."""
+    terms = [_term(read.results[k]) for k in component.results]
+    if len(terms) != 2:
+        return None
+    first, second = terms
+    if first is None or second is None or first.variable == second.variable:
+        return None
+    return first, second
+
+
+def _pair_bounds(constraint: Constraint, terms: tuple[_Term, _Term]) -> _PairBounds | None:
+    """Return a constraint as bounds of one variable, or of the sum or difference of both."""
+    parts = constraint.expr.parts
+    first, second = [parts.get(term.variable, 0) for term in terms]
+    if len(parts) != bool(first) + bool(second) or not {first, second} <= {-1, 0, 1}:
+        return None
+    low = constraint.lower - constraint.expr.constant
+    high = constraint.upper - constraint.expr.constant
+    if (first or second) < 0:
+        return _PairBounds((-first, -second), -high, -low)
+    return _PairBounds((first, second), low, high)
 
 
 def _term(expr: Expr) -> _Term | None:

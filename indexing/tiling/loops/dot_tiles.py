@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from hlo.shapes.shape import Shape
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.convolution import Convolution
 from indexing.ops.dot import Dot
-from indexing.tiling.loops.axes import Axes
+from indexing.tiling.loops.axes import Axes, StepAxis
 from indexing.tiling.loops.loop_model import LoopModel
-from indexing.tiling.loops.nests import used_map
+from indexing.tiling.loops.nests import NestKey, used_map
 from indexing.tiling.loops.set_tables import PlacedRead, place_read
 from indexing.tiling.search.limits import padded_size
 from simplifier.atoms import Variable
@@ -60,14 +61,12 @@ def read_extents(
 
 def has_dots(model: LoopModel) -> bool:
     """Return True if a block computes a dot."""
-    keys = [key for nest in model.nests for key in nest.computed]
-    return any(isinstance(key.array.instruction.op, Dot) for key in keys)
+    return any(isinstance(key.array.instruction.op, Dot) for key in _computed(model))
 
 
 def has_products(model: LoopModel) -> bool:
     """Return True if a block computes a dot or a convolution, whose operands are staged."""
-    keys = [key for nest in model.nests for key in nest.computed]
-    return any(isinstance(key.array.instruction.op, Dot | Convolution) for key in keys)
+    return any(isinstance(key.array.instruction.op, Dot | Convolution) for key in _computed(model))
 
 
 def most_indices(read: PlacedRead, axes: Axes) -> tuple[int, ...]:
@@ -96,34 +95,56 @@ def dot_tiles(model: LoopModel, axes: Axes, above: int = 0) -> Iterator[DotTile]
         above: leave out those that have at most so many indices along each dimension by the steps
             alone.
     """
-    for key in dict.fromkeys([key for nest in model.nests for key in nest.computed]):
-        instruction = key.array.instruction
-        op, shape, left = instruction.op, key.array.array_shape, instruction.operands[0].shape
-        if not isinstance(op, Dot) or shape is None or not isinstance(left, Shape):
-            continue
-        steps = [
-            (axes[model.rank + k].step, axes[model.rank + k].size)
-            for k, loop in enumerate(model.loops)
-            if loop.array == key.array
-        ]
+    for dot in _dots(model):
+        contracted = _contracted_axes(model, dot.key, axes)
+        steps = [axis.step for axis in contracted]
         if above:
-            bounds = most_indices(place_read(used_map(key.map), {}), axes)
-            if max([*bounds, *[step for step, _ in steps]], default=1) <= above:
+            bounds = most_indices(place_read(used_map(dot.key.map), {}), axes)
+            if max([*bounds, *steps], default=1) <= above:
                 continue
-        sets = model.sets(key.array, key.map, axes)
+        sets = model.sets(dot.key.array, dot.key.map, axes)
         if isinstance(sets, Unknown):
             continue
-        batch = len(op.lhs_batch_dims)
-        rows = left.rank - len(op.lhs_contracting_dims)
-        extents = sets.extents
+        batch = len(dot.op.lhs_batch_dims)
+        rows = dot.left.rank - len(dot.op.lhs_contracting_dims)
+        extents, dims = sets.extents, dot.shape.dims
         yield DotTile(
-            instruction.name,
-            left.element_bits,
-            (prod(extents[batch:rows]), prod(shape.dims[batch:rows])),
-            (prod(extents[rows:]), prod(shape.dims[rows:])),
-            (prod([step for step, _ in steps]), prod([size for _, size in steps])),
-            max([*extents[batch:], *[step for step, _ in steps]], default=1),
+            dot.key.array.instruction.name,
+            dot.left.element_bits,
+            (prod(extents[batch:rows]), prod(dims[batch:rows])),
+            (prod(extents[rows:]), prod(dims[rows:])),
+            (prod(steps), prod([axis.size for axis in contracted])),
+            max([*extents[batch:], *steps], default=1),
         )
+
+
+class _ComputedDot(NamedTuple):
+    """A dot that a block computes: its tile, and the shapes of its value and left operand."""
+
+    key: NestKey
+    op: Dot
+    shape: Shape
+    left: Shape
+
+
+def _dots(model: LoopModel) -> Iterator[_ComputedDot]:
+    """Yield the dots that a block computes, each once."""
+    for key in dict.fromkeys(_computed(model)):
+        instruction = key.array.instruction
+        op, shape, left = instruction.op, key.array.array_shape, instruction.operands[0].shape
+        if isinstance(op, Dot) and shape is not None and isinstance(left, Shape):
+            yield _ComputedDot(key, op, shape, left)
+
+
+def _computed(model: LoopModel) -> Iterator[NestKey]:
+    """Yield the instructions with loops that a block computes."""
+    for nest in model.nests:
+        yield from nest.computed
+
+
+def _contracted_axes(model: LoopModel, key: NestKey, axes: Axes) -> list[StepAxis]:
+    """Return the axes of the loops of a dot."""
+    return [axes[model.rank + k] for k, loop in enumerate(model.loops) if loop.array == key.array]
 
 
 def contiguous_bytes(

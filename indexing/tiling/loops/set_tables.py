@@ -127,32 +127,43 @@ class SetTable:
         Parts that are no products of sides are bands, or listed, and must be the same in all
         reads; None if they are not, or if they are too many to list.
         """
-        apart = [self._parts_of(read, axes) for read in reads]
-        known = [each for each in apart if each is not None]
-        if len(known) < len(reads) or any(each.keys != known[0].keys for each in known):
+        apart = self._equal_parts(reads, axes)
+        if apart is None:
             return None
-        rests = [each.rest for each in known]
-        if not _have_equal_strides(rests):
-            return None
-        rank = len(self._dims)
-        dims = [k for k in range(rank) if all(k not in places for places, _ in known[0].keys)]
-        if len(reads) == len(known[0].others) == 1:
-            ((places, _),), (other,) = known[0].keys, known[0].others
-            if isinstance(other, StepBand):
-                placed = dict(zip(dims, rests[0], strict=False))
-                placed |= dict(zip(places, other.sides, strict=True))
-                gates = rests[0][len(dims) :]
-                first, second = places
-                sides = (*[placed[k] for k in range(rank)], *gates)
-                return BandedUnion(sides, (first, second), other, axes, rank)
+        banded = self._banded(apart[0], axes) if len(apart) == 1 else None
+        if banded is not None:
+            return banded
         parts: list[tuple[tuple[int, ...], StepSets]] = []
-        for (places, _), other in zip(known[0].keys, known[0].others, strict=True):
+        for (places, _), other in zip(apart[0].keys, apart[0].others, strict=True):
             if isinstance(other, StepBand):
                 parts.append((places, BandedUnion(other.sides, (0, 1), other, axes, 2)))
             else:
                 parts.append((places, other))
-        parts.append((tuple(dims), ProductUnion(rests, axes, len(dims))))
-        return JoinedSets(parts, axes, rank)
+        dims = apart[0].rest_dims(len(self._dims))
+        parts.append((dims, ProductUnion([each.rest for each in apart], axes, len(dims))))
+        return JoinedSets(parts, axes, len(self._dims))
+
+    def _equal_parts(self, reads: Sequence[PlacedRead], axes: Axes) -> list[_Apart] | None:
+        """Return the parts of each read; None if they differ, except by the bounds of sides."""
+        apart = [each for read in reads if (each := self._parts_of(read, axes)) is not None]
+        if len(apart) < len(reads) or any(each.keys != apart[0].keys for each in apart):
+            return None
+        return apart if _have_equal_strides([each.rest for each in apart]) else None
+
+    def _banded(self, apart: _Apart, axes: Axes) -> BandedUnion | None:
+        """Return the elements of a read whose only part that is no product is a band."""
+        if len(apart.others) != 1:
+            return None
+        ((places, _),), (band,) = apart.keys, apart.others
+        if not isinstance(band, StepBand):
+            return None
+        rank = len(self._dims)
+        dims = apart.rest_dims(rank)
+        placed = dict(zip(dims, apart.rest, strict=False))
+        placed |= dict(zip(places, band.sides, strict=True))
+        first, second = places
+        sides = (*[placed[k] for k in range(rank)], *apart.rest[len(dims) :])
+        return BandedUnion(sides, (first, second), band, axes, rank)
 
     def _parts_of(self, read: PlacedRead, axes: Axes) -> _Apart | None:
         """Return the parts of a read; None if one cannot be listed."""
@@ -235,6 +246,11 @@ class _Apart(NamedTuple):
     rest: tuple[StepSide, ...]
     keys: tuple[tuple[tuple[int, ...], PlacedRead], ...]
     others: tuple[StepBand | PointUnion, ...]
+
+    def rest_dims(self, rank: int) -> tuple[int, ...]:
+        """Return the dimensions, of so many, that are products."""
+        taken = {k for places, _ in self.keys for k in places}
+        return tuple([k for k in range(rank) if k not in taken])
 
 
 def _part(read: PlacedRead, component: MapComponent) -> PlacedRead:

@@ -13,8 +13,9 @@ Bits are those of `triton_layouts`.  Source: Triton ``lib/Tools/GenericSwizzling
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from math import prod
 from typing import Final, NamedTuple
 
@@ -138,35 +139,50 @@ def _joined(
     src: BitLayout, dst: BitLayout, bits: int, store: _Instruction, load: _Instruction
 ) -> _Buffer | None:
     """Return the buffer of two instructions that move 128 bits at once; None if they cannot."""
-    total = (128 // bits).bit_length() - 1
-    pair = [(src, store), (dst, load)]
-    if total - len(store.joined) < total - len(load.joined):
-        pair.reverse()
-    (first, own), (second, other) = pair
-    count, least = total - len(own.joined), total - len(other.joined)
-    if least < 0:
+    vector = _moved_by_both((src, store), (dst, load), (128 // bits).bit_length() - 1)
+    if vector is None:
         return None
-    vector = _common(first.registers, second.registers)
-    if len(vector) < least:
+    stored, loaded = _phase(src, store, vector), _phase(dst, load, vector)
+    if stored is None or loaded is None:
         return None
-    lanes = [second.lanes[k] for k in other.joined]
-    matched = [first.lanes[k] for k in own.joined]
-    if 0 in lanes or 0 in matched:
+    return _buffer(src, dst, bits, vector, stored, loaded, min(store.parts, load.parts))
+
+
+def _moved_by_both(
+    store: tuple[BitLayout, _Instruction], load: tuple[BitLayout, _Instruction], count: int
+) -> list[int] | None:
+    """Return the bits of the elements that two instructions move at once: registers, then lanes.
+
+    None if the instructions have no such elements in common.
+
+    Args:
+        store, load: each instruction, with the layout of its elements.
+        count: the number of bits.
+    """
+    (first, fewer), (second, more) = sorted((store, load), key=lambda each: len(each[1].joined))
+    registers = _common(first.registers, second.registers)
+    needed = count - len(more.joined)
+    if not 0 <= needed <= len(registers):
         return None
-    if any(bit not in first.registers for bit in lanes[: count - least]):
+    lanes = [second.lanes[k] for k in more.joined]
+    split = len(more.joined) - len(fewer.joined)  # the first lanes are registers of the other
+    if 0 in lanes or not set(lanes[:split]) <= set(first.registers):
         return None
-    if lanes[len(lanes) - len(matched) :] != matched:
+    if lanes[split:] != [first.lanes[k] for k in fewer.joined]:
         return None
-    vector = vector[:least] + lanes
-    tiles = []
-    for layout, instruction in ((src, store), (dst, load)):
-        needed = 3 - len(instruction.addresses)
-        registers = [bit for bit in layout.registers if bit not in vector][:needed]
-        if len(registers) < needed:
-            return None
-        tiles.append([*registers, *[layout.lanes[k] for k in instruction.addresses]])
-    kept = min(store.parts, load.parts)
-    return _buffer(src, dst, bits, vector, tiles[0], tiles[1], kept)
+    return registers[:needed] + lanes
+
+
+def _phase(layout: BitLayout, instruction: _Instruction, vector: Sequence[int]) -> list[int] | None:
+    """Return the bits of the 8 vectors that an instruction accesses in one phase.
+
+    None if a thread has too few elements for the vectors without an address.
+    """
+    needed = 3 - len(instruction.addresses)
+    registers = [bit for bit in layout.registers if bit not in vector][:needed]
+    if len(registers) < needed:
+        return None
+    return [*registers, *[layout.lanes[k] for k in instruction.addresses]]
 
 
 def _plain(src: BitLayout, dst: BitLayout, bits: int) -> _Buffer:
@@ -174,31 +190,33 @@ def _plain(src: BitLayout, dst: BitLayout, bits: int) -> _Buffer:
     vector = _common(src.registers, dst.registers)[: (128 // bits).bit_length() - 1]
     bank = (32 // bits).bit_length() - 1 if bits < 32 else 0
     if len(vector) < bank:
-        vector = list(_filled(vector, src, dst, bank))[:bank]
+        vector = _bank_word(vector, src, dst, bank)
     wide = max(1, (1 << len(vector)) * bits // 32).bit_length() - 1
     tiles = [list(each.lanes[: len(each.lanes) - wide]) for each in (src, dst)]
     return _buffer(src, dst, bits, vector, tiles[0], tiles[1], 0)
 
 
-def _filled(vector: Sequence[int], src: BitLayout, dst: BitLayout, bank: int) -> Iterator[int]:
-    """Yield the bits of one word of a bank: those of registers, then those of warps."""
-    seen = list(vector)
-    yield from seen
-    stores = _common([bit for bit in src.registers if bit not in seen], dst.warps)
-    loads = _common([bit for bit in dst.registers if bit not in seen], src.warps)
-    if len(stores) == len(loads) and stores:
-        chosen = stores if min(stores) < min(loads) else loads
-    else:
-        chosen = stores if len(stores) > len(loads) else loads
-    more = [*chosen, *_common(src.warps, dst.warps)] if len(seen) + len(chosen) < bank else chosen
-    for bit in more:
-        seen.append(bit)
-        yield bit
-    for k in range(max(len(src.warps), len(dst.warps))):
-        for warps in (src.warps, dst.warps):
-            if k < len(warps) and warps[k] and warps[k] not in seen:
-                seen.append(warps[k])
-                yield warps[k]
+def _bank_word(vector: Sequence[int], src: BitLayout, dst: BitLayout, size: int) -> list[int]:
+    """Return the bits of one word of a bank: those of a vector, of registers, then of warps."""
+    word = [*vector, *_registers_to_warps(vector, src, dst)]
+    if len(word) < size:
+        word += _common(src.warps, dst.warps)
+    for bit in chain.from_iterable(zip_longest(src.warps, dst.warps, fillvalue=0)):
+        if bit and bit not in word:
+            word.append(bit)
+    return word[:size]
+
+
+def _registers_to_warps(vector: Sequence[int], src: BitLayout, dst: BitLayout) -> list[int]:
+    """Return the bits, except those of a vector, of registers of one layout and warps of the other.
+
+    The registers are those of the layout with more such bits, or with the least one.
+    """
+    stored = _common([bit for bit in src.registers if bit not in vector], dst.warps)
+    loaded = _common([bit for bit in dst.registers if bit not in vector], src.warps)
+    if len(stored) == len(loaded) and stored:
+        return stored if min(stored) < min(loaded) else loaded
+    return stored if len(stored) > len(loaded) else loaded
 
 
 def _buffer(
