@@ -18,6 +18,8 @@ from indexing.tiling.loops.nests import BlockNest, axes_of, waits_for
 from simplifier.unknown import Unknown
 
 RowMethodName: TypeAlias = Literal["row resident", "recompute", "online"]
+_Statistic: TypeAlias = tuple[BlockNest, BlockNest]
+"""The nest of a statistic, and a later nest that reads an array which it reads, too."""
 
 
 class RowMethod(NamedTuple):
@@ -45,34 +47,52 @@ def row_methods(tiling: LoopTiling) -> tuple[RowMethod, ...]:
     pairs = list(_statistics(tiling))
     if not pairs or tiling.split_k > 1:
         return ()
-    steps = tiling.loop_sizes
-    rank = tiling.model.rank
-    rows = {axis for pair in pairs for nest in pair for axis in nest.loops}
-    wholes = list(steps)
-    for name in named_loops(tiling.model):
-        if rows.intersection(name.axes):
-            for axis in name.axes:
-                wholes[axis - rank] = name.size
-    kept = [axes_of(statistic.key.map) for statistic, _ in pairs if statistic.key is not None]
-    serial = {f"d{axis}": tiling.axes[axis].step for axis in sorted(tiling.serial)}
-    across = {f"d{axis}" for axis in tiling.serial if all(axis in axes for axes in kept)}
-    found: list[tuple[RowMethodName, LoopTiling]] = []
-    resident = _tiling(tiling, wholes, {d: n for d, n in serial.items() if d in across}, True)
-    found.append(("row resident", resident))
-    is_whole = list(steps) == wholes and set(serial) == across
-    if not is_whole:
-        found.append(("recompute", _tiling(tiling, steps, serial, False)))
-        online = _tiling(tiling, steps, serial, True)
-        if online.online:
-            found.append(("online", online))
-    chosen = "row resident" if is_whole else "online" if tiling.online else "recompute"
+    tilings = _tilings_by_method(tiling, pairs)
+    chosen: RowMethodName = "online" if tiling.online else "recompute"
+    if len(tilings) == 1:
+        chosen = "row resident"
     methods = []
-    for method, each in found:
+    for name, each in tilings.items():
         moved, held = each.bytes, each.resident_bytes
         if isinstance(moved, Unknown) or isinstance(held, Unknown):
             return ()
-        methods.append(RowMethod(method, moved, held, method == chosen))
+        methods.append(RowMethod(name, moved, held, name == chosen))
     return tuple(methods)
+
+
+def _tilings_by_method(
+    tiling: LoopTiling, pairs: list[_Statistic]
+) -> dict[RowMethodName, LoopTiling]:
+    """Return the tilings that read rows in each way; only row resident if a step has the row."""
+    steps, wholes = list(tiling.loop_sizes), _whole_row_steps(tiling, pairs)
+    serial = {axis: tiling.axes[axis].step for axis in sorted(tiling.serial)}
+    kept = _serial_axes_of_all(tiling, pairs)
+    tilings: dict[RowMethodName, LoopTiling] = {}
+    tilings["row resident"] = _tiling(tiling, wholes, {k: serial[k] for k in kept}, online=True)
+    if steps == wholes and list(serial) == kept:
+        return tilings
+    tilings["recompute"] = _tiling(tiling, steps, serial, online=False)
+    online = _tiling(tiling, steps, serial, online=True)
+    if online.online:
+        tilings["online"] = online
+    return tilings
+
+
+def _whole_row_steps(tiling: LoopTiling, pairs: list[_Statistic]) -> list[int]:
+    """Return the step of each loop, with whole dimensions for the loops over rows."""
+    axes_of_rows = {axis for pair in pairs for nest in pair for axis in nest.loops}
+    steps = list(tiling.loop_sizes)
+    for name in named_loops(tiling.model):
+        if axes_of_rows.intersection(name.axes):
+            for axis in name.axes:
+                steps[axis - tiling.model.rank] = name.size
+    return steps
+
+
+def _serial_axes_of_all(tiling: LoopTiling, pairs: list[_Statistic]) -> list[int]:
+    """Return the axes that blocks walk serially and on which every statistic depends."""
+    used = [axes_of(statistic.key.map) for statistic, _ in pairs if statistic.key is not None]
+    return [axis for axis in sorted(tiling.serial) if all(axis in axes for axes in used)]
 
 
 def waiting_sums(tiling: LoopTiling) -> Iterator[str]:
@@ -87,8 +107,8 @@ def waiting_sums(tiling: LoopTiling) -> Iterator[str]:
             yield f"`{second}` waits for `{first}`, which is no factor of its terms"
 
 
-def _statistics(tiling: LoopTiling) -> Iterator[tuple[BlockNest, BlockNest]]:
-    """Yield the pairs of a statistic, and a later nest that reads an array which it reads, too."""
+def _statistics(tiling: LoopTiling) -> Iterator[_Statistic]:
+    """Yield the statistics of rows, once for each later nest that reads the row."""
     for user in tiling.model.nests:
         arrays = {read.array for read in user.reads}
         for statistic in waits_for(user):
@@ -97,8 +117,16 @@ def _statistics(tiling: LoopTiling) -> Iterator[tuple[BlockNest, BlockNest]]:
 
 
 def _tiling(
-    tiling: LoopTiling, steps: list[int] | tuple[int, ...], serial: dict[str, int], online: bool
+    tiling: LoopTiling, steps: list[int], serial: dict[int, int], online: bool
 ) -> LoopTiling:
+    """Return the tiling with the same tile.
+
+    Args:
+        steps: the step of each loop.
+        serial: the step of each parallel axis that blocks walk serially.
+        online: let reductions run in step with their statistics.
+    """
     model = tiling.model
     named = {name.name: steps[name.axes[0] - model.rank] for name in named_loops(model)}
-    return tiling_of_model(model, tiling.sizes, {**named, **serial}, online, split_k=1)
+    walked = {f"d{axis}": step for axis, step in serial.items()}
+    return tiling_of_model(model, tiling.sizes, {**named, **walked}, online, split_k=1)

@@ -44,7 +44,7 @@ from indexing.tiling.loops.triton_scratch import conversion_bytes, reduction_byt
 from simplifier.unknown import Unknown
 
 
-class _Part(NamedTuple):
+class _BroadcastValue(NamedTuple):
     """A value that is broadcast: its layout, bits, and the dimensions of the tile that it has."""
 
     layout: BitLayout
@@ -56,7 +56,7 @@ class _Part(NamedTuple):
 class _Broadcasts:
     """A tile computed from broadcast values, whose layout its user decides."""
 
-    parts: tuple[_Part, ...]
+    values: tuple[_BroadcastValue, ...]
 
 
 _Layout: TypeAlias = BitLayout | _Broadcasts | None
@@ -67,28 +67,45 @@ class _NoLayout(Exception):
     """A layout that does not follow from the rules."""
 
 
+class _InstructionTiles(NamedTuple):
+    """The tiles of the instructions of a kernel.
+
+    Attributes:
+        order: the instructions, operands before users, each with True if it is an input.
+        sizes: the padded sizes of the tile of each instruction.
+        operands: what each instruction is computed from.
+    """
+
+    order: list[tuple[Instruction, bool]]
+    sizes: dict[Instruction, tuple[int, ...]]
+    operands: dict[Instruction, list[Instruction]]
+
+
 @dataclass
-class _Rows:
+class _KernelLayouts:
     """The layouts of one kernel.
 
     Attributes:
         warps: the number of warps of a block.
         capability: that of the GPU.
         root: the instruction whose value is stored.
-        tile: the padded sizes of the tile of an instruction.
-        operands: what each instruction is computed from.
+        tiles: the tiles of all instructions.
         vectors: elements of a thread, by the sizes of loads and stores.
+        layouts: the layout of the value of each instruction.
         largest: the most bytes of one buffer.
     """
 
     warps: int
     capability: int
     root: Instruction
-    tile: Callable[[Instruction], tuple[int, ...]]
+    tiles: _InstructionTiles
     vectors: dict[tuple[int, ...], int] = field(default_factory=dict)
     layouts: dict[Instruction, _Layout] = field(default_factory=dict)
-    operands: dict[Instruction, list[Instruction]] = field(default_factory=dict)
     largest: int = 0
+
+    def tile(self, instruction: Instruction) -> tuple[int, ...]:
+        """Return the padded sizes of the tile of an instruction."""
+        return self.tiles.sizes[instruction]
 
     def convert(self, src: BitLayout, dst: BitLayout, bits: int) -> None:
         """Count a conversion."""
@@ -107,6 +124,15 @@ class _Rows:
             run = min(run, shape.dims[-1] & -shape.dims[-1])
         return vector_of(sizes, max(8, shape.element_bits), self.warps, run)
 
+    def choose_vectors(self) -> None:
+        """Choose the elements that a thread loads and stores at once, for each size of a tile."""
+        for instruction, is_input in self.tiles.order:
+            tile = self.tile(instruction)
+            if (is_input or instruction is self.root) and prod(tile) > 1:
+                assert isinstance(instruction.shape, Shape)
+                sizes, vector = squeezed(tile), self.memory(instruction.shape, tile)
+                self.vectors[sizes] = max(vector, self.vectors.get(sizes, 1))
+
     def loaded(self, sizes: tuple[int, ...], limit: int | None = None) -> BitLayout:
         """Return the layout of a load; of a store, with at most so many elements at once."""
         vector = self.vectors[sizes]
@@ -114,31 +140,54 @@ class _Rows:
 
     def meet(self, operands: Iterable[tuple[_Layout, int]], name: str) -> _Layout:
         """Return the layout of a function of tiles; convert those that are broadcast."""
-        parts: list[_Part] = []
+        values: list[_BroadcastValue] = []
         own: BitLayout | None = None
         for layout, _ in operands:
             if isinstance(layout, _Broadcasts):
-                parts += layout.parts
+                values += layout.values
             elif layout is not None:
                 if own is not None and conversion_bytes(layout, own, 32, self.capability):
                     raise _NoLayout(f"the operands of `{name}` have different layouts")
                 own = layout if own is None else own
         if own is None:
-            return _Broadcasts(tuple(dict.fromkeys(parts))) if parts else None
-        for part in parts:
-            self.spread(part, own)
+            return _Broadcasts(tuple(dict.fromkeys(values))) if values else None
+        for value in values:
+            self.spread(value, own)
         return own
 
-    def spread(self, part: _Part, tile: BitLayout) -> None:
+    def spread(self, value: _BroadcastValue, tile: BitLayout) -> None:
         """Convert a value to the slice of a tile along which it is broadcast."""
         needed = tile
         for dim in reversed(range(len(tile.shape))):
-            if dim not in part.kept:
+            if dim not in value.kept:
                 needed = needed.without(dim)
-        if part.kept:
-            self.convert(part.layout, needed, part.bits)
+        if value.kept:
+            self.convert(value.layout, needed, value.bits)
 
     # ------------------------------------------------------------ instructions
+
+    def compute(self) -> None:
+        """Load the inputs and compute the other instructions, operands before users."""
+        for instruction, is_input in self.tiles.order:
+            sizes = squeezed(self.tile(instruction))
+            if is_input:
+                self.layouts[instruction] = None if prod(sizes) == 1 else self.loaded(sizes)
+            else:
+                self.layouts[instruction] = self.visit(instruction)
+
+    def store(self) -> None:
+        """Convert the result to the layout of the store."""
+        layout, shape = self.layouts[self.root], self.root.shape
+        assert isinstance(shape, Shape)
+        sizes, bits = squeezed(self.tile(self.root)), shape.element_bits
+        if prod(sizes) == 1 or layout is None:
+            return
+        store = self.loaded(sizes, max(1, 128 // max(8, bits)))
+        if isinstance(layout, _Broadcasts):
+            for value in layout.values:
+                self.spread(value, store)
+        else:
+            self.convert(layout, store, bits)
 
     def visit(self, instruction: Instruction) -> _Layout:
         """Return the layout of the value of an instruction."""
@@ -146,7 +195,7 @@ class _Rows:
         assert isinstance(shape, Shape)
         operands = [
             (self.layouts[each], each.shape.element_bits)
-            for each in self.operands[instruction]
+            for each in self.tiles.operands[instruction]
             if isinstance(each.shape, Shape)
         ]
         if isinstance(op, Constant | Iota) or all(layout is None for layout, _ in operands):
@@ -157,13 +206,13 @@ class _Rows:
             return self.reduce(instruction, op)
         if isinstance(op, Reshape | Bitcast | Transpose):
             return self.moved(instruction)
-        tiles = {self.tile(each) for each in self.operands[instruction]}
+        tiles = {self.tile(each) for each in self.tiles.operands[instruction]}
         if isinstance(op, ElementwiseOp) and tiles <= {self.tile(instruction)}:
             return self.meet(operands, instruction.name)
         raise _NoLayout(f"`{instruction.name}` has no rule of layouts")
 
     def broadcast(self, instruction: Instruction, op: Broadcast) -> _Layout:
-        (operand,) = self.operands[instruction]
+        (operand,) = self.tiles.operands[instruction]
         layout = self.layouts[operand]
         if not isinstance(layout, BitLayout):
             raise _NoLayout(f"`{instruction.name}` broadcasts a broadcast value")
@@ -176,10 +225,12 @@ class _Rows:
             return layout
         assert isinstance(operand.shape, Shape)
         bits = operand.shape.element_bits
-        return _Broadcasts((_Part(layout, bits, tuple([numbers.index(d) for d in kept])),))
+        return _Broadcasts(
+            (_BroadcastValue(layout, bits, tuple([numbers.index(d) for d in kept])),)
+        )
 
     def reduce(self, instruction: Instruction, op: Reduce) -> _Layout:
-        operand = self.operands[instruction][0]
+        operand = self.tiles.operands[instruction][0]
         layout = self.layouts[operand]
         if len(instruction.operands) != 2 or len(op.dimensions) != 1:
             raise _NoLayout(f"`{instruction.name}` reduces several arrays or dimensions")
@@ -207,7 +258,7 @@ class _Rows:
         """Return if functions of the elements of an array are stored, and if any is broadcast."""
         known = {instruction}
         is_broadcast = False
-        for each, operands in self.operands.items():  # operands before users
+        for each, operands in self.tiles.operands.items():  # operands before users
             if known.intersection(operands):
                 if isinstance(each.op, Broadcast):
                     is_broadcast = True
@@ -217,7 +268,7 @@ class _Rows:
 
     def moved(self, instruction: Instruction) -> _Layout:
         """Return the layout of a reshaped tile: that of its elements, row by row."""
-        (operand,) = self.operands[instruction]
+        (operand,) = self.tiles.operands[instruction]
         layout = self.layouts[operand]
         before, after = squeezed(self.tile(operand)), squeezed(self.tile(instruction))
         if isinstance(instruction.op, Transpose):
@@ -245,56 +296,38 @@ def row_scratch_bytes(
         warps: the number of warps of a block.
         capability: that of the GPU, such as 90.
     """
-    tiles: dict[Instruction, tuple[int, ...]] = {}
-    order: list[tuple[Instruction, bool]] = []
-    operands: dict[Instruction, list[Instruction]] = {}
+    tiles = _instruction_tiles(model, tile)
+    if isinstance(tiles, Unknown):
+        return tiles
+    root = model.array.instruction
+    layouts = _KernelLayouts(warps, capability, root, tiles)
+    try:
+        layouts.choose_vectors()
+        layouts.compute()
+        layouts.store()
+    except _NoLayout as error:
+        return Unknown(f"shared memory: {error}", root)
+    return layouts.largest
+
+
+def _instruction_tiles(
+    model: LoopModel, tile: Callable[[TileNode], tuple[int, ...] | None]
+) -> _InstructionTiles | Unknown:
+    """Return the tiles of the instructions of a fusion, if each has tiles of one size."""
+    tiles = _InstructionTiles([], {}, {})
     for node in model.graph.nodes():
         instruction = node.array.instruction
         sizes = tile(node)
         if sizes is None or not isinstance(instruction.shape, Shape):
             return Unknown(f"`{instruction.name}` has no tile of one size", instruction)
-        if tiles.setdefault(instruction, sizes) != sizes:
+        if tiles.sizes.setdefault(instruction, sizes) != sizes:
             return Unknown(f"`{instruction.name}` has tiles of several sizes", instruction)
-        if not order or order[-1][0] is not instruction:
-            order.append((instruction, model.graph.is_input(node.array)))
+        if not tiles.order or tiles.order[-1][0] is not instruction:
+            tiles.order.append((instruction, model.graph.is_input(node.array)))
             known = [each.array.instruction for _, each in sorted(node.operands, key=_number)]
-            operands[instruction] = list(dict.fromkeys(known))
-    root = model.array.instruction
-    rows = _Rows(warps, capability, root, tiles.__getitem__, operands=operands)
-    try:
-        for instruction, is_input in order:
-            if (is_input or instruction is root) and prod(tiles[instruction]) > 1:
-                assert isinstance(instruction.shape, Shape)
-                sizes = squeezed(tiles[instruction])
-                vector = rows.memory(instruction.shape, tiles[instruction])
-                rows.vectors[sizes] = max(vector, rows.vectors.get(sizes, 1))
-        for instruction, is_input in order:
-            sizes = squeezed(tiles[instruction])
-            is_scalar = prod(sizes) == 1
-            if is_input:
-                rows.layouts[instruction] = None if is_scalar else rows.loaded(sizes)
-            else:
-                rows.layouts[instruction] = rows.visit(instruction)
-        _store(rows, root)
-    except _NoLayout as error:
-        return Unknown(f"shared memory: {error}", root)
-    return rows.largest
+            tiles.operands[instruction] = list(dict.fromkeys(known))
+    return tiles
 
 
 def _number(operand: tuple[int, TileNode]) -> int:
     return operand[0]
-
-
-def _store(rows: _Rows, root: Instruction) -> None:
-    """Convert the result to the layout of the store."""
-    layout = rows.layouts[root]
-    assert isinstance(root.shape, Shape)
-    sizes, bits = squeezed(rows.tile(root)), root.shape.element_bits
-    if prod(sizes) == 1 or layout is None:
-        return
-    store = rows.loaded(sizes, max(1, 128 // max(8, bits)))
-    if isinstance(layout, _Broadcasts):
-        for part in layout.parts:
-            rows.spread(part, store)
-    else:
-        rows.convert(layout, store, bits)
