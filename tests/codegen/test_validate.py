@@ -147,7 +147,10 @@ def test_a_name_without_an_instruction_is_an_error(run: Run) -> None:
     status, lines, errors = run("m.hlo", "-i", "nobody")
     assert status == 1
     assert lines == ["m.hlo: 0 ok, 0 skipped, 0 wrong"]
-    assert errors == "error[name]: m.hlo: no instruction named `nobody`\n"
+    assert errors.splitlines() == [
+        "error[name]: m.hlo: no instruction named `nobody`",
+        "  = help: `hlo-indexing ls m.hlo` lists the names",
+    ]
 
 
 def test_a_name_must_occur_in_one_of_several_modules(run: Run, tmp_path: Path) -> None:

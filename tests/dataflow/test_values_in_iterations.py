@@ -278,10 +278,10 @@ def test_values_are_given_for_all_iterations() -> None:
 def test_values_must_have_every_iteration_that_is_read() -> None:
     read = stacked_read()
     assert str(read.at(1, 2, 0, k=np.zeros((2, 3), int))) == "[0, 0]"
-    text = "`k` is read up to iteration 4; the given value has 2 iterations"
+    text = "`w/k` is read up to iteration 4; the given value has 2 iterations"
     with pytest.raises(ValueError, match=text):
         read.at(..., 2, 0, k=np.zeros((2, 3), int))
-    with pytest.raises(ValueError, match=r"`k` has shape \(3,\); the given value has \(4,\)"):
+    with pytest.raises(ValueError, match=r"`w/k` has shape \(3,\); the given value has \(4,\)"):
         read.at(1, 2, 0, k=np.zeros((5, 4), int))
 
 

@@ -231,6 +231,8 @@ def test_a_mesh_gives_the_number_of_devices() -> None:
     text = REGION.replace("all-gather", "all-to-all").replace("s32[2,1]", "s32[2,3]")
     text = text.replace(",\n    use_global_device_ids=true", "").replace("{1},", "{1}")
     text = text.replace("s32[4,3]", "s32[4,9]")
+    assert len(run(hlo.parse(text), [np.zeros((4, 9), np.int32)], replicas=6)) == 6
+    text = text.replace("HloModule m,", "HloModule m, num_partitions=1,")
     with pytest.raises(hlo.HloError, match="all-to-all needs device") as caught:
         run(hlo.parse(text), [np.zeros((4, 9), np.int32)], replicas=6)
     assert caught.value.help == "omit --replicas: the mesh has 6 devices"

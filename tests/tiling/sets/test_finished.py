@@ -256,10 +256,10 @@ def test_finished_outputs_read_no_other_tile(program: Callable[[Random], str]) -
 # ---------------------------------------------------------------- single cases
 
 CASES = [
-    # the output at 0 multiplies padding with the first two filters
+    # the output at 0 is over padding for the first two filters; of f64, no products with padding
     (
-        "ENTRY e { p = f32[1,1,3] parameter(0)  w = f32[1,1,3] parameter(1)\n"
-        "ROOT r = f32[1,1,3] convolution(p, w), window={size=3 pad=2_0}, "
+        "ENTRY e { p = f64[1,1,3] parameter(0)  w = f64[1,1,3] parameter(1)\n"
+        "ROOT r = f64[1,1,3] convolution(p, w), window={size=3 pad=2_0}, "
         "dim_labels=bf0_oi0->bf0 }",
         1,
         (1, 1, 1),

@@ -47,9 +47,12 @@ CASES = [
     ("p = f32[7,5] parameter(0)  q = f32[5,4] parameter(1)\n"
      "ROOT r = f32[7,4] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}", (3, 2),
      "box box"),
+    ("p = f64[1,8,1] parameter(0)  k = f64[3,1,1] parameter(1)\n"
+     "ROOT r = f64[1,8,1] convolution(p, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f",
+     (1, 3, 1), "box bounding"),
     ("p = f32[1,8,1] parameter(0)  k = f32[3,1,1] parameter(1)\n"
      "ROOT r = f32[1,8,1] convolution(p, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f",
-     (1, 3, 1), "box bounding"),
+     (1, 3, 1), "box box"),
     ("p = f32[1,9,1] parameter(0)  k = f32[3,1,1] parameter(1)\n"
      "ROOT r = f32[1,4,1] convolution(p, k), window={size=3 stride=2}, dim_labels=b0f_0io->b0f",
      (1, 3, 1), "box box"),
