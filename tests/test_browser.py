@@ -1,4 +1,4 @@
-"""HTML in a browser: a rendered answer has one line for each map, in exported notebooks too."""
+"""HTML in a browser: tables show whole maps, in exported notebooks too."""
 
 import json
 import shutil
@@ -23,7 +23,8 @@ pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium"),
 ]
 
-# Heights in lines of the cells with maps, and of preformatted texts.
+# For the cells with maps, and for preformatted texts: the height in lines, and whether a part of
+# the text lies beyond the right end.
 MEASURE = """
 <script>
 window.onload = () => {
@@ -37,7 +38,7 @@ window.onload = () => {
     return Math.round(range.getBoundingClientRect().height / line);
   };
   const found = [...document.querySelectorAll("td, pre")].filter(e => e.textContent.includes("->"));
-  const result = found.map(e => [e.textContent.trim(), lines(e)]);
+  const result = found.map(e => [e.textContent.trim(), lines(e), e.scrollWidth > e.clientWidth]);
   const out = document.createElement("textarea");
   out.id = "measured"; out.textContent = JSON.stringify([result, document.images.length]);
   document.body.appendChild(out);
@@ -47,7 +48,7 @@ window.onload = () => {
 
 
 def rendered(html: str, directory: Path) -> Any:
-    """Return the texts with maps and their heights in lines, and the number of images."""
+    """Return what `MEASURE` finds of each text with a map, and the number of images."""
     page = directory / "page.html"
     page.write_text(f"<meta charset='utf-8'>{html}{MEASURE}", encoding="utf-8")
     assert BROWSER is not None
@@ -60,7 +61,7 @@ def rendered(html: str, directory: Path) -> Any:
     return json.loads(unescape(measured))
 
 
-def test_answers_and_maps_have_one_line_for_each_map(tmp_path: Path) -> None:
+def test_answers_show_whole_maps_and_a_long_map_has_one_line(tmp_path: Path) -> None:
     module = hlo.load(EXAMPLE)
     answers = [indexing.to_parameters(i) for i in module.find(opcode="fusion")]
     maps = [m for answer in answers for own in answer.maps for m in own if not m.runtime]
@@ -68,12 +69,13 @@ def test_answers_and_maps_have_one_line_for_each_map(tmp_path: Path) -> None:
     pages = [answer._repr_html_() for answer in answers] + [long._repr_html_()]
     hostile = preformatted_html("-> <img src=x>")
     texts, images = rendered("".join(pages) + hostile, tmp_path)
-    assert [lines for _, lines in texts] == [1] * len(texts)
-    assert {text for text, _ in texts} >= {str(m) for m in (*maps, long)}
+    shown = {text: (lines, is_cut) for text, lines, is_cut in texts}
+    assert all(lines <= 4 and not is_cut for lines, is_cut in (shown[str(m)] for m in maps))
+    assert shown[str(long)] == (1, True)  # scrolled
     assert images == 0
 
 
-def test_an_exported_notebook_has_one_line_for_each_map(tmp_path: Path) -> None:
+def test_an_exported_notebook_shows_whole_maps(tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="needs the extra notebook")
     nbconvert = pytest.importorskip("nbconvert", reason="needs the extra notebook")
     module = hlo.load(EXAMPLE)
@@ -88,6 +90,7 @@ def test_an_exported_notebook_has_one_line_for_each_map(tmp_path: Path) -> None:
     exporter = nbconvert.HTMLExporter(template_name="lab", mathjax_url="", require_js_url="")
     html, _ = exporter.from_notebook_node(notebook)
     texts, _ = rendered(html, tmp_path)
-    shown = {text: lines for text, lines in texts if text.startswith("(")}
-    expected = {str(m): 1 for own in answer.maps for m in own}
-    assert shown == expected
+    shown = [each for each in texts if each[0].startswith("(")]
+    whole = {text for text, lines, is_cut in shown if lines <= 4 and not is_cut}
+    assert whole == {str(m) for own in answer.maps for m in own}
+    assert [lines for _, lines, is_cut in shown if is_cut] == [1]  # a map alone is scrolled
