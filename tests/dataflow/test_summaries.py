@@ -9,6 +9,7 @@ from indexing.dataflow.summaries import structure_of
 from indexing.dataflow.walk import Walk
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.map_set import MapSet
+from tests.compiled import interpreted_only
 
 SCALED = """
 %{name} {{
@@ -54,6 +55,7 @@ def entry(parameters: str, *calls: str) -> str:
     return "\n".join(["ENTRY e {", parameters, *lines, "}"])
 
 
+@interpreted_only
 def test_a_structure_is_summarised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     text = SCALED.format(name="f") + SCALED.format(name="g")
     calls = [f"f32[3,5] fusion(p), kind=kLoop, calls=%{name}" for name in "fg"]
