@@ -9,7 +9,6 @@ rewritten: `lines_before`.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hlo.modules.module import Instruction, Module
@@ -110,12 +109,15 @@ def _unseen(
     return {file: numbers for file, numbers in new.items() if numbers}
 
 
-@lru_cache(maxsize=2)
 def links_between(before: Module, after: Module) -> Links:
     """Return the links of `correspondence` by value and by ``op_name``, by instruction after.
 
     Links by neighbours are left out: they are no evidence that one became the other.
     """
+    return after.memoised((links_between, before), lambda: _links_between(before, after))
+
+
+def _links_between(before: Module, after: Module) -> Links:
     from indexing.equivalence.correspondence import correspondence  # slow to load
 
     links: dict[Instruction, tuple[InstructionLink, ...]] = {}
