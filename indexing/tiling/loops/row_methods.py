@@ -71,8 +71,9 @@ def _tilings_by_method(
     tilings["row resident"] = _tiling(tiling, wholes, {k: serial[k] for k in kept}, online=True)
     if steps == wholes and list(serial) == kept:
         return tilings
-    tilings["recompute"] = _tiling(tiling, steps, serial, online=False)
-    online = _tiling(tiling, steps, serial, online=True)
+    other = _tiling(tiling, steps, serial, online=not tiling.online)
+    online, recompute = (tiling, other) if tiling.online else (other, tiling)
+    tilings["recompute"] = recompute
     if online.online:
         tilings["online"] = online
     return tilings
