@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from indexing.cli.printing import Request, answer_all
+from indexing.cli.all_answers import answer_all
+from indexing.cli.printing import Request
 from indexing.cli.selected import note_given, note_matches
 
 if TYPE_CHECKING:

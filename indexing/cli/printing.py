@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from indexing.cli.map_texts import MAP_ONLY
-from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 from indexing.cli.selected import report_missed
 
@@ -63,37 +62,6 @@ class Request:
         chosen = self.all_outputs or self.query.output_id is not None
         is_text = self.notation == "text"
         return is_text and self.selection.selects_root and not chosen and outputs > MAX_OUTPUTS
-
-
-def answer_all(
-    reporter: Reporter,
-    module: Module,
-    computations: Sequence[Computation],
-    request: Request,
-    bar: Bar,
-    share: Mapping[Computation, range] | None = None,
-) -> None:
-    """Print the answers for the selected instructions of `computations`, and report errors.
-
-    If conditions select the instructions, only what their answers need is checked.
-
-    Args:
-        share: the positions of the instructions in each computation; by default, all.
-    """
-    import_module("indexing.ops")  # registers the ops
-    if not request.selection.is_partial:
-        with reporter.reporting(module.filename):
-            for error in faults(computations):
-                reporter.hlo_error(error)
-    selected = request.selection.instructions(module, computations)
-    if share is not None:
-        selected = [each for each in selected if each.index in share[each.computation]]
-    total = len(selected)
-    reporter.counts["instructions"] += total
-    for batch, done in batches(tables(reporter, module, selected, request), reporter):
-        bar.update(f"{module.filename}: {batch[0].computation}", done, total)
-        bar.hide()
-        print_tables(reporter, batch, request)
 
 
 def batches(

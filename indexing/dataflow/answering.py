@@ -168,6 +168,17 @@ _SHARED: Final = Memo[Hashable, _Contents](1 << 12)
 """The contents of answers that follow from an op and its shapes; see `Edges.sharing_key`."""
 
 
+def is_shared(walk: Walk, instruction: Instruction) -> bool:
+    """Return True if the maps of an array to its operands are known to follow from its form.
+
+    So they are those of each instruction of the same form.
+    """
+    if not instruction.operands:
+        return True
+    key = walk.edges.sharing_key(instruction, "output-to-input", 0)
+    return key is not None and key in _SHARED
+
+
 class _Entry(NamedTuple):
     """The entry of one operand or output in each field of `_Contents`."""
 

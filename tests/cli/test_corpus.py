@@ -179,9 +179,9 @@ def test_files_that_failed_without_results_are_tried_again(corpus: Path, run: Ru
 def test_a_file_that_crashes_leaves_no_results_and_is_tried_again(
     corpus: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from indexing.cli import map_question, printing
+    from indexing.cli import all_answers, map_question
 
-    printed = printing.answer_all
+    printed = all_answers.answer_all
 
     def crashes(reporter: Reporter, module: Any, *arguments: Any) -> None:
         printed(reporter, module, *arguments)
