@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction, Module
     from indexing.cli.progress import Bar
     from indexing.cli.reporter import Reporter
+    from indexing.views.repeated_answers import RepeatedAnswer
 
 MAX_WAITING: Final = 256
 """Limit on the answers that wait to be printed together."""
@@ -76,7 +77,7 @@ def print_repeated(
     from indexing.views.repeated_answers import RepeatedAnswers
 
     answers_by_form = RepeatedAnswers(request.query, request.notation)
-    grades: Counter[str] = Counter()
+    counts: Counter[RepeatedAnswer] = Counter()
     waiting: list[str] = []
 
     def print_waiting() -> None:
@@ -93,7 +94,7 @@ def print_repeated(
         answer = answers_by_form.find(instruction)
         if answer is not None:
             waiting.append(answers_by_form.text(answer, instruction))
-            grades.update(answer.grades)
+            counts[answer] += 1
             continue
         print_waiting()  # before the messages of the next answer
         for table in answers(reporter, module, [instruction], request):
@@ -102,4 +103,6 @@ def print_repeated(
             print_tables(reporter, [table], request)
             answers_by_form.learn(instruction, table)
     print_waiting()
-    reporter.counts += grades
+    for answer, count in counts.items():
+        for grade in answer.grades:
+            reporter.counts[grade] += count

@@ -304,10 +304,10 @@ def faults(computations: Sequence[Computation]) -> Iterator[HloError]:
 
     Unlike `hlo.verify`, unknown attributes are accepted: a newer XLA may define them.
     """
-    from indexing.dataflow.soundness import fault_of
+    from indexing.dataflow.soundness import faults_in
 
     for computation in computations:
-        yield from filter(None, map(fault_of, computation.instructions))
+        yield from faults_in(computation)
 
 
 def reported_valid(module: Module, reporter: Reporter) -> bool:

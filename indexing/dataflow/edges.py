@@ -26,7 +26,7 @@ from indexing.dataflow.refinement import (
     refine_edges,
 )
 from indexing.dataflow.scalars import scalar_value
-from indexing.dataflow.shaped_ops import sharing_key
+from indexing.dataflow.shaped_ops import depends_on_values, sharing_key
 from indexing.maps.answers import Direction
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -221,7 +221,14 @@ class LocalEdges(Edges):
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        edges = self._shared_edges(array, walk, fold=fold)
+        key = self.sharing_key(array.instruction, "output-to-input", array.path)
+        edges = None if key is None else _SHARED.get(key)
+        if edges is None:
+            edges = tuple(self._backward_edges(array, self._summaries(walk, fold, backward=True)))
+            if key is not None and all(edge.is_of_shapes for edge in edges):
+                _SHARED.keep(key, edges)
+        elif not self.options.assume and not depends_on_values(array.instruction):
+            return edges
         return self._refine(
             array.instruction,
             edges,
@@ -229,17 +236,6 @@ class LocalEdges(Edges):
             fold=fold,
             backward=True,
         )
-
-    def _shared_edges(
-        self, array: ArrayRef, walk: Summarising, *, fold: bool
-    ) -> Iterable[AccessEdge]:
-        key = self.sharing_key(array.instruction, "output-to-input", array.path)
-        if key is not None and (shared := _SHARED.get(key)) is not None:
-            return shared
-        edges = tuple(self._backward_edges(array, self._summaries(walk, fold, backward=True)))
-        if key is not None and all(edge.is_of_shapes for edge in edges):
-            return _SHARED.keep(key, edges)
-        return edges
 
     def _summaries(self, walk: Summarising, fold: bool, *, backward: bool) -> Summaries:
         """Return the summaries for the edges of an op that `_refine` refines."""

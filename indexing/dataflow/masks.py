@@ -15,7 +15,7 @@ with their constraints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -78,32 +78,34 @@ def conditions(
     1 (d0) -> (d0), domain: d0 in [3, 5]
     2 (d0) -> (d0), domain: d0 in [0, 2]
     """
-    op, shape = instruction.op, instruction.shape
-    if not isinstance(op, MappedOp) or not isinstance(shape, Shape):
-        return _EVERYWHERE
-    decided = op.decided_reads(shape)
-    if not decided and not of_two_integers(instruction):
+    if not can_be_decided(instruction):
         return _EVERYWHERE
     return instruction.module.memoised(
         (conditions, instruction, around, of_runtime, calls),
-        lambda: _conditions(instruction, shape, decided, around, of_runtime, calls),
+        lambda: _conditions(instruction, around, of_runtime, calls),
     )
 
 
+def can_be_decided(instruction: Instruction) -> bool:
+    """Return True if values may decide where a result needs its operands; else it is everywhere."""
+    op, shape = instruction.op, instruction.shape
+    if not isinstance(op, MappedOp) or not isinstance(shape, Shape):
+        return False
+    return bool(op.decided_reads(shape)) or of_two_integers(instruction)
+
+
 def _conditions(
-    instruction: Instruction,
-    shape: Shape,
-    decided: Iterable[DecidedRead],
-    around: Surroundings | None,
-    of_runtime: bool,
-    calls: int,
+    instruction: Instruction, around: Surroundings | None, of_runtime: bool, calls: int
 ) -> Conditions:
+    op, shape = instruction.op, instruction.shape
+    assert isinstance(op, MappedOp)
+    assert isinstance(shape, Shape)
     different = where_different(instruction, shape)
     if different is not None:
         return {0: different, 1: different}
     of_runtime = of_runtime and not _is_applied(instruction.computation)
     limits: dict[int, tuple[IndexingMap, ...]] = {}
-    for read in decided:
+    for read in op.decided_reads(shape):
         if not shape.dims and repeats_decider(instruction, read):
             continue
         parts = _parts(instruction, shape, read, around, of_runtime, calls)

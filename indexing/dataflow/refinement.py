@@ -16,6 +16,7 @@ from indexing.dataflow.kept_elements import kept_edges
 from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
     Conditions,
+    can_be_decided,
     conditions,
     drop_mask_values,
     folded_pieces,
@@ -27,6 +28,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.mask_values import mask_values
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
+from indexing.ops.base import MappedOp
 from indexing.ops.control import Conditional
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.scatter import Scatter
@@ -67,6 +69,12 @@ def refine_edges(
     if not limits and not any(m.runtime for edge in edges for m in edge.maps):
         return edges
     return _restricted_edges(instruction, edges, limits, around, backward=backward)
+
+
+def can_refine(instruction: Instruction, op: MappedOp) -> bool:
+    """Return True if `refine_edges` may change edges that follow from an op and its shapes."""
+    is_update = isinstance(op, Scatter) or has_exact_pieces(instruction)
+    return is_update or can_be_decided(instruction)
 
 
 def _restricted_edges(

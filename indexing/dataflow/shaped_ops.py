@@ -14,6 +14,7 @@ from hlo.memo import Memo
 from hlo.modules.module import Instruction
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
+from indexing.dataflow.refinement import can_refine
 from indexing.maps.answers import Direction
 from indexing.maps.arrays import Path
 from indexing.maps.options import Options
@@ -27,6 +28,7 @@ class ShapedOp:
     op: MappedOp
     result: AnyShape
     operands: tuple[AnyShape, ...]
+    depends_on_values: bool
 
 
 _KNOWN: Final = Memo[tuple[int, ...], ShapedOp](1 << 12)
@@ -68,10 +70,19 @@ def sharing_key(
     return None if shaped is None or key is None else (shaped, direction, output, key)
 
 
+def depends_on_values(instruction: Instruction) -> bool:
+    """Return True if values of operands may decide which elements of operands are needed."""
+    shaped = shaped_op(instruction)
+    return shaped is None or shaped.depends_on_values
+
+
 def _by_identity(instruction: Instruction, op: Op | None) -> ShapedOp | None:
     """Return the shaped op of an instruction from the identities of its op and shapes."""
     if not isinstance(op, MappedOp):  # such as a tuple, of which each operand is one question
         return None
     result, operands = instruction.shape, [operand.shape for operand in instruction.operands]
     key = (id(op), id(result), *map(id, operands))
-    return _KNOWN.get(key) or _KNOWN.keep(key, ShapedOp(op, result, tuple(operands)))
+    if (known := _KNOWN.get(key)) is not None:
+        return known
+    depends = can_refine(instruction, op)
+    return _KNOWN.keep(key, ShapedOp(op, result, tuple(operands), depends))

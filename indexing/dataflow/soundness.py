@@ -8,7 +8,7 @@ may be invalid.  Maps, loop nests and executions of sound instructions need no c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hlo.modules.calls import signature_errors
 from hlo.modules.checks import layout_fault, parameter_errors
@@ -71,6 +71,14 @@ def fault_of(instruction: Instruction) -> HloError | None:
         _check_called(instruction, faults)
     errors[instruction] = error = _fault(instruction, faults)
     return error
+
+
+def faults_in(computation: Computation) -> Iterator[HloError]:
+    """Yield the error of each invalid instruction of a computation; see `fault_of`."""
+    sound = _faults(computation.module).sound_forms
+    for instruction in computation.instructions:
+        if instruction.form not in sound and (error := fault_of(instruction)):
+            yield error
 
 
 # ---------------------------------------------------------------- implementation

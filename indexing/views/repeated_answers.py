@@ -31,7 +31,7 @@ FORMATS: Final = ("text", "json")
 _MARK: Final = "@"  # in no other part of a line: shapes, opcodes and maps do not have it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RepeatedAnswer:
     """The answer for the instructions of one form.
 
@@ -39,13 +39,11 @@ class RepeatedAnswer:
         text: its lines, with ``%s`` for each name.
         names: the names in it: 0 is the file, 1 the computation, 2 the instruction, and 3 + k is
             operand k.
-        lines: the number of lines.
         grades: the grade of each map.
     """
 
     text: str
     names: tuple[int, ...]
-    lines: int
     grades: tuple[str, ...]
 
 
@@ -104,7 +102,7 @@ class RepeatedAnswers:
             return None
         text = "%s".join([part.replace("%", "%%") for part in parts[::2]])
         grades = tuple([row.map.grade for row in table.rows if row.map is not None])
-        return RepeatedAnswer(text, names, len(printed), grades)
+        return RepeatedAnswer(text, names, grades)
 
     def _heads(self, printed: Sequence[str]) -> int:
         """Return the number of lines that have the file, the computation and the instruction."""
