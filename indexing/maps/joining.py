@@ -99,6 +99,8 @@ class _Form:
         results: the results.
         bounds: the bounds of variables and of expressions; of an expression and its negation, one.
         values: the runtime values.
+        bounded: the keys of `bounds`; equal ones are one object.
+        intervals: the values of `bounds`.
         is_changed: `bounds` are not those of `source`.
     """
 
@@ -107,6 +109,8 @@ class _Form:
     results: tuple[Expr, ...]
     bounds: dict[Expr, Interval]
     values: dict[Hashable, RuntimeVariable]
+    bounded: tuple[Expr, ...]
+    intervals: tuple[Interval, ...]
     is_changed: bool = False
 
     @property
@@ -164,7 +168,14 @@ def _named_form(m: IndexingMap, names: dict[Hashable, str]) -> _Form:
             expr, low, high = -expr, -high, -low
         expr, within = expr - expr.constant, (low - expr.constant, high - expr.constant)
         bounds[expr] = intersect(bounds.get(expr, within), within)
-    return _Form(m, own, tuple(map(swap, m.results)), bounds, values)
+    results, bounded = tuple(map(swap, m.results)), tuple(map(_one_object, bounds))
+    return _Form(m, own, results, bounds, values, bounded, tuple(bounds.values()))
+
+
+@lru_cache(maxsize=1 << 10)
+def _one_object(expr: Expr) -> Expr:
+    """Return the first expression that is equal: tuples of the same objects compare quickly."""
+    return expr
 
 
 def _unbounded(name: str) -> Expr:
@@ -174,6 +185,8 @@ def _unbounded(name: str) -> Expr:
 def _join(one: _Form, other: _Form, only_masks: bool) -> _Form | None:
     """Return the union of two forms if one form describes it, else None."""
     if one.results != other.results:
+        return None
+    if one.bounded == other.bounded and _are_apart(one.intervals, other.intervals):
         return None
     for small, large in ((one, other), (other, one)):
         if _is_redundant(small, large, only_masks):
@@ -189,7 +202,21 @@ def _join(one: _Form, other: _Form, only_masks: bool) -> _Form | None:
     if second[0] > first[1] + 1:
         return None
     whole = {**one.bounds, different[0]: (first[0], max(first[1], second[1]))}
-    return replace(one, bounds=whole, is_changed=True)
+    return replace(one, bounds=whole, intervals=tuple(whole.values()), is_changed=True)
+
+
+def _are_apart(ours: Sequence[Interval], theirs: Sequence[Interval]) -> bool:
+    """Return True if several intervals differ, and neither sequence is within the other."""
+    different, is_inside, is_outside = 0, True, True
+    for (low, high), (other_low, other_high) in zip(ours, theirs, strict=True):
+        if low == other_low and high == other_high:
+            continue
+        different += 1
+        is_inside = is_inside and other_low <= low and high <= other_high
+        is_outside = is_outside and low <= other_low and other_high <= high
+        if different > 1 and not is_inside and not is_outside:
+            return True
+    return False
 
 
 def _is_redundant(small: _Form, large: _Form, only_masks: bool) -> bool:
